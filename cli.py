@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from hapax.api.machine import guard_network
 from hapax.commands.configuration import CONFIGURATION, use_defaults
 from hapax.commands.console import Commands, be_quiet, be_verbose
 
@@ -68,8 +67,10 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")
+    from hapax.llm_oracle.egress import guard
+
     # Before any command runs, since every connection is checked from then on.
-    guard_network()
+    guard()
     be_quiet(quiet)
     be_verbose(verbose)
     # A file that is named counts, even if the folder has another one.

@@ -12,20 +12,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.kept_rules import kept_rules
-from hapax.api.operations import BudgetedModels, check_rules, load_rules, query, why, why_not
+from hapax.api.browser.tables import Page, Wanted, searched
+from hapax.api.explanations import why, why_not
+from hapax.api.goals import query
+from hapax.api.rules import check_rules
 from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.kept_rules import kept_rules
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 from hapax.grammar.parser import parse_rules
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Budget, CallStatistics
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.registry import price_table
+from hapax.llm_oracle.registry import BudgetedModels, price_table
 
 if TYPE_CHECKING:
     from hapax.engine.search.estimate import RunEstimate
@@ -135,16 +139,13 @@ class AgentTools:
         """
         if distribution is not None and distribution not in list(Distribution):
             raise HapaxError(f"There is no distribution {distribution!r}. Choose {' or '.join(Distribution)}.")
-        end = None if distribution is None else Distribution(distribution)
-        most = _most(limit)
+        wanted = Wanted(words=words, rule=rule or "", end=distribution or "")
         with self._open() as kb:
-            # One more than is listed tells whether there are further ones.
-            matching = kb.statements_with(words.split(), rule=rule, distribution=end, most=most + 1)
+            found = searched(kb, wanted, Page(rows=_most(limit)))
         listed = []
-        for found in matching[:most]:
-            line = {"id": found.id, "text": found.text, "rule": found.rule, "distribution": found.distribution.value}
-            listed.append(line)
-        return {"statements": listed, "more": len(matching) > most}
+        for identity, name, end, text, _ in found.rows:
+            listed.append({"id": identity, "text": text, "rule": name, "distribution": end})
+        return {"statements": listed, "more": found.more}
 
     def why(self, text: str, assume: Sequence[str] = ()) -> dict[str, Any]:
         """Explain why a statement (its text or id) or an atom holds: its proof down to sources, prompts and scores."""
@@ -174,7 +175,7 @@ class AgentTools:
         # One call at a time, so that together they keep the budget.
         with self._lock, KnowledgeBase(self._database) as kb:
             # Each call gets what the calls before it have left of the budget.
-            left = _rest(asking.budget, self._used)
+            left = asking.budget.less(self._used)
             journal = Journal(kb, left, price_table(asking.models), retry_unusable=asking.models.retry_unusable)
             models = replace(asking.models, journal=journal)
             options = QueryOptions(self._limited(limit), settings=asking.settings)
@@ -205,7 +206,7 @@ class AgentTools:
             missing = replace(missing, needs=tuple(needs))
             whole = estimate_goal(library, missing, kb, models, settings, prices=price_table(models))
         names = (models.knowledge.identity.name, models.critic.identity.name)
-        left = _rest(asking.budget, self._used)
+        left = asking.budget.less(self._used)
         return AskForecast(tuple(map(str, needs)), tuple(map(str, missing.atoms)), calls, *names, whole, left)
 
     def _models_to_ask(self) -> AskingModels:
@@ -227,11 +228,3 @@ def _most(limit: int) -> int:
     if not 1 <= limit <= MOST_ROWS:
         raise HapaxError(f"The limit is {limit}. Choose 1 to {MOST_ROWS}.")
     return limit
-
-
-def _rest(budget: Budget, used: CallStatistics) -> Budget:
-    """The rest of a budget after these calls. An unknown cost leaves nothing of a limit on it."""
-    calls = None if budget.max_calls is None else max(0, budget.max_calls - used.calls)
-    tokens = None if budget.max_tokens is None else max(0, budget.max_tokens - used.tokens)
-    cost = None if budget.max_cost is None else 0.0 if used.cost is None else max(0.0, budget.max_cost - used.cost)
-    return replace(budget, max_calls=calls, max_tokens=tokens, max_cost=cost)

@@ -1,21 +1,31 @@
-"""The rules that imported facts must fit: those that the caller names, else those that the knowledge base keeps."""
+"""Facts imported from files, tables, rows and other knowledge bases, and checked by the rules that they must fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from hapax.grammar.arguments import checked
+from hapax.engine.kept_rules import kept_rules, read_kept
+from hapax.engine.logic.conflicts import constrained_predicates, new_conflicts
+from hapax.engine.withdrawal import revise_statements
+from hapax.grammar.arguments import checked, is_table
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.notebook import ArrowStream
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.kb.intake import FactIntake, FactNames, FactsInConflict, RulesForFacts
+from hapax.grammar.rule_paths import load_rules
+from hapax.grammar.rules import Library
+from hapax.kb import merge as merging
+from hapax.kb import tables
+from hapax.kb.intake import FactIntake, FactNames, FactsInConflict, ImportReport, RulesForFacts
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
-    from hapax.grammar.rules import Library
+    import pandas as pd
+
+    from hapax.kb.mappings import TableMapping
 
 
 @checked
@@ -28,6 +38,86 @@ class FactRules:
 
     rules: Library | None = None
     names: str | None = None
+
+
+@checked
+def add_facts(
+    kb: KnowledgeBase,
+    predicate: str,
+    rows: Iterable[Sequence[Any]] | pd.DataFrame | ArrowStream,
+    rules: Library,
+) -> int:
+    """Hold facts true: rows of values, or a table whose columns are the arguments in order. Gives the new ones.
+
+    A table is a data frame of pandas, or any with Arrow's PyCapsule protocol, such as one of polars. The predicate must
+    be declared in `rules`, and the rows fit the declaration, as in `import_facts`. Raises FactsRejected with every
+    faulty row, and then stores nothing.
+    """
+    name, slash, _ = predicate.partition("/")
+    if slash:
+        raise HapaxError(
+            f"{predicate} is not the name of a predicate. Give the name alone, {name!r}: the rows tell how many."
+        )
+    if all(signature.name != predicate for signature in rules.completed().signatures):
+        raise HapaxError(
+            f"{predicate} is not declared in these rules. Add a line such as `given {predicate}(Type, Type)`."
+        )
+    report = tables.import_rows(kb, predicate, rows, rules_for_facts(kb, rules))
+    # The new facts may refute stored statements, or let others hold again.
+    revised(kb, rules)
+    return report.added + report.promoted
+
+
+@checked
+def import_facts(
+    kb: KnowledgeBase,
+    source: str | Path | IO[str] | pd.DataFrame | ArrowStream,
+    *,
+    mapping: TableMapping | None = None,
+    rules: Library | FactRules | None = None,
+    form: str | None = None,
+    skip_faulty: bool = False,
+) -> ImportReport:
+    """Import given facts from CSV or JSONL. Raises FactsRejected with every fault, and then imports nothing.
+
+    `mapping`: which columns of a table are the arguments of which predicates, such as `TableMapping.of("lies_at",
+    ["airport", "elevation"])` or `TableMapping.read(path)`; the source may then also be a TSV, Parquet or SQLite file,
+    or a table in memory, as in `add_facts`. `rules`: their declarations are what the facts must fit; by default those
+    of the rules that the knowledge base keeps, of whose predicates a file then need not have any. `FactRules(rules,
+    names="reference:geo")` stores values under the canonical names of a reference, and what the file has as the fact's
+    `basis`.
+    """
+    if mapping is None and is_table(source):
+        raise HapaxError("A table needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
+    fitting = rules_for_facts(kb, rules)
+    report = tables.import_facts(kb, source, mapping=mapping, form=form, skip_faulty=skip_faulty, rules=fitting)
+    fallen, risen = revised(kb, fitting.library)
+    return replace(report, fallen=fallen, risen=risen)
+
+
+def revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Texts of the stored statements that fell, and of those that rose, by facts that were added.
+
+    They are proved by the rules that the knowledge base keeps, otherwise by `rules` or the shipped ones.
+    """
+    if not kb.unrevised_statements():
+        return (), ()
+    change = revise_statements(kept_rules(kb) or rules or load_rules(), kb)
+    # By id: a statement has a row for each run and end.
+    fallen = {statement.id: statement.text for statement in change.fallen}
+    risen = {statement.id: statement.text for statement in change.risen}
+    return tuple(fallen.values()), tuple(risen.values())
+
+
+@checked
+def merge(kb: KnowledgeBase, source: str | Path) -> merging.MergeReport:
+    """Copy everything that another knowledge base holds into this one.
+
+    Raises FactsRejected, and copies nothing, if given facts there do not fit the rules that this one keeps.
+    """
+    check_given_facts(kb, Path(source))
+    report = merging.merge(kb, Path(source))
+    return replace(report, fallen=revised(kb)[0])
 
 
 def rules_for_facts(kb: KnowledgeBase, rules: Library | FactRules | None) -> RulesForFacts:
@@ -68,8 +158,6 @@ def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
 
 
 def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
-    from hapax.api.kept_rules import read_kept
-
     library = rules
     if library is None:
         # The part of the kept rules that can be read: a fault in them does not stop an import.
@@ -77,8 +165,6 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
         if read is None:
             return RulesForFacts()
         library = read.library
-    from hapax.engine.logic.conflicts import constrained_predicates
-
     constrained = constrained_predicates(library)
 
     # The import calls it when all facts are read.
@@ -89,8 +175,6 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
 
 
 def _conflicts(kb: KnowledgeBase, library: Library, facts: list[FactRecord]) -> list[FactsInConflict]:
-    from hapax.engine.logic.conflicts import new_conflicts
-
     identities = {fact.id for fact in facts}
     found = []
     for conflict in new_conflicts(kb, library, facts):

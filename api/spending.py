@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.tabular import Tabular
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.notebook import Tabular
 
 if TYPE_CHECKING:
     from hapax.kb.records import AttemptRecord

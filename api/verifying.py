@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hapax.api.tabular import Tabular
+from hapax.engine.inference.replay import Replay
+from hapax.engine.kept_rules import kept_rules
 from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.notebook import Tabular
 from hapax.grammar.remedies import Operation, Remedy
-
-if TYPE_CHECKING:
-    from hapax.kb.roots import Roots
-    from hapax.kb.seals import Seal
-    from hapax.kb.store import KnowledgeBase
-    from hapax.kb.verification import Damage
+from hapax.kb.roots import Roots, roots_of
+from hapax.kb.seals import Seal, read, seal_path, sign
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.verification import Damage, damages, strange_objects
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,6 @@ def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verificat
     facts and rules of the knowledge base. A seal is checked, too.
     `signers`: file of those whose seals count, in the format ALLOWED SIGNERS of ssh-keygen; None: anybody's.
     """
-    from hapax.api.kept_rules import kept_rules
-    from hapax.engine.inference.replay import Replay
-    from hapax.grammar.errors import HapaxError
-    from hapax.kb.roots import roots_of
-    from hapax.kb.verification import damages, strange_objects
 
     found = list(damages(kb))
     # SQLite may read rows of a broken file wrongly, so nothing else is checked.
@@ -97,10 +93,6 @@ def verify(kb: KnowledgeBase, *, signers: str | Path | None = None) -> Verificat
 
 def _checked_seal(kb: KnowledgeBase, roots: Roots, signers: Path | None) -> tuple[Seal | None, list[Damage]]:
     """The seal beside a knowledge base, and what does not agree with it."""
-    from hapax.grammar.errors import HapaxError
-    from hapax.kb.seals import read, seal_path
-    from hapax.kb.verification import Damage
-
     path = seal_path(kb.path) if kb.path else None
     if path is None or not path.exists():
         # Who names signers expects a seal.
@@ -120,11 +112,6 @@ def seal(kb: KnowledgeBase, key: str | Path) -> Verification:
     `key`: a private key, or the public key of one that an agent holds. The seal and its signature are written beside
     the file, in place of earlier ones. Raises HapaxError if anything is damaged.
     """
-    from dataclasses import replace
-
-    from hapax.grammar.errors import HapaxError
-    from hapax.kb.seals import seal_path, sign
-
     if kb.path is None:
         raise HapaxError("A knowledge base in memory cannot be sealed. Write it to a file.")
     verified = verify(kb)

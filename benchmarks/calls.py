@@ -37,7 +37,6 @@ from hapax.grammar.dependencies import plan
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import CallRecord, Distribution
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import (
@@ -223,7 +222,7 @@ def on_server(url: str, library: Library, bench: CallBenchmark, in_flight: int) 
         aliases = Path(folder) / "aliases.yaml"
         alias = {"model_id": MODEL, "model_name": MODEL, "api_base": url, "max_concurrency": in_flight}
         aliases.write_text(json.dumps([alias]), "utf-8")  # JSON is YAML
-        opened = open_models(f"openai:{MODEL}", options=OpeningOptions(library=library, aliases=aliases))
+        opened = open_models(f"openai:{MODEL}", library=library, aliases=aliases)
     here = in_process(library, bench)
     return opened if bench.judges == "server" else replace(here, knowledge=opened.knowledge)
 

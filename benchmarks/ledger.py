@@ -30,7 +30,6 @@ from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.registry import open_models
@@ -110,7 +109,7 @@ def measure(library: Library, rules: Sequence[Rule], refused: float, limits: Seq
             before = server.counts
             journal = Journal(kb, budget)
             model = f"openai:{MODEL}@{server.url}"
-            models = open_models(model, likelihood="frequency", options=OpeningOptions(journal=journal))
+            models = open_models(model, likelihood="frequency", journal=journal)
             report = search(SearchJob(library, rules, kb, models, SETTINGS, journal))
             sent, tokens = server.counts.requests - before.requests, server.counts.tokens - before.tokens
             within = sent <= (budget.max_calls or sent) and tokens <= (budget.max_tokens or tokens)

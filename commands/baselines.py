@@ -10,7 +10,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import evaluations, operations
 from hapax.commands.console import BUDGET_REACHED, DONE, err, out
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
@@ -23,6 +22,7 @@ from hapax.commands.model_options import (
     with_queue,
 )
 from hapax.commands.options import open_kb, sound_library, with_chosen, with_database, with_json, with_paths
+from hapax.engine.chosen_rules import chosen_rules
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 
@@ -68,11 +68,11 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
     """
     # Before the file of the knowledge base is made: all rules may have errors.
     library = sound_library(paths)
-    operations.chosen_rules(library, chosen)
+    chosen_rules(library, chosen)
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            evaluation = evaluations.evaluate_instruction(
+            evaluation = hapax.evaluate_instruction(
                 library,
                 kb,
                 hapax.InstructOptions.of(options),
@@ -116,7 +116,7 @@ def grid(config: Path, **options: Any) -> None:
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            evaluation = evaluations.evaluate_grid(
+            evaluation = hapax.evaluate_grid(
                 library,
                 kb,
                 settings,

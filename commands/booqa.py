@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 import hapax
-from hapax.api import questions
 from hapax.commands.console import Left, err, leaving
 from hapax.commands.declared import declared
 from hapax.commands.entailment import (
@@ -80,10 +79,10 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
         pair=hapax.CountRange(options["pair_from"], options["pair_below"]),
         predicate=hapax.CountRange(options["predicate_from"], options["predicate_below"]),
     )
-    words = questions.QuestionWords(options["lexicon"] or "", options["senses"], options["model"])
+    words = hapax.QuestionWords(options["lexicon"] or "", options["senses"], options["model"])
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Building"):
         opening = opening_options(None, options, open_journal(kb, options))
-        evaluation = questions.build_questions(kb, triples, out, settings, words=words, opening=opening)
+        evaluation = hapax.build_questions(kb, triples, out, settings, words=words, opening=opening)
     print_result(evaluation, as_json)
     err.print(f"{counted(sum(map(len, evaluation.value.sets.values())), 'question')} in {out}", markup=False)
 
@@ -123,7 +122,7 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
         err.print(f"{counted(written, 'pair')} in {options['pairs']}", markup=False)
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring"):
         opening = opening_options(None, options, open_journal(kb, options))
-        evaluation = questions.answer_questions(kb, sets, answering, opening)
+        evaluation = hapax.answer_questions(kb, sets, answering, opening)
     if out is not None:
-        questions.write_answers(evaluation, out)
+        hapax.write_answers(evaluation, out)
     print_result(evaluation, as_json)

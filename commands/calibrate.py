@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 import hapax
-from hapax.api import calibration
 from hapax.commands.console import err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
@@ -42,5 +41,5 @@ def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     with open_kb(database, begun_by="hapax search") as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Calibrating"):
-            evaluation = calibration.calibrate(library, kb, chosen, opening)
+            evaluation = hapax.calibrate(library, kb, chosen, opening)
     print_result(evaluation, options["as_json"])

@@ -10,7 +10,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import outputs
 from hapax.commands.console import err, out
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_tables
@@ -68,7 +67,7 @@ def dataset(folder: Path, database: str, **options: Any) -> None:
     # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
-        written = outputs.write_dataset(
+        written = hapax.write_dataset(
             kb,
             target,
             selection,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from hapax.api import operations, outputs
-from hapax.api.whole_files import atomic_path
+import hapax
 from hapax.commands.console import Left, err, leaving, print_table
 from hapax.commands.options import (
     SECONDS,
@@ -28,9 +27,10 @@ from hapax.commands.options import (
     with_probability,
 )
 from hapax.grammar.words import counted
+from hapax.kb.whole_files import atomic_path
 
 if TYPE_CHECKING:
-    from hapax.api.results import Derivation
+    from hapax.api.statements import Derivation
 
 
 @click.command()
@@ -77,12 +77,14 @@ def derive(  # noqa: PLR0917  one parameter an option
         print_idle(library)
     # Before the derivation, which can take long.
     if output is not None:
-        outputs.check_derivation_output(output)
+        from hapax.evaluation.dataset.derived import check_output
+
+        check_output(output)
     with open_kb(database, existing=True) as kb:
         with kb.transaction():
             # The rules of the stored statements, by which later commands prove them.
             keep_rules(kb, paths, "derive", library)
-            derivation = operations.derive(library, kb, only=chosen, probability=probability, seconds=seconds)
+            derivation = hapax.derive(library, kb, only=chosen, probability=probability, seconds=seconds)
         with leaving(Left.STORED):
             _print_report(derivation, as_json)
             if output is not None:

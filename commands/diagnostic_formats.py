@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hapax.api.operations import explained_codes
 from hapax.grammar.errors import Diagnostic, Place, Severity
+from hapax.grammar.explanations import explained_codes
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -20,7 +20,7 @@ def sarif_text(diagnostics: Iterable[Diagnostic]) -> str:
     """A SARIF log with one run and one result for each diagnostic."""
     results = list(map(_result, diagnostics))
     used = {result["ruleId"] for result in results}
-    rules = [{"id": entry.code, "shortDescription": {"text": entry.name}} for entry in explained_codes()]
+    rules = [{"id": entry.code, "shortDescription": {"text": entry.name}} for entry in explained_codes().values()]
     driver = {"name": "hapax", "rules": [rule for rule in rules if rule["id"] in used]}
     # Columns count code points, as the parser does; SARIF would take them for units of UTF-16.
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}

@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 import hapax
-from hapax.api import entailments
 from hapax.commands.console import Left, err, leaving, out, print_json, print_table
 from hapax.commands.declared import Finite, declared
 from hapax.commands.experiments import print_result
@@ -88,9 +87,9 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
     hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
     """
     # Pairs move between splits, so all files are read together.
-    evaluation = entailments.split_entailments(*files, seed=seed, skip_faulty=skip_faulty)
+    evaluation = hapax.split_entailments(*files, seed=seed, skip_faulty=skip_faulty)
     if out is not None:
-        written = entailments.write_entailment_splits(evaluation, out)
+        written = hapax.write_entailment_splits(evaluation, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
     print_result(evaluation, as_json)
 
@@ -121,16 +120,16 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     if options["dry_run"]:
         # The journal of a plan raises where answers are missing, once it has noted what would be asked.
         with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
-            entailments.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
+            hapax.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, as_json)
         return
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        evaluation = entailments.score_entailments(kb, files, scoring, opening, progress=show)
+        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=show)
     if out is not None:
-        entailments.draw_entailments(evaluation, out)
+        hapax.draw_entailments(evaluation, out)
     print_result(evaluation, as_json)
 
 
@@ -157,9 +156,9 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
-        evaluation = entailments.audit_entailments(kb, files, auditing, opening, progress=show)
+        evaluation = hapax.audit_entailments(kb, files, auditing, opening, progress=show)
     if out is not None:
-        entailments.draw_audit(evaluation, out)
+        hapax.draw_audit(evaluation, out)
     print_result(evaluation, as_json)
 
 
@@ -192,10 +191,10 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
-        evaluation = entailments.audit_consistency(kb, files, auditing, opening, progress=show)
+        evaluation = hapax.audit_consistency(kb, files, auditing, opening, progress=show)
         if store:
             # A single scorer, as was checked, has a single audit.
-            stored = entailments.store_audited_entailments(kb, evaluation.value[0])
+            stored = hapax.store_audited_entailments(kb, evaluation.value[0])
     print_result(evaluation, as_json)
     if store:
         err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
@@ -340,7 +339,7 @@ def graph(at_least: float, out: Path | None, database: str, as_json: bool, **opt
             summary = hapax.summarise_entailments(kb, at_least)
             click.echo(json.dumps(summary.to_json(), ensure_ascii=False) if as_json else str(summary))
             return
-        chains = entailments.entailment_chains(kb, at_least, options["of"])
+        chains = hapax.entailment_chains(kb, at_least, options["of"])
     if out is not None:
         chains.write_plot(out)
     if as_json:
@@ -378,7 +377,7 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     with open_kb(options["database"]) as kb, err.status("Scoring"):
         opening = opening_options(None, options, open_journal(kb, options))
         judging = hapax.ScorerOptions(options["model"])
-        judged = entailments.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
+        judged = hapax.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
     if as_json:
         click.echo(json.dumps(judged.to_json(), ensure_ascii=False))
         return
@@ -414,8 +413,8 @@ def train(train_file: Path, dev_file: Path, as_json: bool, **options: Any) -> No
     """
     out, device = options.pop("out"), options.pop("device")
     # The options that remain are its fields.
-    training = entailments.TrainingOptions(**options)
-    draws = entailments.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
+    training = hapax.TrainingOptions(**options)
+    draws = hapax.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
     if as_json:
         print_json([result.to_json() for result in draws])
         return
@@ -448,7 +447,7 @@ def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
     hapax evaluate entailment test gauge test.txt
     hapax evaluate entailment score test.txt --scorer scores:gauge/test-scores.txt
     """
-    figures = entailments.evaluate_training(folder, test_file, device=device)
+    figures = hapax.evaluate_training(folder, test_file, device=device)
     if as_json:
         click.echo(json.dumps(figures))
         return

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 import hapax
-from hapax.api import evaluations
 from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, progress_display
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
@@ -71,10 +70,12 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
     with open_kb(options["database"]) as kb, progress_display(True) as progress:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal=journal)
-        evaluation = evaluations.evaluate_ablation(library, kb, models, settings, only=chosen, progress=progress)
+        evaluation = hapax.evaluate_ablation(library, kb, models, settings, only=chosen, progress=progress)
     print_result(evaluation, options["as_json"])
     if out is not None:
-        evaluations.draw_ablation(evaluation, models, out)
+        from hapax.evaluation.link.ablation import draw_ablation
+
+        draw_ablation(evaluation, models, out)
     # Each variant is a search of its own; the budget is for all together.
     if cut := [name for name, search in evaluation.value.reports.items() if search.status == "budget"]:
         err.print(
@@ -122,6 +123,8 @@ def likelihood(
     """
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
+    from hapax.evaluation.link.likelihood.run import open_evaluators
+
     # Figures that were asked for by number.
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
     # Without a model nothing is stored, so the file is opened for reading only and needs no rules.
@@ -130,13 +133,13 @@ def likelihood(
         journal = open_journal(kb, options)
         opening = opening_options(read_library(paths) if asks_models else None, options, journal)
         measurement = hapax.LikelihoodOptions(
-            evaluators=evaluations.open_evaluators(options["evaluators"], opening),
+            evaluators=open_evaluators(options["evaluators"], opening),
             rules=chosen,
-            reranker=evaluations.open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
+            reranker=open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
             figure_numbers=named or tuple(range(3, 14)),
             out=out,
         )
-        evaluation = evaluations.evaluate_likelihood(kb, measurement, journal=journal)
+        evaluation = hapax.evaluate_likelihood(kb, measurement, journal=journal)
     print_result(evaluation, options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
     sys.exit(FAILED if named and evaluation.value.unavailable else DONE)
@@ -178,17 +181,19 @@ def long_tail(
     hapax evaluate long-tail
     hapax evaluate long-tail --judge embedded --judge frequency --judge smollm2 --out figures
     """
+    from hapax.evaluation.link.likelihood.run import open_evaluators
+
     with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
         opening = opening_options(read_library(paths), options, journal)
         # Two steps with a status of their own, since each may take minutes.
         with err.status("Loading models"):
-            models = evaluations.open_evaluators(judges, opening)
+            models = open_evaluators(judges, opening)
         with err.status("Measuring"):
-            evaluation = evaluations.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=journal)
+            evaluation = hapax.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=journal)
     print_result(evaluation, options["as_json"])
     if out is not None:
-        evaluations.draw_long_tail(evaluation, out)
+        evaluation.value.draw(out)
 
 
 @evaluate.command()
@@ -223,13 +228,13 @@ def probe(database: str, output: Any, **options: Any) -> None:
     if options["dry_run"]:
         with dry_run(database) as (kb, foreseeing):
             # As below, with a journal that counts requests and sends none.
-            evaluations.evaluate_probe(kb, probing, opening_options(None, options, foreseeing))
+            hapax.evaluate_probe(kb, probing, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, options["as_json"])
         return
     with open_kb(database, existing=True) as kb:
         journal = open_journal(kb, options)
         with err.status("Loading models") as status:
-            evaluation = evaluations.evaluate_probe(
+            evaluation = hapax.evaluate_probe(
                 kb,
                 probing,
                 opening_options(None, options, journal),
@@ -271,12 +276,14 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
     hapax evaluate lint probing_set --rules rules.json --db lint.db
     hapax evaluate probe --db lint.db
     """
+    from hapax.evaluation.link.likelihood.run import open_evaluators
+
     library = read_library(paths)
-    labels = evaluations.FlippedLabels(flips, options["method"])
+    labels = hapax.FlippedLabels(flips, options["method"])
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         opening = opening_options(library, options, journal)
         # One name gives one model.
-        (evaluator,) = evaluations.open_evaluators([options["evaluator"]], opening)
-        evaluation = evaluations.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
+        (evaluator,) = open_evaluators([options["evaluator"]], opening)
+        evaluation = hapax.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
     print_result(evaluation, options["as_json"])

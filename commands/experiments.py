@@ -10,8 +10,7 @@ from rich.markup import escape
 from hapax.commands.console import err, out, print_json, print_table
 
 if TYPE_CHECKING:
-    from hapax.api.evaluations import Evaluation
-    from hapax.evaluation.shared.results import ResultTable
+    from hapax.evaluation.shared.results import Evaluation, ResultTable
 
 
 def print_result(evaluation: Evaluation[Any], as_json: bool) -> None:

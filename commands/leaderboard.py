@@ -9,8 +9,6 @@ from typing import Any
 import click
 
 import hapax
-from hapax.api import evaluations
-from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
@@ -18,6 +16,7 @@ from hapax.commands.model_options import open_journal, opening_options, with_bud
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
+from hapax.kb.whole_files import atomic_text_file
 
 
 @click.command()
@@ -44,7 +43,7 @@ def leaderboard(folder: Path, database: str, html: str | None, **options: Any) -
     with open_kb(database) as kb:
         journal = open_journal(kb, options)
         with err.status("Loading models") as status:
-            board = evaluations.leaderboard(
+            board = hapax.leaderboard(
                 dataset,
                 wish,
                 opening_options(None, options, journal),

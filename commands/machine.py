@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from hapax.api import machine
+import hapax
 from hapax.commands.console import DONE, FAILED, print_table
 from hapax.commands.options import with_json
 
@@ -20,7 +20,7 @@ def list_models(as_json: bool) -> None:
     \b
     hapax models
     """
-    models = machine.list_models()
+    models = hapax.list_models()
     if as_json:
         click.echo(json.dumps(models.to_json()))
     else:
@@ -35,7 +35,7 @@ def doctor(as_json: bool) -> None:
     \b
     hapax doctor
     """
-    examination = machine.doctor()
+    examination = hapax.doctor()
     if as_json:
         click.echo(json.dumps(examination.to_json()))
     else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from hapax.api import operations
+import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
 from hapax.commands.declared import Finite, declared
 from hapax.commands.options import F, open_kb, print_notice, together
@@ -26,12 +26,12 @@ from hapax.llm_oracle.budget import Budget, BudgetReached, Price
 from hapax.llm_oracle.profiles import ProfileName
 
 if TYPE_CHECKING:
-    from hapax.api.operations import BudgetedModels
     from hapax.engine.search.profile_choice import ProfileChoice
     from hapax.engine.search.settings import SearchSettings
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.journal import Journal, PlanningJournal
+    from hapax.llm_oracle.registry import BudgetedModels
 
 
 class PriceOf(click.ParamType[tuple[str, Price]]):
@@ -241,7 +241,7 @@ def load_models(
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
     with err.status("Loading models"):
         # Field by field: `asdict` would copy the library and the journal.
-        return operations.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
+        return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
 
 def question_settings(

@@ -11,9 +11,10 @@ import click
 from click.core import ParameterSource
 from rich.markup import escape
 
-from hapax.api import operations
+import hapax
 from hapax.commands.console import err
 from hapax.commands.declared import Finite, declared
+from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.errors import HapaxError
@@ -124,7 +125,7 @@ with_probability = together(
 
 with_at_least = declared(ProbabilityOptions, "at_least")
 
-# The default of `operations.why` and `why_not`.
+# The default of `why` and `why_not`.
 with_goal_seconds = click.option(
     "--seconds",
     type=SECONDS,
@@ -145,8 +146,8 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
     Says which files are not as they were when the knowledge base kept them.
     """
     if paths or database is None or not Path(database).exists():
-        return operations.load_rules(*paths)
-    from hapax.api.kept_rules import changed_files, kept_rules
+        return hapax.load_rules(*paths)
+    from hapax.engine.kept_rules import changed_files, kept_rules
 
     with open_kb(database, read_only=True) as kb:
         kept = kept_rules(kb)
@@ -158,12 +159,12 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
                 f"Use the new one with {escape(again)}.",
                 soft_wrap=True,
             )
-    return operations.load_rules() if kept is None else kept
+    return hapax.load_rules() if kept is None else kept
 
 
 def sound_library(paths: Sequence[Path], database: str | None = None) -> Library:
     """Like `read_library`, without the rules that have errors; says which these are."""
-    library = operations.sound_rules(read_library(paths, database))
+    library = sound_rules(read_library(paths, database))
     for item in library.left_out or ():
         err.print(escape(str(item)), soft_wrap=True)
     return library
@@ -186,9 +187,7 @@ def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str, rules: Li
     # Without paths the rules are the shipped ones, or are kept already.
     if not paths:
         return
-    from hapax.api import kept_rules
-
-    if replaced := str(kept_rules.keep_rules(kb, *paths, command=command, rules=rules)):
+    if replaced := str(hapax.keep_rules(kb, *paths, command=command, rules=rules)):
         err.print(escape(replaced), soft_wrap=True)
 
 

@@ -12,7 +12,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import operations
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table
 from hapax.commands.declared import Finite
 from hapax.commands.model_options import (
@@ -43,7 +42,8 @@ from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from hapax.api.results import Answers, Explanation
+    from hapax.api.explanations import Explanation
+    from hapax.api.goals import Answers
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
 
@@ -90,7 +90,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         with leaving(Left.UNCHANGED), open_kb(database, read_only=True) as kb:
             rules = _entailing(library, kb, options["entail"], goal)
             asked = hapax.QueryOptions(limits, probability)
-            answers = operations.query(goal, rules, kb, assume=assume, options=asked)
+            answers = hapax.query(goal, rules, kb, assume=assume, options=asked)
             # Hints are for people.
             has_none = not answers.rows and not answers.holds and not options["as_json"]
             near = hapax.near_misses(goal, rules, kb, assume=assume) if has_none else []
@@ -109,7 +109,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         # Only once the models answer: a start that fails leaves no file.
         keep_rules(kb, paths, "query --ask", library)
         asked = hapax.QueryOptions(limits, probability, settings)
-        answers = operations.query(goal, rules, kb, assume=assume, models=models, options=asked)
+        answers = hapax.query(goal, rules, kb, assume=assume, models=models, options=asked)
     _print_answers(answers, options)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
@@ -140,7 +140,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
         rules = _entailing(sound_library(paths, database), kb, options["entail"], text)
         probability = probability_options(options)
         assume, seconds = options["assume"], options["seconds"]
-        explanation = operations.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
+        explanation = hapax.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
         _print_explanation(explanation, options["as_json"])
 
 
@@ -160,13 +160,13 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     """
     with open_kb(database, read_only=True) as kb:
         rules = _entailing(sound_library(paths, database), kb, options["entail"], atom)
-        explanation = operations.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
+        explanation = hapax.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
         _print_explanation(explanation, options["as_json"])
 
 
 def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None, goal: str) -> Library:
     """The library with the entailments on chains to the goal of at least this score; unchanged without a score."""
-    return library if at_least is None else operations.with_entailments(library, kb, at_least, goal)
+    return library if at_least is None else hapax.with_entailments(library, kb, at_least, goal)
 
 
 def _print_explanation(explanation: Explanation, as_json: bool) -> None:

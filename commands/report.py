@@ -9,13 +9,12 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import outputs
-from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import err, print_json
 from hapax.commands.declared import declared
 from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
+from hapax.kb.whole_files import atomic_text_file
 
 
 @click.command()
@@ -39,7 +38,7 @@ def report(output: str, paths: tuple[Path, ...], database: str, **options: Any) 
     report_options = made(hapax.ReportOptions, options, database=database)
     # Rendered before the file is opened, so that an error keeps an older page.
     with open_kb(database, read_only=True) as kb:
-        page = outputs.report(kb, read_library(paths, database), report_options)
+        page = hapax.report(kb, read_library(paths, database), report_options)
     with atomic_text_file(output) as stream:
         stream.write(page.html)
     content = page.content

@@ -13,8 +13,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import expansion, mining
-from hapax.api.expansion import ACCEPT, REJECT, WAITING
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
 from hapax.commands.declared import Finite, declared
 from hapax.commands.groups import CommandGroup
@@ -45,6 +43,9 @@ with_model = together(
     click.option("-m", "--model", required=True, help="The model to ask; it must follow instructions."),
     with_opening,
 )
+
+ACCEPT, REJECT, WAITING = "accept", "reject", ""
+"""Decisions about a proposal, as in the column `decision` of the sheet; a waiting proposal has none."""
 
 
 with_review = together(
@@ -104,7 +105,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     if options["as_json"] and options["review"] == "ask":
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
     # Before any question is asked and paid.
-    files = expansion.ExpansionFiles(meta, output, paths, chosen, options["decisions"])
+    files = hapax.ExpansionFiles(meta, output, paths, chosen, options["decisions"])
     sources = files.read()
     if sources.own:
         err.print(
@@ -116,7 +117,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     with open_kb(options["database"]) as kb:
         with err.status("Asking"):
             opening = opening_options(sources.whole, options, open_journal(kb, options))
-            expanded = expansion.expand_rules(files, kb, options["model"], settings, opening)
+            expanded = hapax.expand_rules(files, kb, options["model"], settings, opening)
         # All questions are asked by now; deciding costs nothing.
         review, left_out = expanded.review, expanded.left_out
         if not options["as_json"]:
@@ -163,7 +164,7 @@ def lint(paths: tuple[Path, ...], **options: Any) -> None:
     library = read_library(paths)
     with open_kb(options["database"]) as kb, err.status("Asking"):
         opening = opening_options(library, options, open_journal(kb, options))
-        asked, diagnostics = expansion.lint_rules(library, kb, options["model"], opening)
+        asked, diagnostics = hapax.lint_rules(library, kb, options["model"], opening)
     print_diagnostics(diagnostics, options["as_json"])
     err.print(f"{counted(asked, 'predicate')} judged, {counted(len(diagnostics), 'warning')}")
 
@@ -186,7 +187,7 @@ def verbalise(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     library = read_library(paths)
     with open_kb(options["database"]) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
-        worded = expansion.verbalise_rules(library, kb, options["model"], opening)
+        worded = hapax.verbalise_rules(library, kb, options["model"], opening)
         if as_json:
             print_json([dict(zip(("predicate", "declaration", "notes"), row, strict=True)) for row in worded])
             return
@@ -342,7 +343,7 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
         def show(text: str) -> None:
             status.update(escape(f"Mining: {text}"))
 
-        mined = mining.mine_rules(library, kb, settings, output=output, sheet=options["decisions"], progress=show)
+        mined = hapax.mine_rules(library, kb, settings, output=output, sheet=options["decisions"], progress=show)
     if not options["as_json"]:
         _print_mined(mined)
     written = 0

@@ -14,8 +14,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import operations
-from hapax.api.whole_files import atomic_text_file
+from hapax.api.rules import FORMS, check_files, fix_files, formatted_files
 from hapax.commands.console import (
     DONE,
     FAILED,
@@ -30,7 +29,9 @@ from hapax.commands.declared import Finite
 from hapax.commands.diagnostic_formats import github_annotation, sarif_text
 from hapax.commands.options import open_kb, read_library, with_chosen, with_json, with_paths
 from hapax.grammar.errors import Severity
+from hapax.grammar.explanations import explained_codes
 from hapax.grammar.words import counted
+from hapax.kb.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
     from hapax.grammar.explanations import FaultExplanation
@@ -83,12 +84,12 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
     if options["fix"] and not paths:
         raise click.UsageError("--fix changes files. Name them as PATHS.")
     # Before the check, which then reports what is left.
-    for change in operations.fix_files(paths, options["names"]) if options["fix"] else ():
+    for change in fix_files(paths, options["names"]) if options["fix"] else ():
         err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
     opening = None if database is None else lambda: open_kb(database, read_only=True)
     # Only with a knowledge base are entailments loaded, which take libraries with them.
     limited = hapax.EntailmentLimits(**limits) if limits else None
-    checked = operations.check_files(paths, opening, limited, options["names"])
+    checked = check_files(paths, opening, limited, options["names"])
     # --json is short for --format json.
     form = "json" if as_json else form
     if form == "sarif":
@@ -120,7 +121,7 @@ def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
     """
     changed = 0
     # All files are read before the first is written, so that a fault anywhere changes none.
-    formatted = list(operations.formatted_files(paths))
+    formatted = list(formatted_files(paths))
     for path, text, result in formatted:
         if text == result:
             continue
@@ -143,7 +144,7 @@ def explain(code: str | None, as_json: bool) -> None:
     hapax explain HPX113
     """
     if code is None:
-        entries = operations.explained_codes()
+        entries = explained_codes().values()
         if as_json:
             click.echo(json.dumps([explanation_json(entry) for entry in entries], ensure_ascii=False))
         else:
@@ -171,7 +172,7 @@ def explanation_json(entry: FaultExplanation) -> dict[str, Any]:
 @click.command()
 @with_paths
 @with_chosen
-@click.option("--to", "form", type=click.Choice(operations.FORMS), default="prolog", show_default=True)
+@click.option("--to", "form", type=click.Choice(FORMS), default="prolog", show_default=True)
 def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None:  # noqa: A001  # the verb users type
     """Print rules as a Prolog program, as rule text, as LINK's rules.json or as the SQL of a database.
 
@@ -184,4 +185,4 @@ def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None
     hapax compile my.rules --to duckdb > rules.sql
     """
     # `echo` ends the text with a line break.
-    click.echo(operations.compile_rules(read_library(paths), form, only=chosen).rstrip())
+    click.echo(hapax.compile_rules(read_library(paths), form, only=chosen).rstrip())

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 from rich.markup import escape
 
-from hapax.api.operations import chosen_rules, run_search
+from hapax.api.searching import run_search
 from hapax.commands.console import (
     BUDGET_REACHED,
     DONE,
@@ -44,6 +44,7 @@ from hapax.commands.options import (
     with_paths,
 )
 from hapax.commands.search_options import search_settings, with_gates, with_promise, with_search_settings
+from hapax.engine.chosen_rules import chosen_rules
 from hapax.engine.search.account import cut_text, step_text
 from hapax.engine.search.ends import SMALL_POOL
 from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate, estimate_orders, estimate_run

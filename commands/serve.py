@@ -52,14 +52,14 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     hapax serve --db hapax.db --judge --schemas examples/schemas/mine.jsonl
     hapax serve --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
     """
-    from hapax.api import browsing
+    from hapax.api.browser.app import Browser
+    from hapax.api.browser.serving import browser_server
 
     if options["schemas"] and not options["judge"]:
         raise click.UsageError("--schemas names schemas to judge. Give --judge with it.")
     asking = asking_models(paths, database, options) if options["ask"] else None
-    host, port = options["host"], options["port"]
-    allowed = browsing.Allowed(options["judge"], options["control"], asking, options["schemas"])
-    server = browsing.browser_server(database, paths, host=host, port=port, allowed=allowed)
+    browser = Browser(database, paths, options["judge"], options["control"], asking, options["schemas"])
+    server = browser_server(browser, options["host"], options["port"])
     err.print(f"{escape(str(database))}: {server.link} (Ctrl-C ends it)", soft_wrap=True)
     with leaving(Left.STORED):
         server.run()
@@ -77,7 +77,7 @@ def datasette(output: str, database: str) -> None:
     hapax datasette -o metadata.json --db hapax.db
     datasette hapax.db --metadata metadata.json
     """
-    from hapax.api.whole_files import atomic_text_file
+    from hapax.kb.whole_files import atomic_text_file
 
     # Read before the file is opened, so that an error keeps an earlier one.
     metadata = hapax.datasette_metadata(database)

@@ -10,7 +10,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import evaluations, sheets
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
@@ -61,22 +60,24 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
     if options["out"] is not None:
         with open_kb(database, read_only=True) as kb:
             # By the same draw the votes are counted later.
-            exported = sheets.export_soundness(kb, measured, options["voters"] or ("voter-1",), options["out"])
+            voters = options["voters"] or ("voter-1",)
+            drawn = hapax.SheetExportOptions(hapax.SheetKind.SOUNDNESS, measured.drawn, voters)
+            exported = hapax.export_sheets(kb, drawn, options["out"])
         click.echo("\n".join(map(str, exported.paths)))
         err.print(escape(str(exported)))
         return
     if options["dry_run"]:
         with dry_run(database) as (kb, foreseeing):
-            evaluations.evaluate_soundness(kb, measured, opening_options(None, options, foreseeing))
+            hapax.evaluate_soundness(kb, measured, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, options["as_json"])
         return
     with open_kb(database, existing=True) as kb:
         # First, so that their votes count.
         if files:
-            sheets.import_sheets(kb, files)
+            hapax.import_sheets(kb, files)
         journal = open_journal(kb, options)
         with err.status("Judging") as status:
-            evaluation = evaluations.evaluate_soundness(
+            evaluation = hapax.evaluate_soundness(
                 kb,
                 measured,
                 opening_options(None, options, journal),

@@ -12,11 +12,10 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import operations, outputs
-from hapax.api.whole_files import atomic_text_file
 from hapax.commands.console import Left, counts_text, err, leaving, out, print_json, print_table, print_texts
 from hapax.commands.options import keep_rules, open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
+from hapax.kb.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
     from hapax.kb.mappings import TableMapping
@@ -38,7 +37,7 @@ def stats(database: str, as_json: bool) -> None:
     hapax stats --db hapax.db
     """
     with open_kb(database, read_only=True) as kb:
-        contents = outputs.stats(kb)
+        contents = hapax.stats(kb)
     if as_json:
         click.echo(json.dumps(contents.to_json()))
         return
@@ -201,10 +200,10 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     """
     # Before the file of the knowledge base is made.
     mapping = _mapping(options)
-    library = operations.load_rules(*paths) if paths else None
+    library = hapax.load_rules(*paths) if paths else None
     rules = hapax.FactRules(library, options["names"])
     with leaving(Left.WHOLE), open_kb(database) as kb:
-        report = operations.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
+        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
         if library is not None:
             # After the import, so that rules are not kept if it fails.
             keep_rules(kb, paths, "import", library)
@@ -307,7 +306,7 @@ def merge(path: Path, database: str, as_json: bool) -> None:
     hapax merge colleague.db --db hapax.db
     """
     with leaving(Left.WHOLE), open_kb(database) as kb:
-        report = operations.merge(kb, path)
+        report = hapax.merge(kb, path)
     if as_json:
         print_json(asdict(report))
         return

@@ -9,7 +9,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import evaluations, sheets
 from hapax.commands.console import err, print_json
 from hapax.commands.declared import Finite, declared
 from hapax.commands.experiments import print_result
@@ -73,7 +72,7 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
         raise click.UsageError("Give --head and --long-tail together.")
     # An export records nothing, so that the same draw can be exported again.
     with open_kb(database, read_only=True) as kb:
-        report = sheets.export_sheets(kb, sheets.options_of(kind, options), options["out"])
+        report = hapax.export_sheets(kb, hapax.SheetExportOptions.of(kind, options), options["out"])
     if as_json:
         counts = {distribution.value: count for distribution, count in report.drawn.counts.items()}
         print_json({"files": report.paths, "sheets": report.sheets, "items": len(report.drawn.items), "drawn": counts})
@@ -118,11 +117,14 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     hapax votes next 100 statements --precision 0.9 --voter ann
     hapax votes next 100 statements --derived
     """
+    from hapax.evaluation.votes.exporting import export_next
+    from hapax.evaluation.votes.next_items import NextOptions
+
     # Checked before the knowledge base is opened.
-    drawn = sheets.next_options(kind, count, options["precision"], options["anew"], options["derived"])
+    drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])
     forms = ("html", "csv") if options["format"] == "both" else (options["format"],)
     with open_kb(database, existing=True) as kb:
-        found, paths = sheets.export_next(kb, drawn, options["named"] or ("voter-1",), options["out"], forms)
+        found, paths = export_next(kb, drawn, options["named"] or ("voter-1",), options["out"], forms)
     share, name = found.share, f"derived {kind}" if options["derived"] else kind
     if as_json:
         counts = {"items": len(found.ids), "above": found.above, "pool": found.pool, "judged": found.judged}
@@ -159,7 +161,7 @@ def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, as_json: 
     hapax votes import sheets/statements-voter-1.csv statements-voter-2.json
     """
     with open_kb(database, existing=True) as kb:
-        report = sheets.import_sheets(kb, files, skip_faulty=skip_faulty)
+        report = hapax.import_sheets(kb, files, skip_faulty=skip_faulty)
     if as_json:
         counts = {"votes": len(report.votes), "voters": report.voters, "new": report.added, "known": report.known}
         print_json({**counts, "replaced": list(map(str, report.replaced)), "faults": list(map(str, report.faults))})
@@ -190,5 +192,5 @@ def report(failures: int, database: str, as_json: bool) -> None:
     hapax votes report --json
     """
     with open_kb(database, read_only=True) as kb:
-        evaluation = evaluations.report_votes(kb, failures)
+        evaluation = hapax.report_votes(kb, failures)
     print_result(evaluation, as_json)

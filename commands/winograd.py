@@ -11,7 +11,6 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api import schemas
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
@@ -78,7 +77,7 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
     rows = None if all_rows else SHOWN_ROWS
-    evaluation = schemas.count_schemas(*paths, published=as_published, rows=rows, skip_faulty=skip_faulty)
+    evaluation = hapax.count_schemas(*paths, published=as_published, rows=rows, skip_faulty=skip_faulty)
     print_result(evaluation, as_json)
 
 
@@ -126,7 +125,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     if options["dry_run"]:
         # Asking stores its runs: those of a dry run go to a knowledge base in memory.
         with dry_run(options["database"]) as (_, foreseeing), open_kb(None) as scratch:
-            schemas.ask_schemas(scratch, paths, asking, opening_options(None, options, foreseeing))
+            hapax.ask_schemas(scratch, paths, asking, opening_options(None, options, foreseeing))
         print_foreseen(foreseeing, options["as_json"])
         return
     with open_kb(options["database"]) as kb:
@@ -137,7 +136,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
                 status.update(f"Asking {method}: {done} of {total} pairs")
 
             opening = opening_options(None, options, journal)
-            evaluation = schemas.ask_schemas(kb, paths, asking, opening, progress=show)
+            evaluation = hapax.ask_schemas(kb, paths, asking, opening, progress=show)
     print_result(evaluation, options["as_json"])
     used, stopped = journal.total, evaluation.value.stopped
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
@@ -160,7 +159,7 @@ def tables(released: bool, database: str, as_json: bool) -> None:
     hapax evaluate winograd tables --released
     """
     with open_kb(database, read_only=True, begun_by=ASK) as kb:
-        evaluation = schemas.tabulate_schemas(kb, released=released)
+        evaluation = hapax.tabulate_schemas(kb, released=released)
     print_result(evaluation, as_json)
 
 
@@ -197,7 +196,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     # Options with the names of the parameters.
     same = {"sources": options["source"]} | {name: options[name] for name in ("model", "most")}
     with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
-        evaluation = schemas.compare_cases(kb, paths, methods, **same)
+        evaluation = hapax.compare_cases(kb, paths, methods, **same)
     print_result(evaluation, options["as_json"])
 
 
@@ -235,11 +234,11 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
         with err.status("Loading models") as status:
-            evaluation = schemas.generate_schemas(kb, path, generation, opening, progress=status.update)
+            evaluation = hapax.generate_schemas(kb, path, generation, opening, progress=status.update)
     generated = evaluation.value
     # A set cut short by a budget is not written; the same command continues it.
     if not generated.stopped:
-        schemas.write_schemas(evaluation, target)
+        hapax.write_schemas(evaluation, target)
     print_result(evaluation, options["as_json"])
     err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if generated.stopped else DONE)
@@ -265,7 +264,7 @@ def association(path: Path, model: str, database: str, as_json: bool, **options:
     """
     with open_kb(database) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
-        evaluation = schemas.measure_association(kb, path, model, opening)
+        evaluation = hapax.measure_association(kb, path, model, opening)
     print_result(evaluation, as_json)
 
 
@@ -340,10 +339,10 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     hapax evaluate winograd judged reversed.jsonl --out verified.jsonl
     """
     with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
-        evaluation = schemas.judge_schemas(kb, path)
+        evaluation = hapax.judge_schemas(kb, path)
     print_result(evaluation, as_json)
     if target is not None:
-        schemas.write_schemas(evaluation, target)
+        hapax.write_schemas(evaluation, target)
 
 
 @winograd.command()

@@ -8,11 +8,12 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from hapax.api import evaluations, schemas
+import hapax
 from hapax.commands.console import err
 from hapax.commands.experiments import print_result
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.commands.winograd import ASK, with_files, with_skip_faulty, with_skip_leaked, with_sources
+from hapax.evaluation.winograd.data import METHODS
 
 # Written out, so that `--help` does not import the evaluation.
 KINDS = ("voice", "tense", "number", "order", "synonym", "names", "adverb", "context")
@@ -47,8 +48,8 @@ def reword(paths: tuple[Path, ...], kinds: tuple[str, ...], target: Path, as_jso
     hapax evaluate winograd reword wsc_273_annotated_final.csv --out reworded.jsonl
     hapax evaluate winograd reword train.c.txt --kind voice --kind order --out reworded.jsonl
     """
-    evaluation = schemas.reword_schemas(paths, kinds, **options)
-    schemas.write_rewordings(evaluation, target)
+    evaluation = hapax.reword_schemas(paths, kinds, **options)
+    hapax.write_rewordings(evaluation, target)
     print_result(evaluation, as_json)
     err.print(escape(f"{target}: {len(evaluation.value.items)} sentences"))
 
@@ -60,7 +61,7 @@ def reword(paths: tuple[Path, ...], kinds: tuple[str, ...], target: Path, as_jso
     "--method",
     "methods",
     multiple=True,
-    type=click.Choice(evaluations.METHODS),
+    type=click.Choice(METHODS),
     help="Method of resolving pronouns (repeatable).  [default: patterns, unless --asked]",
 )
 @click.option("--asked", is_flag=True, help="Measure the answers of models, too, that `ask` stored in the database.")
@@ -78,12 +79,12 @@ def robustness(paths: tuple[Path, ...], methods: tuple[str, ...], asked: bool, *
     hapax evaluate winograd ask reworded.jsonl -m smollm2 --method likelihood
     hapax evaluate winograd robustness reworded.jsonl --asked
     """
-    items = evaluations.read_schemas(*paths, skip_faulty=options["skip_faulty"], skip_leaked=options["skip_leaked"])
+    items = hapax.read_schemas(*paths, skip_faulty=options["skip_faulty"], skip_leaked=options["skip_leaked"])
     items = [item for item in items if not options["source"] or item.source in options["source"]]
     if asked:
         with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
-            evaluation = schemas.measure_robustness(items, methods, kb=kb)
+            evaluation = hapax.measure_robustness(items, methods, kb=kb)
     else:
         # Something must resolve the pronouns: the patterns need neither a model nor an extra.
-        evaluation = schemas.measure_robustness(items, methods or evaluations.METHODS[:1])
+        evaluation = hapax.measure_robustness(items, methods or METHODS[:1])
     print_result(evaluation, options["as_json"])

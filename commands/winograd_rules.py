@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.markup import escape
 
-from hapax.api import evaluations
-from hapax.api.evaluations import PARTS, part_of
+import hapax
 from hapax.commands.console import out, print_json
 from hapax.commands.experiments import print_result
 from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.commands.winograd import with_skip_faulty, with_skip_leaked
+from hapax.evaluation.winograd.data import METHODS, PARTS, part_of
 
 if TYPE_CHECKING:
-    from hapax.api.evaluations import Evaluation
+    from hapax.evaluation.shared.results import Evaluation
     from hapax.evaluation.winograd.data import WinogradItem
     from hapax.evaluation.winograd.theories.measure import RuleAnswer
 
@@ -30,7 +30,7 @@ with_theories = click.option(
 
 with_method = click.option(
     "--method",
-    type=click.Choice(evaluations.METHODS),
+    type=click.Choice(METHODS),
     default="patterns",
     show_default=True,
     help="patterns: sentence patterns and roles; reasoner: a parser, WordNet and weighed proofs (extra `english`).",
@@ -114,7 +114,7 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
 @click.option("-m", "--model", help="Only answers of models whose name begins with this text.")
 @click.option(
     "--method",
-    type=click.Choice(evaluations.METHODS),
+    type=click.Choice(METHODS),
     default="reasoner",
     show_default=True,
     help="Method that proves answers; the reasoner needs the extra `english`.",
@@ -135,12 +135,10 @@ def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_
     hapax evaluate winograd ask wsc_273_annotated_final.csv -m smollm2 --method likelihood-partial
     hapax evaluate winograd hybrid wsc_273_annotated_final.csv
     """
-    from hapax.api import schemas
-
     _check_pair_consistent(options)
     items = _read_items(paths, sources, options)
     with open_kb(database, read_only=True, begun_by="hapax evaluate winograd ask") as kb:
-        evaluation = schemas.combine_proofs(kb, items, **options)
+        evaluation = hapax.combine_proofs(kb, items, **options)
     print_result(evaluation, as_json)
 
 
@@ -148,7 +146,7 @@ def _read_items(paths: tuple[Path, ...], sources: tuple[str, ...], options: dict
     """The items of files, of all sources or of those named, less what `--skip-faulty` and `--skip-leaked` leave out."""
     # Taken out, since the rest of the options goes to the API by name.
     left_out = {name: options.pop(name) for name in ("skip_faulty", "skip_leaked")}
-    items = evaluations.read_schemas(*paths, **left_out)
+    items = hapax.read_schemas(*paths, **left_out)
     return [item for item in items if not sources or item.source in sources]
 
 
@@ -166,11 +164,11 @@ def _resolved(items: list[WinogradItem], options: dict[str, Any]) -> Evaluation[
     # Only a model's answers are stored.
     if options["mapper"] is None:
         if options["pair_consistent"]:
-            return evaluations.resolve_schema_pairs(items, method)
-        return evaluations.resolve_schemas(items, options["folder"], method=method)
+            return hapax.resolve_schema_pairs(items, method)
+        return hapax.resolve_schemas(items, options["folder"], method=method)
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
-        return evaluations.resolve_schemas(items, options["folder"], kb=kb, mapper=options["mapper"], opening=opening)
+        return hapax.resolve_schemas(items, options["folder"], kb=kb, mapper=options["mapper"], opening=opening)
 
 
 @click.command()
@@ -196,7 +194,7 @@ def prove(sentence: str, options: tuple[str, ...], as_json: bool, **chosen: Any)
         raise click.UsageError("--method reasoner does not take --theories.")
     # Of exactly two, as the API wants it; the option itself may be given any number of times.
     pair = (options[0], options[1])
-    resolution = evaluations.resolve_pronoun(
+    resolution = hapax.resolve_pronoun(
         sentence, pair, pronoun=chosen["pronoun"], theories=folder, method=_method(chosen)
     )
     if as_json:
@@ -252,17 +250,17 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
     hapax evaluate winograd learn dpr_train.jsonl --part read --out lesson
     hapax evaluate winograd learn dpr_train.jsonl --part read --whole examples/schemas/written.jsonl --out lesson
     """
-    from hapax.api import schemas
+    from hapax.evaluation.winograd.reasoner.lessons import learn_from_schemas, write_lesson
 
     # The folder of an earlier lesson has the sheet on which a person answered.
     review = folder if folder.is_dir() else None
     items = [item for item in _read_items(paths, sources, options) if options["part"] in (None, part_of(item))]
-    items += evaluations.read_schemas(*options["wholes"])
+    items += hapax.read_schemas(*options["wholes"])
     if options["proposer"] is None:
-        evaluation = schemas.learn_from_schemas(items, review=review)
+        evaluation = learn_from_schemas(items, review=review)
     else:
         with open_kb(options["database"]) as kb:
             opening = opening_options(None, options, open_journal(kb, options))
-            evaluation = schemas.learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=review)
-    schemas.write_lesson(evaluation, folder)
+            evaluation = learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=review)
+    write_lesson(evaluation, folder)
     print_result(evaluation, options["as_json"])

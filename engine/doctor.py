@@ -8,12 +8,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from hapax.engine.inference.isolation import child_environment
 from hapax.engine.inference.landlock import interface_version
+from hapax.grammar.arguments import checked
 from hapax.grammar.extras import EXTRAS, missing_of
+from hapax.grammar.notebook import Tabular
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
 from hapax.llm_oracle.backends.processor import processor_speed
 
@@ -37,15 +40,41 @@ class Finding:
     optional: bool = False
 
 
-def examine() -> list[Finding]:
-    """All findings, in the order in which a newcomer should fix them.
+@dataclass(frozen=True)
+class Examination(Tabular):
+    """Programs and packages that Hapax needs, what was found of each, and how to install what is missing."""
+
+    findings: tuple[Finding, ...]
+    columns = ("part", "found", "what to do")
+
+    @property
+    def passed(self) -> bool:
+        """True if only optional parts are missing, or none."""
+        return all(finding.ok or finding.optional for finding in self.findings)
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Name, version, and the remedy for what is missing."""
+        rows: list[tuple[str, ...]] = []
+        for finding in self.findings:
+            installed = finding.found or ("not installed" if finding.optional else "missing")
+            rows.append((finding.name, installed, "" if finding.ok else finding.remedy))
+        return rows
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The findings as JSON objects."""
+        return [asdict(finding) for finding in self.findings]
+
+
+@checked
+def doctor() -> Examination:
+    """Check the programs and packages that Hapax needs, in the order in which a newcomer should fix them.
 
     Imports torch only to measure a processor that was not measured yet, and no other heavy package.
     """
     findings: list[Finding] = []
     for check in CHECKS:
         findings += check()
-    return findings
+    return Examination(tuple(findings))
 
 
 def _python() -> Iterator[Finding]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
+from hapax.grammar.dependencies import replaced_expression
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.rules import Library, PredicateKind, Rule
-from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Literal, Term, Variable, variable_names
+from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Literal, Variable, variable_names
 
 COUNTS_FOR_EVER: Final = RuleFault.warning(
     "HPX221", "recursion that counts for ever",
@@ -96,15 +97,8 @@ def _comparisons(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Pla
                 names = (parameter.name for parameter in signature.parameters)
                 terms = dict(zip(names, item.atom.arguments, strict=True))
                 definition = signature.definition
-                left, right = _with(definition.left, terms), _with(definition.right, terms)
+                left, right = replaced_expression(definition.left, terms), replaced_expression(definition.right, terms)
                 yield Comparison(definition.operator, left, right), item.atom.place
-
-
-def _with(expression: Expression, terms: dict[str, Term]) -> Expression:
-    """The expression with terms in the place of its variables."""
-    if isinstance(expression, Arithmetic):
-        return Arithmetic(expression.operator, _with(expression.left, terms), _with(expression.right, terms))
-    return terms.get(expression.name, expression) if isinstance(expression, Variable) else expression
 
 
 def _assignments(comparison: Comparison) -> Iterator[tuple[Variable, Arithmetic]]:

@@ -14,6 +14,7 @@ from hapax.grammar.dependencies import negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
+from hapax.grammar.prolog_text import is_numeric
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.satisfiable import contradiction, divisors, is_zero
 from hapax.grammar.terms import (
@@ -342,7 +343,7 @@ def comparison_of_texts(library: Library) -> Iterator[Diagnostic]:
     for comparison, place, owner in _comparisons(library):
         for side in (comparison.left, comparison.right):
             for operand, operator in _operands(side, comparison.operator):
-                if operator not in ("=", "\\=") and not _is_number(operand, library):
+                if operator not in ("=", "\\=") and not is_numeric(operand, library):
                     yield ORDER_OF_TEXTS.at(
                         place,
                         f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning',
@@ -418,21 +419,15 @@ def _number_remedy(operand: Variable | Constant) -> str:
 def _is_mixed(comparison: Comparison, library: Library) -> bool:
     """One side is a number and the other cannot be one. A Time may be a Year, which is a number."""
     left, right = comparison.left, comparison.right
-    if _is_number(left, library):
+    if is_numeric(left, library):
         return not _may_be_number(right, library)
-    return _is_number(right, library) and not _may_be_number(left, library)
-
-
-def _is_number(expression: Expression, library: Library) -> bool:
-    if isinstance(expression, Variable):
-        return library.is_numeric(expression.data_type)
-    return isinstance(expression, Arithmetic) or expression.is_number
+    return is_numeric(right, library) and not _may_be_number(left, library)
 
 
 def _may_be_number(expression: Expression, library: Library) -> bool:
     if isinstance(expression, Variable):
         return library.may_be_numeric(expression.data_type)
-    return _is_number(expression, library)
+    return is_numeric(expression, library)
 
 
 @check(NUMBER_AND_TEXT)

@@ -24,4 +24,12 @@ if not (_FOLDER / "engine").is_dir():
     __path__.insert(0, str(_FOLDER.parent))
 
 # The names, each with the module that defines it, stand in __init__.pyi.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """A name of the front door. Raises ExtraMissing if its module needs a library that is not installed."""
+    from hapax.grammar.extras import extras_named
+
+    with extras_named():
+        return _attribute(name)

@@ -723,25 +723,6 @@ class KnowledgeBase(RecordStore):
         condition = " AND ".join([STANDING, *(f"statements.{name} = ?" for name in columns)])
         return self.select(STATEMENTS, f"WHERE {condition}", list(columns.values()))
 
-    def statements_with(
-        self, words: Sequence[str], *, rule: str | None = None, distribution: Distribution | None = None, most: int
-    ) -> list[StatementRecord]:
-        """The first statements that stand and contain all words, in any case of ASCII letters; each statement once."""
-        conditions, values = [STANDING], list[object]()
-        for word in words:
-            conditions.append(r"premise || ' ' || conclusion LIKE ? ESCAPE '\'")
-            escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-            values.append(f"%{escaped}%")
-        for column, value in (("rule", rule), ("distribution", distribution)):
-            if value is not None:
-                conditions.append(f"{column} = ?")
-                values.append(value)
-        if any(isinstance(value, str) and refusal(value) for value in values):
-            return []
-        first = f"SELECT min(rowid) FROM statements WHERE {' AND '.join(conditions)} GROUP BY id"  # noqa: S608  ours
-        condition = f"WHERE statements.rowid IN ({first} ORDER BY min(rowid) LIMIT ?)"
-        return self.select(STATEMENTS, condition, [*values, most])
-
     def statement_places(self) -> list[StatementPlace]:
         """Keys of the statements that stand, without texts and proofs, in the order they were first written."""
         columns = "key, id, rule, distribution, run_id, premise, conclusion"

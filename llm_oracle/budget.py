@@ -89,6 +89,7 @@ class Budget:
             None if self.max_calls is None else max(0, self.max_calls - spent.calls),
             None if self.max_tokens is None else max(0, self.max_tokens - spent.tokens),
             None if self.max_cost is None else max(0.0, self.max_cost - (spent.cost or 0.0)),
+            self.roles,
         )
 
     def exceeded(self, spent: CallStatistics) -> tuple[str, float] | None:

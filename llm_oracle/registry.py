@@ -7,17 +7,21 @@ in the same way and only when a model string needs them, so that nothing heavy i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.notebook import Tabular
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
 from hapax.llm_oracle.backends.identities import ForecastModel
-from hapax.llm_oracle.budget import FREE, Price
+from hapax.llm_oracle.budget import FREE, Budget, Price
 from hapax.llm_oracle.combined_critic import CombinedCritic, highest_price, paraphrased
 from hapax.llm_oracle.critic_chain import CriticChain
 from hapax.llm_oracle.egress import offline
+from hapax.llm_oracle.journal import CallStore, Journal
 from hapax.llm_oracle.protocols import (
     CRITIC,
     EVALUATOR,
@@ -74,22 +78,89 @@ class ModelListing:
     remedy: str
 
 
+@dataclass(frozen=True)
+class ModelListings(Tabular):
+    """The backends of models that are known, with their roles, abilities, and whether they can be used here."""
+
+    listings: tuple[ModelListing, ...]
+    columns = ("model", "roles", "abilities", "usable here")
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Model string, roles, abilities, and `yes` or the remedy."""
+        rows: list[tuple[str, ...]] = []
+        for model in self.listings:
+            usable = "yes" if model.available else model.remedy
+            rows.append((model.name, ", ".join(model.roles), model.abilities, usable))
+        return rows
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The backends as JSON objects."""
+        return [asdict(model) for model in self.listings]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetedModels(Models):
+    """The models of the four roles, with the budget that each operation on them keeps; None: no limit.
+
+    `journal`: the one that the models were opened with, which holds their probes and prices. `retry_unusable`: ask once
+    more for what had no usable reply.
+    """
+
+    budget: Budget | None = None
+    journal: Journal | None = None
+    retry_unusable: bool = False
+
+
+@checked
+@extras_named()
 def open_models(
     knowledge: str = "embedded",
     critic: str | None = None,
     likelihood: str | None = None,
     evaluator: str = "frequency",
-    options: OpeningOptions | None = None,
-) -> Models:
-    """Open the models of a run. Critic and likelihood default to the knowledge model.
+    *,
+    budget: Budget | None = None,
+    **options: Any,
+) -> BudgetedModels:
+    """The models of a search, by model strings such as `embedded`, `hf:NAME` and `openai:MODEL@URL`.
 
-    Raises HapaxError for an unknown string, a role that a model cannot play, and anything that is not installed.
+    Critic and likelihood are the knowledge model unless they are named. `budget`: the most that each search or goal
+    with these models may send. `options`: the fields of `OpeningOptions`, for instance `seed`, `device` and `aliases`;
+    a simulated world needs `library`. A `journal` keeps what probing a server takes and finds. Raises HapaxError for an
+    unknown string, a role that a model cannot play, and anything that is not installed.
     """
-    return open_roles(OpenedModels(options or OpeningOptions()), knowledge, critic, likelihood, evaluator)
+    known = [field.name for field in fields(OpeningOptions)]
+    # `OpeningOptions` itself would raise a TypeError, without the names of its options.
+    if unknown := sorted(options.keys() - set(known)):
+        raise HapaxError(f"open_models has no option {', '.join(unknown)}. Its options are {', '.join(known)}.")
+    opening = OpeningOptions(**options)
+    models = open_roles(OpenedModels(opening), knowledge, critic, likelihood, evaluator)
+    roles = (models.knowledge, models.critic, models.likelihood, models.evaluator)
+    return BudgetedModels(*roles, models.names, budget, opening.journal, opening.retry_unusable)
+
+
+def journal_of(kb: CallStore, models: Models) -> Journal:
+    """The journal of the models, else a journal of the knowledge base under their budget and prices."""
+    if not isinstance(models, BudgetedModels):
+        return Journal(kb, None, price_table(models))
+    return models.journal or Journal(kb, models.budget, price_table(models), retry_unusable=models.retry_unusable)
+
+
+def with_journal(
+    kb: CallStore, opening: OpeningOptions | None, budget: Budget | None = None
+) -> tuple[OpeningOptions, Journal]:
+    """The opening options with a journal: their own, else one of the knowledge base with this budget."""
+    opening = opening or OpeningOptions()
+    journal = opening.journal or Journal(kb, budget, retry_unusable=opening.retry_unusable)
+    return replace(opening, journal=journal), journal
 
 
 def open_roles(
-    opened: OpenedModels, knowledge: str, critic: str | None, likelihood: str | None, evaluator: str
+    opened: OpenedModels,
+    knowledge: str = "embedded",
+    critic: str | None = None,
+    likelihood: str | None = None,
+    evaluator: str = "frequency",
 ) -> Models:
     """As `open_models`, sharing models that are already open."""
     proposing = open_shared(opened, knowledge, KNOWLEDGE)
@@ -214,8 +285,12 @@ def open_instructed(model: str, role: str, options: OpeningOptions | None = None
     return opened
 
 
-def list_models() -> tuple[ModelListing, ...]:
-    """Every backend with its abilities, and whether it can be used here. A faulty plug-in has its fault as remedy."""
+@checked
+def list_models() -> ModelListings:
+    """The backends of models, built in and of other packages, with their abilities.
+
+    A faulty plug-in has its fault as remedy.
+    """
     listings = []
     for name in BACKENDS:
         backend = _load(_built_in(name))
@@ -231,7 +306,7 @@ def list_models() -> tuple[ModelListing, ...]:
         remedy = backend.missing()
         abilities = f"{backend.abilities} ({package})"
         listings.append(ModelListing(backend.form(entry.name), backend.roles, abilities, not remedy, remedy))
-    return tuple(listings)
+    return ModelListings(tuple(listings))
 
 
 def price_table(models: Models, prices: Mapping[str, Price] | None = None) -> dict[str, Price]:

@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from hapax.api.agent_tools import AgentTools
+from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages, tables
 from hapax.api.browser.facets import Facet, Facets, wanted_of
 from hapax.api.browser.guard import Access, Guard
@@ -33,17 +33,22 @@ from hapax.api.browser.mapping import links_of, rule_map
 from hapax.api.browser.pages import NotStored
 from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.tables import Page, StoredTable, Wanted
-from hapax.api.kept_rules import read_kept
-from hapax.api.operations import load_rules, query, why, why_not
+from hapax.api.explanations import why, why_not
+from hapax.api.goals import query
 from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.progress import duration
+from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.report.page import page_environment, plot_script, report_style
 from hapax.evaluation.report.runs import moment
-from hapax.evaluation.votes.questions import WORDINGS, VotingItem
+from hapax.evaluation.report.sections import nested
+from hapax.evaluation.votes.questions import WORDINGS
+from hapax.evaluation.winograd.people import schema_items
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.kb.csv_text import write_rows
 from hapax.kb.derived_statements import current_counts
@@ -70,21 +75,27 @@ Linker = Callable[[Sequence[Any]], str]
 
 @dataclass
 class Browser:
-    """The knowledge base and its rules behind the pages.
+    """The knowledge base and its rules behind the pages, and what people may do there beyond looking.
 
     `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `judge`:
-    votes are stored. `schemas`: Winograd schemas to judge, by id.
-    `control`: running searches can be paused and ended. `asking`: asks models what a goal lacks, after a forecast;
-    None: no model is asked.
+    votes are stored. `control`: running searches can be paused and ended. `asking`: asks these models what a goal
+    lacks, within their budget, after a forecast. `schemas`: a file of Winograd schemas, which can then be judged, too.
+    Raises HapaxError for files that cannot be opened.
     """
 
-    database: Path
+    database: str | Path
     rules: Sequence[str | Path] = ()
     judge: bool = False
     control: bool = False
-    asking: AgentTools | None = None
-    schemas: Mapping[str, VotingItem] = field(default_factory=dict)
+    asking: AskingModels | None = None
+    schemas: Path | None = None
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # What cannot be opened is refused now, and not on the first page.
+        KnowledgeBase(self.database, read_only=True).close()
+        self.items = {} if self.schemas is None else schema_items(self.schemas)
+        self.tools = None if self.asking is None else AgentTools(self.database, self.rules, asking=self.asking)
 
     def open(self) -> KnowledgeBase:
         """The knowledge base; rows that cannot be read are left out and named."""
@@ -118,13 +129,14 @@ def browser_app(browser: Browser, access: Access) -> ASGIApp:
     views = _Views(browser)
     routes = [
         Route("/", views.front),
-        Route("/statements", views.statements),
+        Route("/statements", views.filtered("Statements", tables.statements, Facets.statements)),
         # `:path`, because identities and names may contain slashes.
         Route("/statement/{identity:path}", views.statement),
         Route("/rule/{name:path}", views.rule),
         Route("/rules", views.rules),
-        Route("/facts", views.facts),
-        Route("/claims", views.claims),
+        Route("/facts", views.filtered("Facts", tables.facts, Facets.facts)),
+        # Values that models proposed, each with the verdicts of the gates.
+        Route("/claims", views.filtered("Claims", tables.claims, Facets.claims)),
         Route("/predicates", views.predicates),
         Route("/predicate/{name:path}/{arity}", views.predicate),
         Route("/search", views.search),
@@ -159,12 +171,12 @@ class _Views:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._judging = Judging(browser.database, browser.library, browser.schemas)
+        self._judging = Judging(Path(browser.database), browser.library, browser.items)
         self._outcomes: dict[str, str] = {}
         # Two goals at a time, since each takes a Prolog process, and one that asks models, since they share a budget.
         self._goals, self._asking = threading.Semaphore(2), threading.Semaphore(1)
-        self._words = WordIndex(browser.database)
-        self._ranking = PopularityRanking(browser.database, tables.popularity)
+        self._words = WordIndex(Path(browser.database))
+        self._ranking = PopularityRanking(Path(browser.database), tables.popularity)
         self._templates = page_environment(("hapax.api.browser", "templates"))
         self._templates.filters |= {"duration": duration, "instant": moment}
         self._templates.globals |= {
@@ -174,7 +186,7 @@ class _Views:
             "predicate_url": _predicate_url,
             "run_url": _run_url,
             "judges": browser.judge,
-            "asks": browser.asking is not None,
+            "asks": browser.tools is not None,
             "controls": browser.control,
             "database": str(browser.database),
         }
@@ -221,7 +233,6 @@ class _Views:
         read: Callable[[KnowledgeBase, Page], StoredTable],
         facets: Callable[[Facets], list[Facet]] | None = None,
         wanted: Wanted | None = None,
-        **values: Any,
     ) -> Response:
         """A table as a page, or with `?format=json|csv` as data. `facets`: those that its page offers.
 
@@ -242,8 +253,8 @@ class _Views:
             return JSONResponse(table.to_json())
         if form == "csv":
             return PlainTextResponse(_csv(table), media_type="text/csv")
-        values = {"linked": _LINKS, "facets": offered, **values}
-        return self._page(request, "table", title=title, table=table, address=_address(request), **values)
+        address = _address(request)
+        return self._page(request, "table", title=title, table=table, address=address, linked=_LINKS, facets=offered)
 
     def _with_tables(
         self, request: Request, template: str, title: str, parts: Mapping[str, StoredTable], **values: Any
@@ -283,26 +294,25 @@ class _Views:
         parts = {"counts": counted, "rules": rules, "runs": runs}
         return self._with_tables(request, "front", "Overview", parts, counts=counts, linked=_LINKS)
 
-    def statements(self, request: Request) -> Response:
-        wanted = wanted_of(request.query_params)
-        return self._table(
-            request, "Statements", lambda kb, page: tables.statements(kb, wanted, page), Facets.statements, wanted
-        )
+    def filtered(
+        self,
+        title: str,
+        read: Callable[[KnowledgeBase, Wanted, Page], StoredTable],
+        facets: Callable[[Facets], list[Facet]],
+    ) -> Callable[[Request], Response]:
+        """The page of a table whose rows an address chooses."""
 
-    def facts(self, request: Request) -> Response:
-        wanted = wanted_of(request.query_params)
-        return self._table(request, "Facts", lambda kb, page: tables.facts(kb, wanted, page), Facets.facts, wanted)
+        def view(request: Request) -> Response:
+            wanted = wanted_of(request.query_params)
+            return self._table(request, title, lambda kb, page: read(kb, wanted, page), facets, wanted)
 
-    def claims(self, request: Request) -> Response:
-        """Values that models proposed, each with the verdicts of the gates."""
-        wanted = wanted_of(request.query_params)
-        return self._table(request, "Claims", lambda kb, page: tables.claims(kb, wanted, page), Facets.claims)
+        return view
 
     def statement(self, request: Request) -> Response:
         with self._open(request) as kb:
             shown = pages.statement_page(kb, self._browser.library(kb), request.path_params["identity"])
             parts = shown.tables(kb)
-        return self._with_tables(request, "statement", shown.record.text, parts, shown=shown)
+        return self._with_tables(request, "statement", shown.statement.record.text, parts, shown=shown)
 
     def rules(self, request: Request) -> Response:
         return self._table(request, "Rules", tables.rules)
@@ -349,20 +359,24 @@ class _Views:
         return self._page(request, "predicate", title=indicator, **values)
 
     def entity(self, request: Request) -> Response:
+        name = request.query_params.get("name", "")
         with self._open(request) as kb:
-            shown = pages.entity_page(kb, request.query_params.get("name", ""), self._few_or_all(request))
-        return self._with_tables(request, "entity", shown.name, shown.tables(), shown=shown)
+            parts = pages.entity_tables(kb, name, self._few_or_all(request))
+        return self._with_tables(request, "entity", name, parts, frequency=rarest_word([name]))
 
     def search(self, request: Request) -> Response:
         """Values and sentences that contain all words, the best first."""
         words = request.query_params.get("words", "").strip()
         if not self._words.ready(INDEX_SECONDS):
-            return self._page(request, "search", title="Search", words=words, shown=None)
+            return self._page(request, "search", title="Search", words=words, matches=None)
+        matches = self._words.search(words)
         with self._open(request) as kb:
-            shown = pages.search_page(kb, self._words.search(words))
+            parts = pages.search_tables(kb, matches)
         if request.query_params.get("format") == "json":
-            return JSONResponse(shown.to_json())
-        return self._with_tables(request, "search", "Search", shown.tables(), words=words, shown=shown)
+            found = {"values": list(matches.names), "statements": parts["statements"].to_json()}
+            counts = {"value_count": matches.name_count, "statement_count": matches.row_count}
+            return JSONResponse(found | counts)
+        return self._with_tables(request, "search", "Search", parts, words=words, matches=matches)
 
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:
@@ -384,10 +398,10 @@ class _Views:
 
     def _ask_models(self, request: Request) -> Response:
         """Ask models, and keep in memory how that ended, for the page that follows."""
-        if self._browser.asking is None:
+        if self._browser.tools is None:
             raise NotStored("This server asks no model.", Remedy("Start it with {} and a budget.", Setting("models")))
         goal = request.state.goal
-        outcome = self._browser.asking.ask(goal)
+        outcome = self._browser.tools.ask(goal)
         # The outcome of the last goal alone, so that memory does not grow.
         self._outcomes = {goal: outcome["stopped"] or "The models were asked; all that the goal needs is known now."}
         # 303: the browser gets the page that follows, and reloading it sends nothing again.
@@ -405,8 +419,8 @@ class _Views:
                 try:
                     answers = query(goal, library, kb, options=GOAL_OPTIONS)
                     near = [] if answers or answers.holds else near_misses(goal, library, kb)
-                    if self._browser.asking is not None:
-                        forecast = self._browser.asking.forecast(goal)
+                    if self._browser.tools is not None:
+                        forecast = self._browser.tools.forecast(goal)
                 except HapaxError as fault:
                     faults = str(fault)
         if answers is not None and request.query_params.get("format") == "json":
@@ -431,7 +445,7 @@ class _Views:
                 explanation = why(atom, library, kb)
             except HapaxError:
                 explanation = why_not(atom, library, kb)
-        lines, more = pages.story_lines(explanation.story)
+        lines, more = nested(explanation.story)
         parts = {"lines": pages.story_table(explanation.story)}
         return self._with_tables(request, "why", atom, parts, shown={"lines": lines}, more=more)
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from statistics import fmean
+
+import numpy as np
 
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
 from hapax.engine.judgements import MODEL_VOTER
 from hapax.engine.judging_draw import DrawKind
 from hapax.engine.search.demand import fact_atom
 from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.evaluation.votes.agreement import krippendorff_alpha, percent
 from hapax.evaluation.votes.derived import derived_records
 from hapax.evaluation.votes.exporting import check_voter_names
 from hapax.evaluation.votes.items import FACT, ItemSource, subject_id
 from hapax.evaluation.votes.questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import missing_of
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import atom_text
@@ -52,8 +53,7 @@ _COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? A
 class VoterAgreement:
     """Agreement of voters on the last question of a kind, over items with two votes or more.
 
-    `equal`: share of equal pairs of votes, averaged over items; `alpha`: Krippendorff's, None where it is undefined or
-    the extra `evaluation` is not installed.
+    `equal`: share of equal pairs of votes, averaged over items; `alpha`: Krippendorff's, None where it is undefined.
     """
 
     voters: int
@@ -159,22 +159,20 @@ class Judging:
     def agreement(self, kb: KnowledgeBase, name: str) -> VoterAgreement | None:
         """Agreement of people on the last question of a sheet; None where no item has two votes."""
         question = self.sheet(name).last
-        by_item: dict[str, dict[str, int]] = defaultdict(dict)
+        by_item: dict[str, Counter[str]] = defaultdict(Counter)
         for item, answer, count in kb.query(_COUNTS, (question, f"{MODEL_VOTER}%")):
             by_item[item][answer] = count
-        twice = [counts for counts in by_item.values() if sum(counts.values()) > 1]
+        twice = [counts for counts in by_item.values() if counts.total() > 1]
         if not twice:
             return None
+        answers = sorted(set(chain.from_iterable(twice)))
+        counts = np.array([[of_item[answer] for answer in answers] for of_item in twice])
+        alpha = krippendorff_alpha(counts)
         ((voters,),) = kb.query(
             "SELECT count(DISTINCT voter) FROM votes WHERE question = ? AND voter NOT LIKE ?",
             (question, f"{MODEL_VOTER}%"),
         )
-        shares = [
-            sum(count * (count - 1) for count in counts.values()) / (votes * (votes - 1))
-            for counts in twice
-            if (votes := sum(counts.values()))
-        ]
-        return VoterAgreement(voters, len(twice), fmean(shares), _alpha(twice))
+        return VoterAgreement(voters, len(twice), percent(counts), None if math.isnan(alpha) else alpha)
 
     def _item(self, kb: KnowledgeBase, sheet: JudgingSheet, subject: str) -> VotingItem | None:
         """The item about a statement, fact or schema; None if it does not stand or cannot be read."""
@@ -238,16 +236,3 @@ def _distinct(subjects: Iterable[str]) -> Iterator[str]:
         if subject not in seen:
             seen.add(subject)
             yield subject
-
-
-def _alpha(counts: Sequence[Mapping[str, int]]) -> float | None:
-    """Krippendorff's alpha over these counts of answers."""
-    if missing_of("evaluation"):
-        return None
-    import numpy as np
-
-    from hapax.evaluation.votes.agreement import krippendorff_alpha
-
-    answers = sorted(set(chain.from_iterable(counts)))
-    alpha = krippendorff_alpha(np.array([[of_item.get(answer, 0) for answer in answers] for of_item in counts]))
-    return None if math.isnan(alpha) else alpha

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from statistics import fmean
 from typing import Any
 
 from hapax.api.browser import tables
 from hapax.api.browser.tables import Page, StoredTable, Wanted
-from hapax.engine.explain import why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.logic.derive import statement_by_id
@@ -18,7 +17,6 @@ from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.certifying import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.search.gates import gates_in_order
 from hapax.engine.stories import Story
-from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.report.drawing import (
     LARGEST,
     Dot,
@@ -40,10 +38,9 @@ from hapax.evaluation.report.runs import (
     run_heading,
     search_summary,
 )
-from hapax.evaluation.report.sections import StoryLine, nested, vote_counts
+from hapax.evaluation.report.sections import ShownStatement
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import difference_of_means
-from hapax.evaluation.shared.judged import judgement_text
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL
 from hapax.grammar.rules import Library
@@ -58,7 +55,6 @@ from hapax.kb.records import (
     Distribution,
     RuleRecord,
     RunRecord,
-    StatementRecord,
 )
 from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.kb.store import STANDING, KnowledgeBase
@@ -76,103 +72,59 @@ class NotStored(HapaxError):  # noqa: N818 - named after the situation, as all o
     """The knowledge base holds nothing of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntityPage:
-    """All that is known about a value: facts, statements at both ends, types, rejected claims, its popularity."""
+def entity_tables(kb: KnowledgeBase, name: str, few: Page = FEW) -> dict[str, StoredTable]:
+    """Tables of all that is known about a value: facts, statements by end, rejected claims and types.
 
-    name: str
-    facts: StoredTable
-    head: StoredTable
-    long_tail: StoredTable
-    derived: StoredTable
-    types: StoredTable
-    rejected: StoredTable
-    frequency: float | None
-    """Zipf frequency of the name's rarest word: log10 of its count per billion words of English."""
-
-    def tables(self) -> dict[str, StoredTable]:
-        """The tables of the page by name."""
-        return {name: getattr(self, name) for name in ("facts", "head", "long_tail", "derived", "rejected", "types")}
-
-
-def entity_page(kb: KnowledgeBase, name: str, few: Page = FEW) -> EntityPage:
-    """The page of a value, with so many statements and rejected claims. Raises NotStored if nothing mentions it."""
-    known = tables.facts(kb, Wanted(about=name), Page(rows=max(few.rows, 200)))
-    # In the order of `ENDS`.
-    head, tail, derived = (tables.statements(kb, Wanted(about=name, end=end), few) for end in tables.ENDS)
-    stopped = tables.claims(kb, Wanted(about=name, verdict="rejected"), few)
-    types = tables.types_of(kb, name)
-    if not (known.rows or stopped.rows or types.rows or head.rows or tail.rows or derived.rows):
+    `few`: the wanted part of all but facts and types. Raises NotStored if nothing mentions the value.
+    """
+    about = Wanted(about=name)
+    parts = {"facts": tables.facts(kb, about, Page(rows=max(few.rows, 200)))}
+    parts |= {end: tables.statements(kb, replace(about, end=end), few) for end in tables.ENDS}
+    parts["rejected"] = tables.claims(kb, replace(about, verdict="rejected"), few)
+    parts["types"] = tables.types_of(kb, name)
+    if not any(table.rows for table in parts.values()):
         raise NotStored(f"Nothing here mentions {name!r}. Search the statements for a part of it.")
-    return EntityPage(name, known, head, tail, derived, types, stopped, rarest_word([name]))
+    return parts
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPage:
-    """Values and statements (id and sentence) with some words, the best first; numbers of all of them."""
-
-    names: tuple[str, ...]
-    name_count: int
-    statements: list[tuple[str, str]]
-    statement_count: int
-
-    def tables(self) -> dict[str, StoredTable]:
-        """The matches as tables by name."""
-        found = ", ".join(tables.literal(identity) for identity, _ in self.statements)
-        sql = f"SELECT DISTINCT id, {tables.SENTENCE} FROM statements WHERE id IN ({found});"  # noqa: S608  for reading
-        return {
-            "values": StoredTable(("value",), [(name,) for name in self.names], "", Page()),
-            "statements": StoredTable(("id", "statement"), list(self.statements), sql, Page()),
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """The matches as the page lists them."""
-        statements = [{"id": identity, "statement": text} for identity, text in self.statements]
-        counts = {"value_count": self.name_count, "statement_count": self.statement_count}
-        return {"values": list(self.names), "statements": statements, **counts}
-
-
-def search_page(kb: KnowledgeBase, matches: WordMatches) -> SearchPage:
-    """The page of a search: each statement that stands once."""
+def search_tables(kb: KnowledgeBase, matches: WordMatches) -> dict[str, StoredTable]:
+    """The values and statements of a search, the best first; each statement that stands once."""
     # The index gives few rows, however many match.
     marks = ",".join("?" * len(matches.rows))
-    text = "'If ' || premise || ', then ' || conclusion || '.'"
-    sql = f"SELECT rowid, id, {text} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
+    sql = f"SELECT rowid, id, {tables.SENTENCE} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
     found = {row: (identity, sentence) for row, identity, sentence in kb.query(sql, matches.rows)}
     # In the order of the matches; a statement at both ends has two rows.
-    statements = dict(found[row] for row in matches.rows if row in found)
-    return SearchPage(matches.names, matches.name_count, list(statements.items()), matches.row_count)
+    statements = list(dict(found[row] for row in matches.rows if row in found).items())
+    listed = ", ".join(tables.literal(identity) for identity, _ in statements)
+    shown = f"SELECT DISTINCT id, {tables.SENTENCE} FROM statements WHERE id IN ({listed});"  # noqa: S608  for reading
+    return {
+        "values": StoredTable(("value",), [(name,) for name in matches.names], "", Page()),
+        "statements": StoredTable(("id", "statement"), statements, shown, Page()),
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPage:
-    """A statement with its ends, values, votes and proof. `more`: lines of the proof that are left out.
-
-    One that `derive` concluded has no ends.
+    """A statement with its proof and votes, its ends and values. One that `derive` concluded has no ends.
 
     `certificates`: promises on the statement and on the facts of its proof; `misses`: claims that failed a gate where
     its facts passed.
     """
 
-    record: StatementRecord
+    statement: ShownStatement
     ends: list[Distribution]
     values: list[tuple[str, str]]
-    lines: list[StoryLine]
-    more: int
-    votes: tuple[tuple[str, str, int], ...]
-    judgement: str
     certificates: list[StoredCertificate]
     misses: list[NearMiss]
-    story: Story
 
     def tables(self, kb: KnowledgeBase) -> dict[str, StoredTable]:
         """The tables behind the page by name."""
-        identity = self.record.id
+        record = self.statement.record
         return {
-            "statement": tables.statement_rows(self.record, self.ends),
-            "proof": story_table(self.story),
-            "facts": tables.proof_facts(kb, identity),
-            "votes": tables.votes(kb, identity),
+            "statement": tables.statement_rows(record, self.ends),
+            "proof": story_table(self.statement.story),
+            "facts": tables.proof_facts(kb, record.id),
+            "votes": tables.votes(kb, record.id),
         }
 
 
@@ -185,29 +137,16 @@ def statement_page(kb: KnowledgeBase, library: Library, identity: str) -> Statem
         raise NotStored(f"No statement has the id {identity}.")
     # In the sentences that the knowledge base has for its predicates.
     theory = with_stored_predicates(Theory(library, kb))
-    story = why_statement(theory, record)
-    lines, more = story_lines(story)
-    values = [(name, str(value)) for name, value in record.substitution]
     judged = Judgements.stored(kb)
     row = judged.row(record.id)
-    votes = vote_counts(vote for vote in kb.votes() if judged.row(vote.statement_id) == row)
-    judgement = judgement_text(judged.of(record.id))
+    votes = (vote for vote in kb.votes() if judged.row(vote.statement_id) == row)
+    shown = ShownStatement.of(theory, record, votes, judged)
+    values = [(name, str(value)) for name, value in record.substitution]
     ends = sorted({statement.distribution for statement in stored})
     facts = kb.facts_by_id(text for (text,) in kb.query(_PROOF_FACTS, (record.id,))).values()
     certificates = [*certificates_of_statement(kb, record), *certificates_of(kb, facts)]
     misses = near_misses(kb, [fact.candidate_id for fact in facts if fact.candidate_id])
-    return StatementPage(
-        record,
-        ends,
-        values,
-        lines,
-        more,
-        votes,
-        judgement,
-        certificates,
-        misses,
-        story,
-    )
+    return StatementPage(shown, ends, values, certificates, misses)
 
 
 _PROOF_FACTS = "SELECT fact_id FROM statement_facts WHERE key IN (SELECT key FROM statements WHERE id = ?)"
@@ -254,12 +193,6 @@ def near_misses(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMis
                     atom = str(Atom(pattern.predicate, tuple(map(Constant, arguments))))
                     closest.setdefault(atom, NearMiss(atom, *decision))
     return sorted(closest.values(), key=lambda miss: miss.threshold - miss.score)[:MISSES]
-
-
-def story_lines(story: Story) -> tuple[list[StoryLine], int]:
-    """The first lines of a story, and the number of the others."""
-    lines = nested(story)
-    return lines, sum(1 for _ in story.lines()) - len(lines)
 
 
 def story_table(story: Story) -> StoredTable:
@@ -471,18 +404,14 @@ class RunPage:
 def run_page(kb: KnowledgeBase, identity: str) -> RunPage:
     """The page of a run, counted from what is stored so far. Raises HapaxError for an unknown run."""
     run = chosen_run(kb, identity)
-    # By gate the numbers of accepted and of rejected values.
-    counts: dict[str, list[int]] = {}
-    for verdict in kb.verdict_counts([run.id]):
-        counted = counts.setdefault(verdict.gate, [0, 0])
-        counted[0 if verdict.accepted else 1] += verdict.count
+    counts = {row[0]: row for row in kb.query(_GATES % tables.literal(run.id))}
     ((statements,),) = kb.query("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
     ((facts,),) = kb.query("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
     compat = run.settings.get("compat")
     order = [gate.name for gate in gates_in_order(compat if isinstance(compat, str) else None) if gate.name in counts]
     # A gate of another version of Hapax comes last.
     order += [name for name in counts if name not in order]
-    verdicts = [(gate, counts[gate][0], counts[gate][1]) for gate in order]
+    verdicts = [counts[gate] for gate in order]
     files = None if kb.path is None else RunFiles(kb.path, run.id)
     state = files.read() if files and run.status == "running" else None
     # Without a state nobody would read a wish.

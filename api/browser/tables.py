@@ -28,8 +28,6 @@ FAR = 100_000
 
 MINUS = "-"
 """Before the name of a column: from the greatest down."""
-ALIASES = {"likely": "-log-likelihood", "unlikely": "log-likelihood"}
-"""Further names of orders."""
 
 SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 
@@ -57,12 +55,12 @@ class Page:
     @property
     def column(self) -> str:
         """The column of the order."""
-        return ALIASES.get(self.order, self.order).removeprefix(MINUS)
+        return self.order.removeprefix(MINUS)
 
     @property
     def is_descending(self) -> bool:
         """True if the greatest value comes first."""
-        return ALIASES.get(self.order, self.order).startswith(MINUS)
+        return self.order.startswith(MINUS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +269,14 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """
     if wanted.end == DERIVED:
         return _derived(kb, wanted, page)
-    found = _searched(kb, wanted, page)
+    found = searched(kb, wanted, page)
     # Statements of `derive` follow behind the last ones of searches, in the stored order only.
     if found.more or wanted.end or page.order or not has_derived(kb):
         return found
     start = (page.number - 1) * page.rows
     before = len(found.rows) + start
     if start and not found.rows:  # count how many pages the statements of searches take
-        before = kb.standing_count() if wanted == Wanted() else len(_searched(kb, wanted, Page(rows=10**9)).rows)
+        before = kb.standing_count() if wanted == Wanted() else len(searched(kb, wanted, Page(rows=10**9)).rows)
     # Statements of `derive` fill the rest of the page.
     rest = _derived(
         kb, wanted, replace(page, number=1), skipped=max(0, start - before), room=page.rows - len(found.rows)
@@ -330,7 +328,7 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
         select.where(f"({' OR '.join(pairs)})", *texts)
 
 
-def _searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
+def searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """The statements of searches."""
     source, rank, shown = "statements", f"{POPULARITY}(substitution)", ""
     columns = ["id", "rule", "end", "statement", "log-likelihood"]

@@ -21,11 +21,11 @@ from hapax.kb import own_files, system
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.records import AttemptRecord, CallRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.budget import Budget, BudgetReached, CallStatistics, Price
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity, Models, Streaming
-from hapax.llm_oracle.registry import open_models
+from hapax.llm_oracle.registry import open_roles
 
 SHARDS = "shard-*"
 """Pattern of shards and the files beside them."""
@@ -39,7 +39,7 @@ SEEDED = ".seeded"
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The models that each worker opens, by role as for `open_models`. `options` without queue and journal."""
+    """The models that each worker opens, by role as for `open_roles`. `options` without queue and journal."""
 
     knowledge: str
     critic: str | None
@@ -48,9 +48,9 @@ class Opening:
     options: OpeningOptions
 
     def open(self, journal: Journal, sharers: int) -> Models:
-        """The models of one of `sharers` workers. Raises HapaxError as `open_models` does."""
+        """The models of one of `sharers` workers. Raises HapaxError as `open_roles` does."""
         options = replace(self.options, journal=journal, sharers=sharers)
-        return open_models(self.knowledge, self.critic, self.likelihood, self.evaluator, options)
+        return open_roles(OpenedModels(options), self.knowledge, self.critic, self.likelihood, self.evaluator)
 
 
 @dataclass(frozen=True, slots=True)

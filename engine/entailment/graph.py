@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
@@ -207,13 +207,6 @@ def _edge(row: Sequence[str], library: Library | None) -> Edge:
     except ValueError:
         raise HapaxError(f"{row[2]!r} is not a score. Write a number from 0 to 1.") from None
     return Edge.of(row[0].strip(), row[1].strip(), score, library)
-
-
-def with_entailments(library: Library, found: Iterable[Edge]) -> Library:
-    """The library with entailments as additional rules."""
-    # A declared oracle predicate is still asked about when rules conclude it.
-    declared = tuple(replace(signature, declared=True) for signature in library.completed().signatures)
-    return replace(library, signatures=declared, rules=(*library.rules, *(edge.rule for edge in found)))
 
 
 def entailment_scores(library: Library) -> dict[str, float]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from hapax.engine.entailment.graph import Edge, store_edges, stored_edge
+from hapax.engine.entailment.graph import Edge, edges, store_edges, stored_edge
 from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Atom, Value, Variable
@@ -120,6 +120,24 @@ def strongest(kb: KnowledgeBase, indicator: str) -> float | None:
 def called_names(text: str) -> list[str]:
     """The names before brackets in a goal, quoted or not: those of its predicates, and perhaps of others."""
     return list(dict.fromkeys(quoted or bare for quoted, bare in _CALLED.findall(text)))
+
+
+@checked
+def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: str | None = None) -> Library:
+    """The rules and, as further rules, the entailments between predicates that the knowledge base scores this high.
+
+    With a goal: those that it can use, on chains whose product of scores is as high. They are looked up, so that a
+    graph of a million entailments costs a goal no more than its own chains. A text without an atom, such as a
+    statement, stands for every predicate of the rules.
+    """
+    if goal is None:
+        found = edges(kb, at_least)
+    else:
+        names = called_names(goal) or [signature.name for signature in rules.completed().signatures]
+        found = edges_into(kb, rules, names, at_least)
+    # A declared oracle predicate is still asked about when rules conclude it.
+    declared = tuple(replace(signature, declared=True) for signature in rules.completed().signatures)
+    return replace(rules, signatures=declared, rules=(*rules.rules, *(edge.rule for edge in found)))
 
 
 def edges_into(kb: KnowledgeBase, library: Library, goals: Iterable[str], at_least: float) -> list[Edge]:

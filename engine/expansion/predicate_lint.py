@@ -6,34 +6,46 @@ their words; this module asks a model about the others.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hapax.grammar import faults
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.predicate_checks import asked_atoms
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import atom_text
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.calls import JournaledCritic
 from hapax.llm_oracle.prompts import scope_claim, sense_claim
-from hapax.llm_oracle.protocols import Critic, CriticScore
+from hapax.llm_oracle.protocols import CRITIC, CriticScore
+from hapax.llm_oracle.registry import open_instructed, with_journal
 
 MIN_PROBABILITY = 0.5
 """P(yes) below which the model objects to a claim."""
 
 
-def lint_predicates(library: Library, critic: Critic) -> tuple[int, tuple[Diagnostic, ...]]:
-    """Judge the predicates of a library. Returns their number, and the warnings in the order of the rules.
+@checked
+def lint_rules(
+    rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
+) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Ask a model if predicates make sense over their types. Gives their number, and its warnings in rule order.
 
     A predicate counts once for each combination of argument types. A claim that the model refuses to judge gives no
     warning.
     """
+    opening, journal = with_journal(kb, opening)
+    critic = JournaledCritic(open_instructed(model, CRITIC, replace(opening, library=rules)), journal, role="rules")
     first: dict[tuple[str, tuple[str, ...]], tuple[Place, str, Atom]] = {}
-    for place, owner, atom, types in asked_atoms(library):
+    for place, owner, atom, types in asked_atoms(rules):
         first.setdefault((atom.indicator, types), (place, owner, atom))
     uses = list(first.values())
     sentences: list[str] = []
     for _, _, atom in uses:
         # Types stand in for values: `[Tree A] has the height [Height B]`.
         names = {variable.name: Constant(f"[{variable}]") for variable in atom.variables}
-        sentences.append(atom_text(atom, library, names))
+        sentences.append(atom_text(atom, rules, names))
     # One batch, the claims about scope first and those about sense behind them.
     scores = critic.probabilities([*map(scope_claim, sentences), *map(sense_claim, sentences)])
     warnings: list[Diagnostic] = []

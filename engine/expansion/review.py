@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text, rule_sentence
 from hapax.engine.expansion.replies import UnusableReply
-from hapax.engine.expansion.rule_file import Sources, file_text, refuse_overwrite
+from hapax.engine.expansion.rule_file import ExpansionFiles, Sources, file_text, refuse_overwrite
 from hapax.engine.expansion.sheet import ACCEPT, WAITING, ReviewedProposal, ReviewSheet, entries_of
 from hapax.engine.expansion.verdicts import check_addition, objection_to
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import Diagnostic, HapaxError
 from hapax.grammar.parser import parse_addition
 from hapax.grammar.rules import Library, Rule
+from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import replace_file
+from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import DeferralCollector
-from hapax.llm_oracle.protocols import Generator
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.protocols import KNOWLEDGE, Generator
+from hapax.llm_oracle.registry import open_instructed, with_journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +162,34 @@ def _comment(row: ReviewedProposal) -> str:
     note = f": {row.note}" if row.note else ""
     origin = f"{row.type} in {row.meta}, proposed by {row.model}" if row.meta else f"{row.model}: {row.remarks}"
     return f"{origin}; accepted by {row.by or 'nobody named'}{note}"
+
+
+@dataclass(frozen=True)
+class ProposedRules:
+    """Proposals of new rules. `review` shows, decides and writes them; `left_out` are replies that gave none."""
+
+    review: Review
+    left_out: tuple[UnusableReply, ...]
+
+
+@checked
+def expand_rules(
+    files: ExpansionFiles,
+    kb: KnowledgeBase,
+    model: str,
+    settings: ExpansionSettings,
+    opening: OpeningOptions | None = None,
+) -> ProposedRules:
+    """Ask a model for narrower data types of a variable and for fitting verbs, and write the proposals to the sheet.
+
+    Decide by `review.decide(row, "accept", by)`, then call `review.write()`. The same call again asks nothing twice.
+    """
+    # First, so that faulty rules or an output with other content end it before anything is paid.
+    sources = files.read()
+    # `grown.rules` has its sheet in `grown.decisions.csv`.
+    sheet = ReviewSheet(files.sheet.resolve() if files.sheet else files.output.with_suffix(".decisions.csv"))
+    opening, journal = with_journal(kb, opening)
+    opened = open_instructed(model, KNOWLEDGE, replace(opening, library=sources.whole))
+    generator = JournaledGenerator(opened, journal, role="rules")
+    review = ExpansionReview(generator, sources, sources.meta_rules(files.names), sheet, settings)
+    return ProposedRules(review, review.propose())

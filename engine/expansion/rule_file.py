@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hapax.engine.expansion.verdicts import with_additions
+from hapax.grammar.arguments import checked
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import HapaxError, RulesRejected, Severity
 from hapax.grammar.parser import load_library, parse_addition, rule_files
 from hapax.grammar.printing import rule_text, signature_text
+from hapax.grammar.rule_paths import rule_paths
 from hapax.grammar.rules import Library, PredicateSignature, Rule, type_key
 from hapax.kb.records import content_id
 
@@ -34,27 +36,6 @@ class Sources:
     output: Path
     own: tuple[str, ...] = ()
 
-    @classmethod
-    def read(cls, meta_file: Path, paths: Sequence[Path], output: Path) -> Sources:
-        """Load the rule files, without the output of an earlier run. Raises RulesRejected for errors."""
-        files = [file for file in rule_files(paths) if file.resolve() != output.resolve()]
-        inside = any(file.resolve() == meta_file.resolve() for file in files)
-        # The meta-rules are among the library's files.
-        if inside:
-            whole = load_library(files)
-            _refuse_errors(whole)
-            return cls(whole, whole, meta_file, output)
-        meta, beside = load_library([meta_file]), load_library(files)
-        own = _own_predicates(meta, beside)
-        if not own:
-            whole = load_library([meta_file, *files])
-            _refuse_errors(whole)
-            return cls(whole, beside, meta_file, output)
-        beside = _without(beside, own)
-        whole = with_additions(beside, [meta])
-        _refuse_errors(whole)
-        return cls(whole, beside, meta_file, output, own)
-
     def meta_rules(self, names: Sequence[str]) -> tuple[Rule, ...]:
         """The meta-rules of these names; without names all of them."""
         meta_file = self.meta_file.resolve() if self.meta_file else None
@@ -65,6 +46,44 @@ class Sources:
         if not known:
             raise HapaxError(f"{self.meta_file} has no rule to expand. Add a meta-rule over a wide type to it.")
         return tuple(known[name] for name in names or known)
+
+
+@checked
+@dataclass(frozen=True)
+class ExpansionFiles:
+    """The files of an expansion.
+
+    `meta`: the file of the meta-rules; `names`: those to expand, all if empty; `output`: the new rule file; `beside`:
+    rule files with which the new rules will be used; `sheet`: proposals and decisions, None for a file beside `output`.
+    """
+
+    meta: Path
+    output: Path
+    beside: Sequence[str | Path] = ()
+    names: Sequence[str] = ()
+    sheet: Path | None = None
+
+    def read(self) -> Sources:
+        """Load the rules, without the output of an earlier run.
+
+        Raises RulesRejected for faulty ones, and HapaxError if the output has other content.
+        """
+        refuse_overwrite(self.output)
+        files = [file for file in rule_files(rule_paths(self.beside)) if file.resolve() != self.output.resolve()]
+        # The meta-rules are among the library's files.
+        if any(file.resolve() == self.meta.resolve() for file in files):
+            whole = load_library(files)
+            _refuse_errors(whole)
+            return Sources(whole, whole, self.meta, self.output)
+        meta, beside = load_library([self.meta]), load_library(files)
+        own = _own_predicates(meta, beside)
+        if own:
+            beside = _without(beside, own)
+            whole = with_additions(beside, [meta])
+        else:
+            whole = load_library([self.meta, *files])
+        _refuse_errors(whole)
+        return Sources(whole, beside, self.meta, self.output, own)
 
 
 def _own_predicates(meta: Library, beside: Library) -> tuple[str, ...]:

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
+from hapax.grammar.arguments import checked
+from hapax.grammar.printing import signature_text
+from hapax.grammar.rules import Library, PredicateKind, Templates
 from hapax.grammar.terms import Atom
 from hapax.grammar.verbalize import IMPROVISED, has_known_verb, negated_template, question_template, spelled_template
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import DeferralCollector
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.protocols import KNOWLEDGE
+from hapax.llm_oracle.registry import open_instructed, with_journal
 from hapax.llm_oracle.rewriting import TRIES, FormWriter
 
 
@@ -55,14 +62,23 @@ def guessed_kind(atom: Atom, library: Library) -> PredicateKind:
     return PredicateKind.GIVEN
 
 
-def declarations(library: Library, writer: FormWriter) -> Iterator[tuple[PredicateSignature, tuple[str, ...]]]:
-    """Signatures with all templates for every predicate that lacks some, each with notes on templates that failed."""
+@checked
+def verbalise_rules(
+    rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Name, declaration and notes of each predicate that lacks a sentence; the model writes what grammar cannot.
+
+    The notes name templates that failed.
+    """
+    opening, journal = with_journal(kb, opening)
+    opened = open_instructed(model, KNOWLEDGE, replace(opening, library=rules))
+    writer = FormWriter(JournaledGenerator(opened, journal, role="rules"), opening.seed)
     atoms: dict[str, Atom] = {}
-    for rule in library.rules:
+    for rule in rules.rules:
         atoms |= {atom.indicator: atom for atom in rule.atoms}
-    indicators = [*(signature.indicator for signature in library.signatures), *atoms]
+    indicators = [*(signature.indicator for signature in rules.signatures), *atoms]
     deferrals = DeferralCollector()
-    for signature in dict.fromkeys(map(library.signature, indicators)):
+    for signature in dict.fromkeys(map(rules.signature, indicators)):
         given = signature.templates
         if given and given.negated and given.question:
             continue
@@ -73,6 +89,7 @@ def declarations(library: Library, writer: FormWriter) -> Iterator[tuple[Predica
             made = sentences_for(atom, given, writer)
         if made is None:
             continue
-        kind = signature.kind if signature.declared else guessed_kind(atom, library)
-        yield replace(signature, kind=kind, templates=made.templates, declared=True), made.notes
+        kind = signature.kind if signature.declared else guessed_kind(atom, rules)
+        declaration = replace(signature, kind=kind, templates=made.templates, declared=True)
+        yield declaration.name, signature_text(declaration), made.notes
     deferrals.raise_first()

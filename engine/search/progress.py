@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.words import counted
 from hapax.kb import system
 
@@ -117,6 +118,36 @@ class ProgressCounter:
     def seconds_left(self) -> float | None:
         """Seconds left at the present pace; None while that cannot be estimated, and at the end."""
         return self.seconds * (1 / self.share - 1) if ESTIMATE_FROM <= self.share < 1 else None
+
+
+@checked
+class Progress(ProgressCounter):
+    """The state of a running search, given to the progress callback at each event: calls, hits, accepted, share ..."""
+
+    def __init__(self, callback: Callable[[Progress], None]) -> None:
+        super().__init__()
+        self._callback = callback
+
+    def started(self, rules: int, calls: int) -> None:
+        # The counter first, so that the callback sees the event counted.
+        super().started(rules, calls)
+        self._callback(self)
+
+    def searching(self, rules: Sequence[str], calls: int) -> None:
+        super().searching(rules, calls)
+        self._callback(self)
+
+    def expecting(self, calls: int) -> None:
+        super().expecting(calls)
+        self._callback(self)
+
+    def advanced(self, calls: int, hits: int, accepted: int, rejected: int) -> None:
+        super().advanced(calls, hits, accepted, rejected)
+        self._callback(self)
+
+    def paused(self, is_paused: bool) -> None:
+        super().paused(is_paused)
+        self._callback(self)
 
 
 def duration(seconds: float) -> str:

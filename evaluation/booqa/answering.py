@@ -12,14 +12,28 @@ from typing import Annotated, Literal
 from hapax.evaluation.booqa.corpus import DAYS, SliceDays, sentences
 from hapax.evaluation.booqa.premises import MOST, Context, PremiseSettings, QuestionWithPremises, ask
 from hapax.evaluation.booqa.records import read_set
-from hapax.evaluation.booqa.scoring import AnswerScorer, BestPremise, Frequency, Null
+from hapax.evaluation.booqa.scoring import (
+    AnswerScorer,
+    BestPremise,
+    Frequency,
+    Null,
+    ScoredAnswers,
+    experiment_result,
+    measure,
+)
 from hapax.evaluation.entailment.graph_files import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession
+from hapax.evaluation.entailment.report import write_curves
+from hapax.evaluation.shared.drawing import file_name
+from hapax.evaluation.shared.results import Evaluation
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.unfinished import replace_file
+from hapax.llm_oracle.backend import OpeningOptions
 
 
 @checked
@@ -108,3 +122,45 @@ def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
     if name not in tuple(ReplacementDirection):
         raise ArgumentRejected(f"There is no stand-in {name}. Choose hypernym, hyponym or lm:FILE.")
     return neighbours(open_lexicon(options.lexicon, options.language), ReplacementDirection(name), options.neighbours)
+
+
+@dataclass(frozen=True)
+class AnsweredQuestions:
+    """The scored answers of each method on each set, and the questions with their premises by set."""
+
+    answers: tuple[ScoredAnswers, ...]
+    sets: Mapping[str, Sequence[QuestionWithPremises]]
+
+
+@checked
+@extras_named()
+def answer_questions(
+    kb: KnowledgeBase,
+    sets: Mapping[str, Sequence[QuestionWithPremises]],
+    options: AnswerOptions | None = None,
+    opening: OpeningOptions | None = None,
+) -> Evaluation[AnsweredQuestions]:
+    """Answer each question of `read_questions` by the premise that most entails it, and measure the answers.
+
+    `opening`: options of opening the model; its journal, if any, has the budget. Nothing is asked twice.
+    """
+    options = options or AnswerOptions()
+    session = ScorerSession(kb, options, opening)
+    # Each scorer once, in the order in which they are named.
+    methods = [answer_scorer(name, session, options) for name in dict.fromkeys(options.scorers)]
+    answers = tuple(measure(methods, sets, session.seed))
+    return Evaluation(AnsweredQuestions(answers, sets), experiment_result(answers, sets))
+
+
+@checked
+@extras_named()
+def write_answers(evaluation: Evaluation[AnsweredQuestions], folder: str | Path) -> list[Path]:
+    """Write curves, and each method's scores as lines of `truth score`; return the paths."""
+    answers, folder = evaluation.value.answers, Path(folder)
+    written = write_curves([scored.result for scored in answers], folder)
+    for scored in answers:
+        path = folder / f"scores-{file_name(scored.result.scorer)}-{scored.result.subset}.txt"
+        lines = zip(scored.truth, scored.scores, strict=True)
+        replace_file(path, "".join(f"{int(truth)} {score!r}\n" for truth, score in lines))
+        written.append(path)
+    return written

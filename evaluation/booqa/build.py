@@ -22,16 +22,21 @@ from hapax.evaluation.booqa.filters import (
     positives,
     predicate_of,
 )
-from hapax.evaluation.booqa.negatives import PredicateIndex, Replacer
+from hapax.evaluation.booqa.negatives import PredicateIndex, Replacer, senses_by_critic, senses_from_file
 from hapax.evaluation.booqa.records import DEV, REPORT, TEST, Proposition, write_questions
 from hapax.evaluation.booqa.sampling import BalancedPositive, allotments, drawn, halves, mapped, with_negatives
-from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice
-from hapax.evaluation.entailment.opening import Language
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable, json_value
+from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice, every_sense, first_sense
+from hapax.evaluation.entailment.opening import Language, ScorerOptions, ScorerSession
+from hapax.evaluation.entailment.wordnet_folder import open_lexicon
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, Seed
+from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import replace_file, unfinished
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.protocols import CRITIC
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
 UNLIKE = "negative of a far other frequency"
@@ -72,12 +77,18 @@ class BuildSettings:
     ] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HyponymSource:
-    """A lexicon of hyponyms, and a choice among the senses of a word."""
+@checked
+@dataclass(frozen=True)
+class QuestionWords:
+    """WordNet and the choice of a word's sense, for the negatives of `build_questions`.
 
-    lexicon: Lexicon
-    choose: SenseChoice
+    `lexicon`: a WordNet such as oewn:2024; empty: the only one for the language. `senses`: `first` (in WordNet), `all`,
+    `critic` (the best fit in the sentence, by `model`), or a file.
+    """
+
+    lexicon: str = ""
+    senses: str = "first"
+    model: str = "embedded"
 
 
 class Step(NamedTuple):
@@ -114,7 +125,9 @@ class Built:
         return ExperimentResult([ResultTable("", ("step", "left", "dropped"), rows)], figures)
 
 
-def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, scratch: Path) -> Built:
+def build(
+    paths: Sequence[Path], lexicon: Lexicon, choose: SenseChoice, settings: BuildSettings, scratch: Path
+) -> Built:
     """Copy the corpus into a file for each slice below `scratch`, then work slice by slice.
 
     Memory holds one slice, the predicate counts, and the mentions that pass the filters. Raises HapaxError for a corpus
@@ -131,10 +144,8 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
         names = ", ".join(map(str, paths))
         raise HapaxError(f"{names}: no triple{left_out}. Name a corpus; docs/booqa.md describes its format.")
     positives_by_slice, filtered = _positives(corpus, occurrences, settings)
-    index = PredicateIndex(occurrences, words.lexicon)
-    replacer = Replacer(
-        words.lexicon, words.choose, index, _said(corpus, positives_by_slice, index, words.lexicon), settings.predicate
-    )
+    index = PredicateIndex(occurrences, lexicon)
+    replacer = Replacer(lexicon, choose, index, _said(corpus, positives_by_slice, index, lexicon), settings.predicate)
     balanced_by_slice, unused = _balanced(positives_by_slice, replacer, settings)
     sampled, beyond = _sampled(balanced_by_slice, settings)
     sizes = {key: len(in_slice) for key, in_slice in sampled.items()}
@@ -161,18 +172,44 @@ def build(paths: Sequence[Path], words: HyponymSource, settings: BuildSettings, 
     return Built(sets, homes, steps)
 
 
-def build_into(folder: Path, paths: Sequence[Path], words: HyponymSource, settings: BuildSettings) -> Built:
-    """Build, and write `dev.jsonl`, `test.jsonl` and `report.json`. The files of the slices are temporary."""
+@checked
+@extras_named()
+def build_questions(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    folder: str | Path,
+    settings: BuildSettings | None = None,
+    *,
+    words: QuestionWords | None = None,
+    opening: OpeningOptions | None = None,
+) -> Evaluation[Built]:
+    """Build questions: positives that the corpus states, and negatives with a hyponym that it never states.
+
+    Writes `dev.jsonl`, `test.jsonl` and `report.json` into the folder. `opening`: options of opening the model that
+    chooses senses; its journal, if any, has the budget. Needs the extra `wordnet`.
+    """
+    settings, words, folder = settings or BuildSettings(), words or QuestionWords(), Path(folder)
+    lexicon = open_lexicon(words.lexicon, settings.language)
+    choose = _sense_choice(words, kb, opening)
     folder.mkdir(parents=True, exist_ok=True)
     # Beside the output: a corpus may be too large for the system's temporary folder.
     with unfinished(folder / "slices") as scratch:
         scratch.mkdir()
-        built = build(paths, words, settings, scratch)
+        built = build([Path(path) for path in paths], lexicon, choose, settings, scratch)
     for name, questions in built.sets.items():
         write_questions(questions, folder / f"{name}.jsonl", settings.language)
-    text = json.dumps(json_value(built.result(settings).figures), ensure_ascii=False, indent=2)
-    replace_file(folder / REPORT, text + "\n")
-    return built
+    evaluation = Evaluation(built, built.result(settings))
+    replace_file(folder / REPORT, json.dumps(evaluation.to_json(), ensure_ascii=False, indent=2) + "\n")
+    return evaluation
+
+
+def _sense_choice(words: QuestionWords, kb: KnowledgeBase, opening: OpeningOptions | None) -> SenseChoice:
+    choices: dict[str, SenseChoice] = {"first": first_sense, "all": every_sense}
+    # Apart from the others, since only this choice opens a model.
+    if words.senses == "critic":
+        return senses_by_critic(ScorerSession(kb, ScorerOptions(words.model), opening).measure(CRITIC))
+    # Any other name is that of a file.
+    return choices[words.senses] if words.senses in choices else senses_from_file(Path(words.senses))
 
 
 def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:

@@ -12,11 +12,9 @@ from hapax.evaluation.booqa.premises import Context, QuestionWithPremises
 from hapax.evaluation.entailment import report
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, write_levy_holt
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
-from hapax.evaluation.shared.drawing import file_name
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
-from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.budget import DeferralCollector
 
 
@@ -127,17 +125,6 @@ def experiment_result(
     rows = [(result.scorer, result.subset, str(result.pairs), *report.figure_cells(result)) for result in results]
     figures = [report.main_figures(result) for result in results]
     return ExperimentResult([ResultTable("", columns, rows)], figures, notes=[premise_summary(sets)])
-
-
-def write_answers(scored: Sequence[ScoredAnswers], folder: Path) -> list[Path]:
-    """Write the curves, and each method's scores as lines of `truth score`; return the paths."""
-    written = report.write_curves([answers.result for answers in scored], folder)
-    for answers in scored:
-        path = folder / f"scores-{file_name(answers.result.scorer)}-{answers.result.subset}.txt"
-        lines = zip(answers.truth, answers.scores, strict=True)
-        replace_file(path, "".join(f"{int(truth)} {score!r}\n" for truth, score in lines))
-        written.append(path)
-    return written
 
 
 @checked

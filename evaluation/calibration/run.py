@@ -29,9 +29,10 @@ from hapax.evaluation.calibration.fitting import (
 from hapax.evaluation.calibration.labels import LabelReader
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
 from hapax.evaluation.shared.estimates import Estimate
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
@@ -155,6 +156,21 @@ class CalibrationResult:
 
 def _text(estimate: Estimate) -> str:
     return estimate.text(3, 3)
+
+
+@checked
+@extras_named()
+def calibrate(
+    rules: Library, kb: KnowledgeBase, options: CalibrationOptions | None = None, opening: OpeningOptions | None = None
+) -> Evaluation[CalibrationResult]:
+    """Learn what a critic's scores are worth from facts with known truth, and store it in the knowledge base.
+
+    `options`: the critic by its string, and the sources of labels. `opening`: options of opening models; its journal,
+    if any, has the budget. Raises HapaxError without any label. Needs the extra `calibration`.
+    """
+    # A simulated model makes its world from the rules.
+    opening = replace(opening or OpeningOptions(), library=rules)
+    return Evaluation.of(Calibrator(kb, rules, options or CalibrationOptions(), opening).run())
 
 
 class Calibrator:

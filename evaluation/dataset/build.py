@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from filecmp import cmp
 from pathlib import Path
 
+from hapax.engine.kept_rules import kept_rules
 from hapax.evaluation.dataset.derived import DerivedCounts, write_current
 from hapax.evaluation.dataset.formats import FORMATS, Target
 from hapax.evaluation.dataset.frozen import METADATA, Checksum
 from hapax.evaluation.dataset.rows import DatasetSource
-from hapax.evaluation.dataset.selection import CHUNK, SelectionOptions, select
-from hapax.evaluation.dataset.sinks import open_sinks
+from hapax.evaluation.dataset.selection import CHUNK, JudgedChoice, SelectionOptions, select
+from hapax.evaluation.dataset.sinks import Sink, open_sinks
 from hapax.evaluation.dataset.summary import DatasetSummary, RowCounter
+from hapax.evaluation.link.lint import table_16
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.printing import format_library
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind
@@ -35,19 +40,31 @@ DERIVED_FILE = "derived.jsonl"
 """The statements that `derive` concluded, with their proofs."""
 
 
-def build(
+@checked
+@extras_named()
+def write_dataset(
     kb: KnowledgeBase,
-    target: Target,
-    options: SelectionOptions,
+    target: Target | str | Path,
+    selection: SelectionOptions | None = None,
+    *,
     progress: Callable[[int, int], None] | None = None,
-    library: Library | None = None,
-) -> DatasetSummary:
-    """Write the dataset. `progress` gets the number of statements written so far, and of all.
+    rules: Library | None = None,
+    judged: JudgedChoice | None = None,
+) -> Evaluation[DatasetSummary]:
+    """Write statements as a dataset to a new or empty folder, in all formats, or as a `Target` says.
 
-    `library`: the rules of `derive`, whose statements go into a file of their own.
-
-    Raises HapaxError if the folder holds anything but a dataset to replace, and if no statement is left to write.
+    `selection`: which statements; None: those of whole searches and imports. `progress` is called with the statements
+    written so far and their total. `rules`: those of `derive`, whose statements go into `derived.jsonl`; None: those
+    that the knowledge base keeps. `judged`: `drop` leaves out the statements that people deny, `mark` flips their
+    labels, `keep` changes nothing; None: as `selection` says, by default `drop`. Raises HapaxError if the folder holds
+    anything but a dataset to replace, and if no statement is left to write. Needs the extra `evaluation`.
     """
+    if not isinstance(target, Target):
+        target = Target(Path(target))
+    options = selection or SelectionOptions()
+    if judged is not None:
+        options = replace(options, judged=judged)
+    library = rules or kept_rules(kb) or Library()
     may_be_there = _check_folder(target)
     source = DatasetSource(kb, select(kb, options), options.judged)
     has_ends = bool(source.selection.texts)
@@ -57,27 +74,13 @@ def build(
     place = target.folder.resolve()
     with _new_folder(place) as folder:
         sinks = open_sinks(formats, folder, target.tasks)
-        counter, checksum = RowCounter(), Checksum()
-        total = len(source.selection.texts)
-        # One pass feeds every format: proofs are read and put into words once.
-        for number, entry in enumerate(source.entries(), 1):
-            counter.take(entry)
-            checksum.take_statement(entry.row)
-            for row in entry.probes:
-                checksum.take_question(row)
-            for sink in sinks:
-                sink.take(entry)
-            # Once per chunk is often enough for a display.
-            if progress is not None and number % CHUNK == 0:
-                progress(number, total)
-        for sink in sinks:
-            sink.finish(source)
+        counter, checksum = _fed(sinks, source, progress)
         notes = source.judged_notes
         for _, _, forms in source.forms.values():
             notes += forms.notes
         for sink in sinks:
             notes += sink.notes
-        derived = write_current(folder / DERIVED_FILE, kb, library or Library(), options, source.selection.judgements)
+        derived = write_current(folder / DERIVED_FILE, kb, library, options, source.selection.judgements)
         notes += [*_derived_notes(derived, has_ends)]
         figures = (target, options, source, counter, checksum.hexdigest(), formats, tuple(notes), derived.written)
         summary = DatasetSummary(*figures)
@@ -95,7 +98,29 @@ def build(
                 f"{target.folder}: the folder already holds another dataset.",
                 Remedy("Name another one, or replace it with {}.", Setting("target.force")),
             )
-    return summary
+    # LINK's table 16 counts statements by domain.
+    tables = [table_16(summary.tally.domains())]
+    return Evaluation(summary, ExperimentResult(tables, summary.to_json(), notes=summary.notes))
+
+
+def _fed(
+    sinks: Sequence[Sink], source: DatasetSource, progress: Callable[[int, int], None] | None
+) -> tuple[RowCounter, Checksum]:
+    """Feed every format in one pass, so that proofs are read and put into words once; count the rows."""
+    counter, checksum = RowCounter(), Checksum()
+    for number, entry in enumerate(source.entries(), 1):
+        counter.take(entry)
+        checksum.take_statement(entry.row)
+        for row in entry.probes:
+            checksum.take_question(row)
+        for sink in sinks:
+            sink.take(entry)
+        # Once per chunk is often enough for a display.
+        if progress is not None and number % CHUNK == 0:
+            progress(number, len(source.selection.texts))
+    for sink in sinks:
+        sink.finish(source)
+    return counter, checksum
 
 
 def _derived_notes(derived: DerivedCounts, has_ends: bool) -> Iterator[str]:

@@ -24,8 +24,10 @@ from hapax.evaluation.entailment.perturbations import (
 from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, Measure, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 
 ATTESTED = 0.5
@@ -324,8 +326,11 @@ def _share(figure: Estimate) -> str:
     return figure.text(0, 0, scale=100).replace(" (", " % (", 1)
 
 
-def write_audit(audits: Sequence[BiasAudit], folder: Path) -> list[Path]:
+@checked
+@extras_named()
+def draw_audit(evaluation: Evaluation[list[BiasAudit]], folder: str | Path) -> list[Path]:
     """Write a figure for each scorer (PNG, SVG, CSV): the share affirmed under each condition, with its interval."""
+    audits, folder = evaluation.value, Path(folder)
     if not audits:
         raise HapaxError("There is no audit to draw.", Remedy("Name a scorer with {}.", Setting("options.scorers")))
     written: list[Path] = []

@@ -16,13 +16,24 @@ from itertools import pairwise
 import networkx as nx
 
 from hapax.engine.certificates import ThresholdChoice
+from hapax.engine.entailment import STRONG
+from hapax.engine.entailment.audited import keep_margin
+from hapax.engine.entailment.lookup import store_entailments
 from hapax.evaluation.entailment.groups import SubGroup, directional_couples, pair_and_converse, sub_groups
 from hapax.evaluation.entailment.pairs import EntailmentPair, Key
 from hapax.evaluation.entailment.perturbations import chain_completions, negated_hypotheses
-from hapax.evaluation.entailment.probabilities import DIRECTION, PairProbabilities, lead, pair_probabilities
+from hapax.evaluation.entailment.probabilities import (
+    DIRECTION,
+    PairProbabilities,
+    lead,
+    pair_probabilities,
+    probable_edges,
+)
 from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, VisibleSides
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, share
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
+from hapax.kb.store import KnowledgeBase
 
 SETS_SHOWN = 5
 """Contradictory sets of each kind that are printed; `--json` has all."""
@@ -107,32 +118,22 @@ class ConsistencyAudit:
     lead: ThresholdChoice
 
 
-@dataclass(frozen=True, slots=True)
-class ConsistencySetting:
-    """Setting of an audit. `threshold` None: as many pairs of the set are affirmed as are true, up to ties.
+def consistency(
+    scorer: EntailmentScorer, pairs: Sequence[EntailmentPair], threshold: float | None, completed: int, seed: int
+) -> ConsistencyAudit:
+    """Audit a scorer on a set. `threshold` None: as many pairs of the set are affirmed as are true, up to ties.
 
     `completed`: largest number of chains and of negated hypotheses that are made from the set and scored beside it.
+    Scores of files exist for the pairs of the set alone, so nothing is completed there.
     """
-
-    threshold: float | None = None
-    completed: int = 200
-    seed: int = 0
-
-
-def consistency(
-    scorer: EntailmentScorer, pairs: Sequence[EntailmentPair], setting: ConsistencySetting | None = None
-) -> ConsistencyAudit:
-    """Audit a scorer on a set. Scores of files exist for the pairs of the set alone, so nothing is completed there."""
-    setting = setting or ConsistencySetting()
     made: list[EntailmentPair] = []
     if scorer.sees is VisibleSides.BOTH and not isinstance(scorer, FileScorer):
-        for steps in chain_completions(pairs, setting.completed, setting.seed):
+        for steps in chain_completions(pairs, completed, seed):
             made += steps
-        made += negated_hypotheses(pairs, setting.completed, setting.seed)
+        made += negated_hypotheses(pairs, completed, seed)
     # Together, so that a model is asked in one batch.
     scores = scorer.scores([*pairs, *made])
     own = scores[: len(pairs)]
-    threshold = setting.threshold
     if threshold is None:
         # The score of the n-th pair for n true pairs; ties at it are affirmed as well.
         threshold = sorted(own, reverse=True)[max(sum(pair.entailed for pair in pairs), 1) - 1]
@@ -337,3 +338,16 @@ def _plain(audit: ConsistencyAudit) -> dict[str, object]:
         "probabilities": {"method": audit.probabilities.method, "measured": audit.probabilities.measured},
         "lead": audit.lead,
     }
+
+
+@checked
+def store_audited_entailments(kb: KnowledgeBase, audit: ConsistencyAudit, at_least: float = STRONG) -> int:
+    """Store the audited pairs as facts `entails(P, Q, Probability)`, and the lead as margin of directions in checks.
+
+    Returns the number of entailments, which have at least this probability.
+    """
+    edges = [edge for edge in probable_edges(audit.pairs, audit.probabilities.values) if edge.score >= at_least]
+    stored = store_entailments(kb, edges)
+    # From this lead on `check --db` takes a direction for sure.
+    keep_margin(kb, audit.scorer, audit.lead.threshold)
+    return stored

@@ -21,8 +21,10 @@ from hapax.evaluation.entailment.groups import (
     subset,
 )
 from hapax.evaluation.entailment.pairs import FAULTS_SHOWN, EntailmentPair, Skipped, read_pairs, write_levy_holt
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.words import counted
 
 FULL = "full"
@@ -45,13 +47,7 @@ class DataReport:
     skipped: tuple[str, ...] = ()
     """Faults of the lines that were left out."""
 
-    @classmethod
-    def of(cls, given: Splits, seed: int, skipped: Sequence[str] = ()) -> DataReport:
-        """The report on these splits; `seed` decides how they are split again."""
-        return cls(given, split_again(given, seed), leaks(given), tuple(skipped))
-
-    @property
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """The counts, those that the paper prints, and a note on the effect of splitting again."""
         columns = ("split", "pairs", "true", *SubGroup)
         together = list(chain.from_iterable(self.splits.values()))
@@ -129,13 +125,29 @@ def subsets(pairs: Sequence[EntailmentPair], released: bool = False) -> Iterator
             yield name, chosen
 
 
-def write_subsets(splits: Splits, folder: Path) -> int:
-    """Write `SUBSET/SPLIT.txt` and `SUBSET-hypothesis-only/SPLIT.txt` in LevyHolt's format; return the file count.
+@checked
+@extras_named()
+def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = False) -> Evaluation[DataReport]:
+    """Split the pairs of files again, so that each is with its converse, and count the sub-groups of each split.
 
-    The release's own two pairings are among the subsets.
+    Each file is a split and gives it its name. `seed` decides where pairs go whose converse is in another file.
+    Faulty lines refuse their file, or are left out and named in a note.
     """
-    written = 0
-    for split, pairs in splits.items():
+    skipped: list[str] = []
+    splits = read_splits([Path(path) for path in paths], skipped if skip_faulty else None)
+    return Evaluation.of(DataReport(splits, split_again(splits, seed), leaks(splits), tuple(skipped)))
+
+
+@checked
+@extras_named()
+def write_entailment_splits(evaluation: Evaluation[DataReport], folder: str | Path) -> int:
+    """Write the new splits, all pairings of sub-groups and hypothesis-only twins; return the number of files.
+
+    The files are `SUBSET/SPLIT.txt` and `SUBSET-hypothesis-only/SPLIT.txt` in LevyHolt's format. The release's own two
+    pairings are among the subsets.
+    """
+    written, folder = 0, Path(folder)
+    for split, pairs in evaluation.value.splits.items():
         for name, chosen in subsets(pairs, released=True):
             twins = [pair.hypothesis_only for pair in chosen]
             # The twins have the same labels, so a scorer of hypotheses alone is measured on the same task.

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
-from hapax.evaluation.entailment.bias import AuditSetting, BiasAudit, audit
-from hapax.evaluation.entailment.consistency import ConsistencyAudit, ConsistencySetting, consistency
+from hapax.evaluation.entailment.bias import AuditSetting, BiasAudit, audit, audit_result
+from hapax.evaluation.entailment.consistency import (
+    ConsistencyAudit,
+    consistency,
+    consistency_result,
+)
 from hapax.evaluation.entailment.datasets import read_splits, skipped_note
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession, leak_warning
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.perturbations import Entities
-from hapax.evaluation.entailment.report import Measuring, SubsetResult, measure
+from hapax.evaluation.entailment.report import Measuring, SubsetResult, experiment_result, measure
 from hapax.evaluation.entailment.scorers import VisibleSides
+from hapax.evaluation.shared.results import Evaluation
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.protocols import CRITIC, LIKELIHOOD
 
 
@@ -71,43 +79,87 @@ class ConsistencyOptions(EntailmentOptions):
     ] = 200
 
 
-def measure_files(
-    session: ScorerSession, paths: Sequence[Path], options: EntailmentOptions, seed: int
-) -> tuple[list[SubsetResult], list[str]]:
-    """The results of each scorer on each subset of the pairs of these files, and notes on their lines and leaks."""
+@checked
+@extras_named()
+def score_entailments(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: EntailmentOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[list[SubsetResult]]:
+    """Measure scorers on each subset of the pairs, with whole pairs and with hypotheses alone.
+
+    `opening`: options of opening the model; its journal, if any, has the budget. Nothing is asked twice.
+    `progress` is called with the sentences done and their number. Raises HapaxError for an unknown scorer, a missing
+    option, and pairs that all have one label.
+    """
+    options = options or EntailmentOptions()
+    session = ScorerSession(kb, options, opening, budget, progress)
     pairs, notes = _pairs(paths, options)
     # A scorer that is named twice is measured once.
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    how = Measuring(VisibleSides(options.sides), options.twin, options.released, seed)
+    how = Measuring(VisibleSides(options.sides), options.twin, options.released, session.seed)
     results = list(measure(scorers, pairs, how))
-    return results, [*notes, *session.notes]
+    return Evaluation(results, experiment_result(results, [*notes, *session.notes]))
 
 
-def audit_files(
-    session: ScorerSession, kb: KnowledgeBase, paths: Sequence[Path], options: EntailmentOptions, seed: int
-) -> list[BiasAudit]:
-    """The audit of each scorer on the pairs of these files. A model also judges the hypotheses alone, as statements."""
+@checked
+@extras_named()
+def audit_entailments(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: EntailmentOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[list[BiasAudit]]:
+    """Measure what scorers affirm without a premise that says so, by random premises, other entities and halves.
+
+    The halves are by attestation (is the hypothesis affirmed alone?) and by word frequency. Entities come from the set
+    and from the knowledge base's head and long tail, where their types are those of the pairs. `opening` and
+    `progress`: as for `score_entailments`.
+    """
+    options = options or EntailmentOptions()
+    session = ScorerSession(kb, options, opening, budget, progress)
     pairs, notes = _pairs(paths, options)
     entities = kb_entities(kb)
     audits = []
     for name in dict.fromkeys(options.scorers):
-        # Both scorers ask the session's model, whose P(yes) shows what it believes without a premise.
+        # Both scorers ask the session's model, whose P(yes) of a hypothesis alone shows what it believes anyway.
         attest = session.measure(CRITIC) if name in (CRITIC, LIKELIHOOD) else None
-        setting = AuditSetting(word_frequency, entities, attest, seed)
+        setting = AuditSetting(word_frequency, entities, attest, session.seed)
         audited = audit(session.scorer(name), pairs, setting)
         audits.append(replace(audited, notes=(*notes, *audited.notes)))
-    return audits
+    return Evaluation(audits, audit_result(audits))
 
 
-def consistency_of_files(
-    session: ScorerSession, paths: Sequence[Path], options: ConsistencyOptions, seed: int
-) -> tuple[list[ConsistencyAudit], list[str]]:
-    """The consistency of each scorer on the pairs of these files, and notes on their lines and leaks."""
+@checked
+@extras_named()
+def audit_consistency(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: ConsistencyOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[list[ConsistencyAudit]]:
+    """Audit whether scorers know the direction of entailments, and whether their answers can all hold.
+
+    Chains of two pairs of the set are completed, and hypotheses negated, as far as scorers judge new pairs. `opening`
+    and `progress`: as for `score_entailments`.
+    """
+    options = options or ConsistencyOptions()
+    session = ScorerSession(kb, options, opening, budget, progress)
     pairs, notes = _pairs(paths, options)
-    setting = ConsistencySetting(options.threshold, options.completed, seed)
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    audits = [consistency(scorer, pairs, setting) for scorer in scorers]
-    return audits, [*notes, *session.notes]
+    how = (options.threshold, options.completed, session.seed)
+    audits = [consistency(scorer, pairs, *how) for scorer in scorers]
+    return Evaluation(audits, consistency_result(audits, [*notes, *session.notes]))
 
 
 def word_frequency(texts: Sequence[str]) -> list[float]:
@@ -136,10 +188,10 @@ def kb_entities(kb: KnowledgeBase) -> dict[str, Entities]:
     return by_end
 
 
-def _pairs(paths: Sequence[Path], options: EntailmentOptions) -> tuple[list[EntailmentPair], list[str]]:
+def _pairs(paths: Sequence[str | Path], options: EntailmentOptions) -> tuple[list[EntailmentPair], list[str]]:
     """The pairs of the files, and notes on faulty lines and leaks."""
     skipped: list[str] = []
-    splits = read_splits(paths, skipped if options.skip_faulty else None)
+    splits = read_splits(list(map(Path, paths)), skipped if options.skip_faulty else None)
     pairs = list(chain.from_iterable(splits.values()))
     refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, paths)))  # before any model is asked
     warning = leak_warning(options.training_pairs, pairs) if options.training else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -18,12 +18,11 @@ from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.remedies import Operation, Setting
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.budget import FREE
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
+from hapax.llm_oracle.budget import FREE, Budget
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
-from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, Critic
-from hapax.llm_oracle.registry import open_model, open_models
+from hapax.llm_oracle.registry import open_model, open_roles, with_journal
 
 SCORERS = (
     "critic, likelihood, induce[:END], encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
@@ -82,15 +81,16 @@ class ScorerSession:
         self,
         kb: KnowledgeBase,
         options: ScorerOptions,
-        opening: OpeningOptions,
+        opening: OpeningOptions | None,
+        budget: Budget | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """`progress` is called with the sentences done and their number, for each scorer anew."""
         self.options = options
         self._progress = progress
         self.notes: list[str] = []
-        self._journal = opening.journal or Journal(kb)
-        self._opening = replace(opening, journal=self._journal)
+        self._opening, self._journal = with_journal(kb, opening, budget)
+        self.seed = self._opening.seed
 
     def scorer(self, name: str) -> scorers.EntailmentScorer:
         """The scorer of this name. Raises ArgumentRejected for an unknown name or a missing option."""
@@ -136,7 +136,7 @@ class ScorerSession:
         """A scorer that asks no model; None for other names."""
         kind, _, argument = name.partition(":")
         if name == "random":
-            return scorers.RandomScorer(self._opening.seed)
+            return scorers.RandomScorer(self.seed)
         if name in ("frequency", "prior"):
             if not self.options.training:
                 raise ArgumentRejected(
@@ -173,8 +173,8 @@ class ScorerSession:
                     f"There is no end {end}. Choose induce, or induce:{' or induce:'.join(Distribution)}."
                 )
         # By word frequency, which ranks without a question.
-        models = open_models(self.options.model, None, "frequency", options=self._opening)
-        find = SearchedInstances(models, self._journal, self.options.instances, ends, seed=self._opening.seed)
+        models = open_roles(OpenedModels(self._opening), self.options.model, likelihood="frequency")
+        find = SearchedInstances(models, self._journal, self.options.instances, ends, seed=self.seed)
         return InductionScorer(
             f"{name} {self.options.model}",
             self._probabilities(models.critic),

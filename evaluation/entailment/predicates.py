@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
-from hapax.engine.entailment.graph import Edge
+from hapax.engine.entailment import STRONG
+from hapax.engine.entailment.graph import Edge, store_edges
+from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession
 from hapax.evaluation.entailment.prompts import sentences
 from hapax.evaluation.entailment.scorers import Measure, best_difference
 from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
 from hapax.grammar.terms import Atom, Variable
 from hapax.grammar.verbalize import atom_text
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.protocols import CRITIC
 
 Candidate = tuple[Atom, Atom]
 """Premise and hypothesis over the same variables."""
@@ -59,3 +68,43 @@ def score_candidates(pairs: Sequence[Candidate], library: Library, measure: Meas
     for (premise, hypothesis), score in zip(pairs, best_difference(texts, measure), strict=True):
         edges.append(Edge(premise, hypothesis, round((score + 1) / 2, 6)))  # from [-1, 1] to [0, 1]
     return edges
+
+
+@dataclass(frozen=True)
+class EntailmentsJudged:
+    """Outcome of `judge_entailments`: the number of pairs of predicates, and the stored edges, the strongest first."""
+
+    pairs: int
+    edges: tuple[Edge, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The pairs and edges as a JSON object."""
+        entailments = []
+        for edge in self.edges:
+            atoms = {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis)}
+            entailments.append({**atoms, "score": edge.score})
+        return {"pairs": self.pairs, "entailments": entailments}
+
+
+@checked
+@extras_named()
+def judge_entailments(
+    kb: KnowledgeBase,
+    rules: Library,
+    options: ScorerOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    at_least: float = STRONG,
+    budget: Budget | None = None,
+) -> EntailmentsJudged:
+    """Ask a model which predicates of the rules entail which, and store what has at least this score.
+
+    The score is (1 + P(yes) of the best pattern - P(yes) of the best antipattern) / 2.
+    """
+    measure = ScorerSession(kb, options or ScorerOptions(), opening, budget).measure(CRITIC)
+    pairs = list(candidates(rules))
+    strong = [edge for edge in score_candidates(pairs, rules, measure) if edge.score >= at_least]
+    # The strongest first, as the result lists them.
+    strong.sort(key=lambda edge: -edge.score)
+    store_edges(kb, strong)
+    return EntailmentsJudged(len(pairs), tuple(strong))

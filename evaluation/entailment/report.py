@@ -28,7 +28,9 @@ from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import Estimate
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.budget import DeferralCollector
 
@@ -224,6 +226,13 @@ def main_figures(result: SubsetResult) -> dict[str, object]:
         "concordance": result.order,
         "released_curve": result.released,
     }
+
+
+@checked
+@extras_named()
+def draw_entailments(evaluation: Evaluation[list[SubsetResult]], folder: str | Path) -> list[Path]:
+    """Write the precision-recall curves of each subset (PNG, SVG, CSV, TSV), and return the paths."""
+    return write_curves(evaluation.value, Path(folder))
 
 
 def write_curves(results: Sequence[SubsetResult], folder: Path) -> list[Path]:

@@ -9,18 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from hapax.evaluation.entailment.metrics import Curve, area_above, best_f1, curve, normalised_area, released_area
-from hapax.evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.opening import Patterns, leak_warning
+from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs
 from hapax.evaluation.entailment.prompts import Direction, filled
 from hapax.evaluation.entailment.scorers import PatternScorer
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.kb.unfinished import replace_file
-from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, TuningSettings, draws
+from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, SentenceClassifier, TuningSettings, draws
 
 Say = Callable[[str], None]
 
@@ -42,23 +46,43 @@ Load = Callable[[str | Path], Tunable]
 """Opens a base checkpoint or a saved model."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingProtocol:
-    """Everything that decides the outcome of a training, apart from the data.
+@checked
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options of fine-tuning: the checkpoint to start from, the prompts, and how much is tried.
 
-    `hypothesis_only`: the model learns and is measured without premises.
+    `hypothesis_only`: without premises, to expose artefacts. `draws`: sets of hyperparameters. `epochs`: passes over
+    the training pairs. `frozen`: only the classification head learns. `seed`: of all random choices.
     """
 
     base: str
-    direction: Direction = Direction.DIRECTIONAL
+    patterns: Patterns = "directional"
     hypothesis_only: bool = False
     draws: int = 100
-    settings: TuningSettings = field(default_factory=TuningSettings)
+    epochs: int = 5
+    frozen: bool = False
+    seed: int = 0
+
+    @property
+    def direction(self) -> Direction:
+        return Direction(self.patterns)
+
+    @property
+    def settings(self) -> TuningSettings:
+        """The settings common to all draws."""
+        return TuningSettings(epochs=self.epochs, frozen=self.frozen, seed=self.seed)
 
     def to_json(self, train: Path, dev: Path) -> dict[str, Any]:
-        """The protocol with hashes of the data files: another file of the same name makes another training."""
-        hashes = {"train": _digest(train), "dev": _digest(dev)}
-        return {**asdict(self), "direction": self.direction.value, **hashes}
+        """The options with hashes of the data files: another file of the same name makes another training."""
+        return {
+            "base": self.base,
+            "direction": self.patterns,
+            "hypothesis_only": self.hypothesis_only,
+            "draws": self.draws,
+            "settings": asdict(self.settings),
+            "train": _digest(train),
+            "dev": _digest(dev),
+        }
 
     def visible(self, pairs: Sequence[EntailmentPair]) -> list[EntailmentPair]:
         """The pairs as the model sees them."""
@@ -106,19 +130,22 @@ class TrainingFolder:
         return sorted(finished, key=lambda result: (-result.auc50, result.number))
 
     @property
-    def protocol(self) -> TrainingProtocol:
+    def protocol(self) -> TrainingOptions:
         """The protocol in the folder. Raises HapaxError if the folder contains no training."""
         if not self.is_begun:
             raise HapaxError(
                 f"{self.folder} contains no training.", Remedy("Start one with {}.", Operation("train_entailment"))
             )
         stored = _read(self._protocol_file)
-        return TrainingProtocol(
+        settings = stored["settings"]
+        return TrainingOptions(
             stored["base"],
-            Direction(stored["direction"]),
+            stored["direction"],
             stored["hypothesis_only"],
             stored["draws"],
-            TuningSettings(**stored["settings"]),
+            settings["epochs"],
+            settings["frozen"],
+            settings["seed"],
         )
 
     @property
@@ -129,7 +156,7 @@ class TrainingFolder:
     def _test_file(self) -> Path:
         return self.folder / "test.json"
 
-    def begin(self, protocol: TrainingProtocol, train: Path, dev: Path) -> None:
+    def begin(self, protocol: TrainingOptions, train: Path, dev: Path) -> None:
         """Write the protocol, or check that it equals the one in the folder. The number of draws may change."""
         current = protocol.to_json(train, dev)
         if self.is_begun:
@@ -240,3 +267,45 @@ def _read(path: Path) -> dict[str, Any]:
 def _write(path: Path, content: dict[str, Any]) -> None:
     """Write the file atomically, so that a killed process leaves no partial file."""
     replace_file(path, json.dumps(content, indent=1) + "\n")
+
+
+@checked
+@extras_named()
+def train_entailment(
+    train: str | Path,
+    dev: str | Path,
+    folder: str | Path,
+    options: TrainingOptions,
+    *,
+    device: str = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> list[DrawResult]:
+    """Fine-tune a model on pairs by the paper's protocol, and return its draws, the best on dev first.
+
+    Called again with the same folder, it resumes after the last finished draw. `progress` is called with lines of text.
+    Needs the extra `local`.
+    """
+
+    say = progress or (lambda _: None)
+    splits = read_pairs(Path(train)), read_pairs(Path(dev))
+    # Pairs of train that are in dev, too, would make the measures too good.
+    warning = leak_warning(*splits)
+    if warning:
+        say(warning)
+    training = TrainingFolder(Path(folder))
+    load = partial(SentenceClassifier.load, device=device, seed=options.seed)
+    if not training.is_begun:
+        load(options.base)  # before the folder is bound to a checkpoint that cannot be loaded
+    # Refuses a folder that holds another training.
+    training.begin(options, Path(train), Path(dev))
+    training.run(splits, load, say)
+    return training.results
+
+
+@checked
+@extras_named()
+def evaluate_training(folder: str | Path, path: str | Path, *, device: str = "auto") -> dict[str, Any]:
+    """Measure the best draw of a training on a test set, once, and return its figures. Needs the extra `local`."""
+
+    load = partial(SentenceClassifier.load, device=device)
+    return TrainingFolder(Path(folder)).test(Path(path), read_pairs(Path(path)), load)

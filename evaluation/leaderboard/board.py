@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, combinations, zip_longest
+from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal
 
-from hapax.evaluation.dataset.frozen import FrozenDataset, FrozenStatement
+from hapax.evaluation.dataset.frozen import FrozenDataset, FrozenStatement, load_dataset
 from hapax.evaluation.link.probing.asking import ProbeAnswer, ProbeMethod, ProbeSettings, open_asker, probe
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import (
@@ -29,23 +30,22 @@ from hapax.evaluation.shared.estimates import (
     share,
     signed_rank_test,
 )
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, Seed, Temperature
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.circularity import is_circular
-from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
-from hapax.llm_oracle.registry import open_model
+from hapax.llm_oracle.registry import open_model, with_journal
 
 Cluster = tuple[str, tuple[Any, ...]]
 """Rule and values."""
-
-Progress = Callable[[str, int, int], None]
-"""Is called with the model, the statements done and their total."""
 
 _LABELS = {
     "drop": "Denied statements are no part of the dataset.",
@@ -204,23 +204,32 @@ class Leaderboard:
                 yield f"{score.model}: {score.stopped}"
 
 
+@checked
+@extras_named()
 def leaderboard(
-    dataset: FrozenDataset,
-    options: LeaderboardOptions,
-    opening: OpeningOptions,
-    journal: Journal,
-    progress: Progress | None = None,
-) -> Leaderboard:
-    """Ask the models one after the other, as far as the journal's budget goes; answers in the journal are free.
+    dataset: FrozenDataset | str | Path,
+    options: LeaderboardOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    kb: KnowledgeBase | None = None,
+    budget: Budget | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Evaluation[Leaderboard]:
+    """Ask models LINK's 13 questions about the statements of a frozen dataset; compare head with long tail by model.
 
-    Raises HapaxError for a model that cannot be asked, before any is asked.
+    `options`: the models by their strings, the way of asking, and a sample. `opening`: options of opening the models;
+    its journal, if any, has the budget. `kb`: keeps the answers, so that none is asked for twice; None: in memory.
+    `progress` is called with the model, the statements done and their total. `value.html` is a page. Raises HapaxError
+    for a model that cannot be asked, before any is asked. Needs the extra `evaluation`.
     """
+    dataset = dataset if isinstance(dataset, FrozenDataset) else load_dataset(dataset)
+    options = options or LeaderboardOptions()
+    opening, journal = with_journal(kb or KnowledgeBase(), opening, budget)
     statements = _drawn(dataset, options.sample)
     way = ProbeMethod(options.way)
     role = CRITIC if way is ProbeMethod.CRITIC else KNOWLEDGE
     # A model named twice is asked once.
     names = list(dict.fromkeys(options.models))
-    opening = replace(opening, journal=journal)
     for name in names:
         # Only the identity: the weights of all models together may not fit into the memory.
         open_model(name, role, replace(opening, forecast=True))
@@ -243,10 +252,10 @@ def leaderboard(
     # By name where scores are equal, so that the order does not depend on the order of --model.
     ranked = sorted(scores.values(), key=lambda score: (-_known(score.long_tail.value), score.model))
     comparisons = _comparisons([score.model for score in ranked], answered)
-    return Leaderboard(dataset, options, len(items), tuple(ranked), tuple(comparisons))
+    return Evaluation.of(Leaderboard(dataset, options, len(items), tuple(ranked), tuple(comparisons)))
 
 
-def _report(progress: Progress, name: str, total: int, done: int) -> None:
+def _report(progress: Callable[[str, int, int], None], name: str, total: int, done: int) -> None:
     progress(name, done, total)
 
 

@@ -8,25 +8,32 @@ statements give the columns of the paper's tables 8 and 9; their likelihoods by 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 
+from hapax.engine.chosen_rules import chosen_rules
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.oracle import model_name
-from hapax.engine.search.progress import SearchProgress
+from hapax.engine.search.progress import Progress, SearchProgress
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.judging import GroundTruth, Share, TruthJudge, accuracy
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.link.likelihood.figures import ablation_plot, write
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import ASSESSMENTS, PREDICATES, RULES, RUNS, Distribution, Source
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.embedded.atlas import load_atlas
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.registry import journal_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,29 +110,46 @@ class AblationReport:
         return ExperimentResult(tables, figures)
 
 
-def ablation(
-    experiment: Experiment,
+@checked
+@extras_named()
+def evaluate_ablation(
+    rules: Library,
     kb: KnowledgeBase,
-    truth: GroundTruth,
-    progress: SearchProgress | None = None,
-    journal: Journal | None = None,
-) -> AblationReport:
-    """Search the rules in all four variants. `kb` provides the given facts, and the journal if none is passed."""
-    library, settings = experiment.library, experiment.settings
-    journal = journal or Journal(kb)
+    models: Models,
+    settings: SearchSettings | None = None,
+    *,
+    only: str | Sequence[str] = (),
+    progress: SearchProgress | Callable[[Progress], None] | None = None,
+) -> Evaluation[AblationReport]:
+    """Search without critic, without likelihood gate and without both: LINK's tables 8 and 9 and figure 6.
+
+    Facts are judged by the embedded model's atlas. `progress`: as for `search`. The budget of the models holds for all
+    variants together; `value.reports` says which of them it ended.
+    """
+    atlas, settings = load_atlas(), settings or SearchSettings()
+    # A function is called at each event; a display has a method for each kind of event.
+    display = Progress(progress) if callable(progress) else progress
+    experiment = Experiment(rules, chosen_rules(rules, only), models, settings)
+    journal = journal_of(kb, models)
     # One after the other on one journal: what two variants ask alike is sent once.
-    reports = {variant.name: search_variant(experiment, variant, kb, journal, progress) for variant in VARIANTS}
+    reports = {variant.name: search_variant(experiment, variant, kb, journal, display) for variant in VARIANTS}
     # The user's store has the given facts, and none that an ablated variant accepted.
-    judge = TruthJudge(library, truth, KnownFacts(kb, library))
+    judge = TruthJudge(rules, GroundTruth(atlas.truth, atlas.type_truth), KnownFacts(kb, rules))
     cells = []
     for name, report in reports.items():
         cells += [_cell(name, distribution, report, judge) for distribution in settings.distributions]
-    return AblationReport(
+    measured = AblationReport(
         cells=tuple(cells),
         deltas={name: report.mean_delta for name, report in reports.items()},
         log_likelihoods={name: _likelihoods(report, settings.distributions) for name, report in reports.items()},
         reports=reports,
     )
+    return Evaluation.of(measured)
+
+
+def draw_ablation(evaluation: Evaluation[AblationReport], models: Models, folder: Path) -> None:
+    """Write LINK's figure 6 as PNG, SVG and CSV files."""
+    write(ablation_plot(evaluation.value.reports, model_name(models.evaluator)), folder)
 
 
 def search_variant(

@@ -22,8 +22,10 @@ from hapax.engine.judgements import ENTAILMENT_QUESTION, LINK_ANNOTATORS
 from hapax.evaluation.link.stated import GivenStatementWriter
 from hapax.evaluation.shared.domains import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, mean
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Value
@@ -57,6 +59,15 @@ RELEASED_RULES = 200
 
 _SUFFIXES = {"head": Distribution.HEAD, "longtail": Distribution.LONG_TAIL}
 _FILE = re.compile(rf"(?P<rule>.+)_value_cache\.csv_(?P<suffix>{'|'.join(_SUFFIXES)})")
+
+
+@checked
+@dataclass(frozen=True)
+class FlippedLabels:
+    """File of labels of LINT that people flipped, None for the folder's own, and the method whose labels are used."""
+
+    path: Path | None = None
+    method: str = "LINK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,27 +220,38 @@ def read_flips(path: Path, method: str) -> dict[str, dict[Distribution, frozense
     return flips
 
 
+@checked
+@extras_named()
 def import_lint(
     kb: KnowledgeBase,
-    reader: LintReader,
-    flips: Mapping[str, Mapping[Distribution, frozenset[int]]],
+    rules: Library,
+    folder: str | Path,
     evaluator: LikelihoodModel,
-    journal: Journal,
-) -> LintReport:
-    """Store the folder's statements with their likelihoods, their rules, and people's votes; idempotent.
+    *,
+    flips: FlippedLabels | None = None,
+    journal: Journal | None = None,
+) -> Evaluation[LintReport]:
+    """Store the statements of LINK's dataset LINT from the CSV files of a folder and count them: LINK's table 16.
 
-    `flips`: numbers of the rows whose labels people flipped, by rule and distribution.
+    Statements come with their likelihoods, their rules and people's votes; the same import again changes nothing.
+    `rules`: LINT's own; `evaluator`: the model that measures delta, such as `open_models(...).evaluator`; `flips`: file
+    and method of labels that people flipped, else the folder's own file for the method LINK.
     """
+    reader, flips = LintReader(rules, Path(folder)), flips or FlippedLabels()
+    # A file that the caller names, else the one that the folder brings, if any.
+    own = reader.folder / FLIPS_FILE
+    path = flips.path or (own if own.exists() else None)
+    flipped = read_flips(path, flips.method) if path else {}
     files = reader.files()
     votes: list[VoteRecord] = []
     for file in files:
-        votes += _votes(file, flips.get(file.rule.name, {}).get(file.distribution, frozenset()))
+        votes += _votes(file, flipped.get(file.rule.name, {}).get(file.distribution, frozenset()))
     # Votes come first: a wrong row number is reported before a model is asked.
-    files = _measured(files, JournaledLikelihood(evaluator, journal, role=EVALUATOR))
-    rules = list(dict.fromkeys(file.rule for file in files))
+    files = _measured(files, JournaledLikelihood(evaluator, journal or Journal(kb), role=EVALUATOR))
+    used = list(dict.fromkeys(file.rule for file in files))
     statements = list(chain.from_iterable(file.statements for file in files))
     persons = 0
-    for rule in rules:
+    for rule in used:
         generic = [variable for variable in rule.variables if variable.name in rule.generic]
         persons += any(reader.library.is_person(variable.data_type) for variable in generic)
     report = LintReport(
@@ -244,11 +266,11 @@ def import_lint(
     with kb.transaction():
         kb.add(RUNS, [RunRecord.now(reader.run_id, "evaluate lint", settings)])
         kb.add(PREDICATES, map(PredicateRecord.of, reader.library.completed().signatures))
-        kb.add(RULES, map(RuleRecord.of, rules))
+        kb.add(RULES, map(RuleRecord.of, used))
         kb.add_statements(statements)
         kb.add(VOTES, votes)
         kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})
-    return report
+    return Evaluation.of(report)
 
 
 def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hapax.engine.run_memory import models_of
 from hapax.engine.search.ends import Ends, Values, ends, matched_pairs, pair_pool
 from hapax.engine.search.ranking import random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
+from hapax.evaluation.shared.drawing import single, write_figure
 from hapax.evaluation.shared.estimates import (
     Estimate,
     auc,
@@ -29,8 +31,10 @@ from hapax.evaluation.shared.estimates import (
     share,
     spearman,
 )
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution, RunRecord
 from hapax.kb.store import KnowledgeBase
@@ -45,6 +49,9 @@ COMMON_NAMES = 5_000
 
 EQUALLY_COMMON = 0.25
 """Largest difference of two statements' priors, in standard deviations within the rule, to compare their pairs."""
+
+DARK = 0.25
+"""Distance of an AUC from chance above which its cell in the figure is too dark for black letters."""
 
 LEAST_TO_CORRELATE = 3
 """Statements of a rule below which a rank correlation says nothing."""
@@ -101,7 +108,7 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class LongTailStudy:
-    """Results of `study`."""
+    """Results of `evaluate_long_tail`."""
 
     statements: int
     rules: int
@@ -118,6 +125,42 @@ class LongTailStudy:
             "*: circular. The judge is the ranker, or one of them taught the other: no evidence.",
         ]
         return ExperimentResult(tables, self, notes=notes)
+
+    def draw(self, folder: Path) -> tuple[Path, ...]:
+        """Write `long-tail.png`, `.svg` and `.csv`: a row for each split, a column for each judge.
+
+        A colour is the mean AUC over rules, white at chance. Circular judgements are crossed out: they are no evidence.
+        """
+        columns = ("ranked by", "measure", "judge", "by", "auc", "low", "high", "rules", "circular")
+        rows = []
+        for split in self.judged:
+            auc = split.auc
+            names = (split.ranker, split.measure, split.judge, split.judged_by.value)
+            rows.append((*names, auc.value, auc.low, auc.high, auc.count, split.circular))
+        splits = list(dict.fromkeys((split.ranker, split.measure) for split in self.judged))
+        judges = list(dict.fromkeys((split.judge, split.judged_by) for split in self.judged))
+        size = (2.5 + 0.7 * len(judges), 1.5 + 0.22 * len(splits))
+
+        def paint(axes: Any) -> None:
+            cells = np.full((len(splits), len(judges)), np.nan)
+            for split in self.judged:
+                place = splits.index((split.ranker, split.measure)), judges.index((split.judge, split.judged_by))
+                cells[place] = split.auc.value
+                if np.isnan(split.auc.value):
+                    continue
+                row, column = place
+                ink = "white" if abs(split.auc.value - 0.5) > DARK else "black"
+                axes.text(column, row, f"{split.auc.value:.2f}", ha="center", va="center", color=ink)
+                if split.circular:
+                    axes.plot((column - 0.5, column + 0.5), (row + 0.5, row - 0.5), color=ink, linewidth=0.5)
+            axes.imshow(cells, cmap="PuOr", vmin=0, vmax=1, aspect="auto")
+            axes.set_xticks(
+                range(len(judges)), [f"{judge} {measure}" for judge, measure in judges], rotation=45, ha="right"
+            )
+            axes.set_yticks(range(len(splits)), [f"{ranker} {measure}".strip() for ranker, measure in splits])
+            axes.set_title("AUC of head against long tail; crossed out: circular")
+
+        return write_figure(folder / "long-tail", single(size, paint), ResultTable("", columns, rows))
 
     def _judgements(self) -> ResultTable:
         judges = list(dict.fromkeys((split.judge, split.judged_by) for split in self.judged))
@@ -195,25 +238,30 @@ class _Split:
     """True if the ends were cut by pair rarity."""
 
 
-def study(
+@checked
+@extras_named()
+def evaluate_long_tail(
     kb: KnowledgeBase,
-    models: Sequence[LikelihoodModel],
-    journal: Journal | None = None,
-    rules: Sequence[str] = (),
+    judges: Sequence[LikelihoodModel],
+    *,
+    only: Sequence[str] = (),
     seed: int = 0,
-) -> LongTailStudy:
-    """Split the stored statements by every model and measure, and judge each split by every model.
+    journal: Journal | None = None,
+) -> Evaluation[LongTailStudy]:
+    """Split the stored statements into ends by every judge and measure, and let every judge measure each split.
 
-    `rules`: only these; without any, all. `seed`: of the order of equal scores. Raises HapaxError without statements,
-    and for fewer than two models, because a ranker cannot be its own judge.
+    `judges`: models of the evaluator's role, two or more, since a ranker cannot judge itself. `only`: names of rules;
+    without any, all. `seed`: orders statements with equal scores. Raises HapaxError without statements. Needs the extra
+    `evaluation`.
     """
-    if len(models) < 2:
+    if len(judges) < 2:
         raise HapaxError(
             "A split needs a judge that did not rank it.", Remedy("Name two models or more, by {}.", Setting("judges"))
         )
-    pools = _pools(kb, rules)
-    names = _distinct_names([model.identity for model in models])
-    scorers = [_scorer(model, name, pools, journal or Journal(kb)) for model, name in zip(models, names, strict=True)]
+    pools = _pools(kb, only)
+    names = _distinct_names([model.identity for model in judges])
+    journal = journal or Journal(kb)
+    scorers = [_scorer(model, name, pools, journal) for model, name in zip(judges, names, strict=True)]
     search = _latest_ranked_search(kb)
     ranker = None if search is None else _ranker_of(search, [scorer.identity for scorer in scorers])
     by_pairs = search is not None and search.settings.get("measure") == Measure.PAIR
@@ -231,7 +279,9 @@ def study(
             for measure in dict.fromkeys([scorer.judged_by, *([Measure.PAIR] if tells_pairs else [])]):
                 judged.append(_judged(split, pools, scorer, measure))
     statements = sum(len(pool.values) for pool in pools)
-    return LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
+    return Evaluation.of(
+        LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
+    )
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:

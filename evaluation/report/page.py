@@ -8,20 +8,29 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from hapax.engine.search.oracle import short_model_name
-from hapax.evaluation.report.build import Report
+from hapax.evaluation.report.build import Report, ReportOptions, build
 from hapax.evaluation.report.sections import StoryLine
 from hapax.evaluation.shared.estimates import Estimate
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
+from hapax.grammar.rule_paths import load_rules
+from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.whole_files import atomic_path
 
 SHORT, SHOWN = 800, 240
 """A text of more than SHORT characters is cut to SHOWN, and is shown in full where it can be unfolded."""
@@ -41,6 +50,40 @@ _HIDDEN = re.compile(
     + "]"
 )
 """Invisible characters, which can reverse a line or make two values look alike, and characters that HTML forbids."""
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """The HTML page about a run: `html` is its text, `content` its figures and statements as values."""
+
+    content: Report
+    html: str
+
+    def write(self, path: str | Path) -> None:
+        """Write the page to a file, whole or not at all. Raises HapaxError if it cannot be written."""
+        with atomic_path(path) as file:
+            file.write_text(self.html, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<report of run {self.content.heading.run_id}, {len(self.html):,} characters>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, so that its style stays inside."""
+        # The plots need scripts. Without `allow-same-origin` these cannot reach the notebook around the frame.
+        style = "width:100%;height:40em"
+        # Escaped, since the page stands in an attribute.
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
+
+
+@checked
+@extras_named()
+def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptions | None = None) -> ReportPage:
+    """The HTML page about a run: statements with their proofs, gates, rejected values with the reasons, and cost.
+
+    `rules`: those that derive premises, as for `why`; None: the shipped ones. Needs the extra `evaluation`.
+    """
+    content = build(kb, load_rules() if rules is None else rules, options or ReportOptions(kb.place))
+    return ReportPage(content, page(content))
 
 
 def page(report: Report) -> str:

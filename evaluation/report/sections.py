@@ -125,8 +125,8 @@ class StoryLine:
     closes: int
 
 
-def nested(story: Story) -> list[StoryLine]:
-    """The first lines of a story, which open and close lists.
+def nested(story: Story) -> tuple[list[StoryLine], int]:
+    """The first lines of a story, which open and close lists, and the number of the others.
 
     Without recursion, because a proof may be deeper than Python's stack.
     """
@@ -139,18 +139,28 @@ def nested(story: Story) -> list[StoryLine]:
         # A conclusion shows its premises at once; whatever is behind a fact stays folded.
         unfolded = any(child.kind == "goal" for child in part.children)
         nested_lines.append(StoryLine(part.text, part.kind, next_depth > depth, unfolded, max(0, depth - next_depth)))
-    return nested_lines
+    # Counted without keeping them: a proof may have millions of lines.
+    return nested_lines, sum(1 for _ in story.lines()) - len(nested_lines)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownStatement:
-    """A statement with its story and votes; `more` is the number of lines left out."""
+    """A statement with its story and votes. `lines`: the first of its story; `more`: number of the others."""
 
     record: StatementRecord
-    lines: tuple[StoryLine, ...]
+    story: Story
+    lines: list[StoryLine]
     more: int
     votes: tuple[tuple[str, str, int], ...]
     judgement: str
+
+    @classmethod
+    def of(
+        cls, theory: Theory, statement: StatementRecord, votes: Iterable[VoteRecord], judged: Judgements
+    ) -> ShownStatement:
+        """A statement as pages show it. `votes`: those on its text."""
+        story = why_statement(theory, statement)
+        return cls(statement, story, *nested(story), vote_counts(votes), judgement_text(judged.of(statement.id)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +227,8 @@ class SectionBuilder:
         mean = math.fsum(finite) / len(finite) if finite else None
         statements = []
         for statement in proved(self.theory.kb, tally.typical(self.most)):
-            story = why_statement(self.theory, statement)
-            lines = tuple(nested(story))
-            # Counted without keeping them: a proof may have millions of lines.
-            more = sum(1 for _ in story.lines()) - len(lines)
-            votes = vote_counts(self.votes.get(self.judged.row(statement.id), ()))
-            judgement = judgement_text(self.judged.of(statement.id))
-            statements.append(ShownStatement(statement, lines, more, votes, judgement))
+            votes = self.votes.get(self.judged.row(statement.id), ())
+            statements.append(ShownStatement.of(self.theory, statement, votes, self.judged))
         name = DISTRIBUTION_NAMES[tally.distribution]
         return ShownDistribution(name, tally.distribution.value, len(tally.ids), mean, tuple(statements))
 

@@ -1,25 +1,32 @@
 """Results of experiments as values: tables, a JSON value and notes, which the command line shows all alike.
 
-An experiment builds an `ExperimentResult`; `commands.console.print_result` prints it, as text or as JSON.
+An experiment gives an `Evaluation`; `commands.console.print_result` prints its `result`, as text or as JSON.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
+from hapax.grammar.notebook import Tabular
 from hapax.kb.csv_text import write_rows
 from hapax.kb.unfinished import replace_file
 
+V = TypeVar("V")
 
-@dataclass(frozen=True, slots=True)
-class ResultTable:
-    """A table of text, or of numbers for a CSV file; a cell that is None is empty. `title` may be empty."""
+
+@dataclass(frozen=True)
+class ResultTable(Tabular):
+    """A table of text, or of numbers for a CSV file; a cell that is None is empty.
+
+    `title`: the one under which the paper or the pages know it; it may be empty.
+    """
 
     title: str
     columns: Sequence[str]
@@ -32,6 +39,10 @@ class ResultTable:
         for row in self.rows:
             texts.append(["" if cell is None else str(cell) for cell in row])
         return texts
+
+    def cells(self) -> list[list[str]]:
+        """The cells, as the command line prints them."""
+        return self.texts
 
     def write_csv(self, path: Path) -> None:
         """Write columns and rows, without the title."""
@@ -62,6 +73,49 @@ class ExperimentResult:
     figures: object
     details: Sequence[str] = ()
     notes: Sequence[str] = ()
+
+
+class Measured(Protocol):
+    """Measures of an experiment."""
+
+    def to_result(self) -> ExperimentResult:
+        """The tables, with all figures."""
+
+
+M = TypeVar("M", bound=Measured)
+
+
+@dataclass(frozen=True)
+class Evaluation(Generic[V]):
+    """The outcome of an experiment. `value`: everything that was measured; `result`: what the command line prints."""
+
+    value: V
+    result: ExperimentResult
+
+    @classmethod
+    def of(cls, value: M) -> Evaluation[M]:
+        """The outcome with this value, which says itself how it is shown."""
+        return Evaluation(value, value.to_result())
+
+    @property
+    def tables(self) -> Sequence[ResultTable]:
+        """The tables; each gives a data frame by `to_pandas()`."""
+        return self.result.tables
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Remarks on the figures, such as what a budget left out."""
+        return self.result.notes
+
+    def to_json(self) -> Any:
+        """All figures as a JSON value."""
+        return json_value(self.result.figures)
+
+    def _repr_html_(self) -> str:
+        pieces = []
+        for table in self.tables:
+            pieces += [f"<h4>{html.escape(table.title)}</h4>", table._repr_html_()]
+        return "".join(pieces)
 
 
 def json_value(value: object) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from hapax.engine.judgements import Judgement, Judgements
+from hapax.engine.kept_rules import kept_rules
 from hapax.engine.logic.derive import current_rules, read_statements, statement_by_id
 from hapax.engine.search.certified_statements import StatementScores
 from hapax.evaluation.shared.stored_statements import draw_order_key
@@ -19,6 +20,12 @@ from hapax.kb.store import KnowledgeBase
 
 _BATCH = 10_000
 """Statements whose facts are scored at once."""
+
+
+def derivation_rules(kb: KnowledgeBase) -> Library:
+    """The rules of derived statements, which the knowledge base keeps; none where nothing is derived."""
+    kept = kept_rules(kb) if any(kb.derived_counts().values()) else None
+    return kept or Library()
 
 
 def derived_records(kb: KnowledgeBase, library: Library, identities: Iterable[str]) -> list[StatementRecord]:

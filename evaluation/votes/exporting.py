@@ -13,9 +13,9 @@ from hapax.evaluation.votes.questions import SheetKind
 from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, sheets
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -83,46 +83,37 @@ class SheetExportReport:
         return f"{drawn} drawn; {counted(len(self.drawn.items), 'item')} on {counted(self.sheets, 'sheet')}"
 
 
-def export_sheets(
-    kb: KnowledgeBase, options: SheetExportOptions, folder: Path, derived_by: Library | None = None
-) -> SheetExportReport:
-    """Write the sheets of an export. The same knowledge base and options give the same bytes.
+@checked
+@extras_named()
+def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: str | Path) -> SheetExportReport:
+    """Write sheets of statements, facts or LINK's questions for people to the files of a folder.
 
-    `derived_by`: the rules of derived statements. Raises HapaxError for bad names of voters, and if there is nothing to
-    ask.
+    The same knowledge base and options give the same bytes. Raises HapaxError for bad names of voters, and if there is
+    nothing to ask.
     """
     check_voter_names(options.voters)
-    drawn = ItemSource(kb, options.kind, options.templates, derived_by).draw(options.sample)
+    drawn = ItemSource(kb, options.kind, options.templates).draw(options.sample)
     if not drawn.items:
         raise HapaxError(
             f"{kb.place}: there is nothing to ask on a sheet of {options.kind.value}.",
             Remedy("Draw more, omit {}, or name rules with such statements.", Setting("options.sample.unjudged")),
         )
     drawn_sheets = sheets(options.kind, drawn.items, options.voters, options.sample.seed, options.per_sheet)
-    return SheetExportReport(tuple(write_sheets(drawn_sheets, options.forms, folder)), drawn, len(drawn_sheets))
+    return SheetExportReport(tuple(write_sheets(drawn_sheets, options.forms, Path(folder))), drawn, len(drawn_sheets))
 
 
 def export_next(
-    kb: KnowledgeBase,
-    options: NextOptions,
-    voters: tuple[str, ...],
-    folder: Path,
-    forms: tuple[str, ...],
-    *,
-    derived_by: Library | None = None,
+    kb: KnowledgeBase, options: NextOptions, voters: tuple[str, ...], folder: Path, forms: tuple[str, ...]
 ) -> tuple[NextItems, list[Path]]:
-    """Give out the next items of a draw on a sheet for each voter; no files if all items are judged.
-
-    `derived_by`: the rules of derived statements.
-    """
+    """Give out the next items of a draw on a sheet for each voter; no files if all items are judged."""
     check_voter_names(voters)
-    found = next_items(kb, options, derived_by)
+    found = next_items(kb, options)
     if not found.ids:
         return found, []
     kind, prefix = SheetKind.SOUNDNESS, STATEMENT
     if options.kind == "predicates":
         kind, prefix = SheetKind.PREDICATES, FACT
-    by_id = ItemSource(kb, kind, derived_by=derived_by).by_id({prefix + identity for identity in found.ids})
+    by_id = ItemSource(kb, kind).by_id({prefix + identity for identity in found.ids})
     items = [by_id[prefix + identity] for identity in found.ids if prefix + identity in by_id]
     if not items:
         raise HapaxError(

@@ -11,8 +11,9 @@ from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem
 from hapax.evaluation.votes.reading import FilledRow, known_kind, read_sheet
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation
-from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.intake import FactFault, FactsRejected
 from hapax.kb.records import VOTES, VoteRecord
@@ -111,26 +112,26 @@ class _VoteCheck:
         return None
 
 
-def import_sheets(
-    kb: KnowledgeBase,
-    paths: Sequence[Path],
-    *,
-    skip_faulty: bool = False,
-    schemas: Mapping[str, VotingItem] | None = None,
-    derived_by: Library | None = None,
-) -> VotesReport:
+@checked
+@extras_named()
+def import_sheets(kb: KnowledgeBase, files: Sequence[str | Path], *, skip_faulty: bool = False) -> VotesReport:
     """Store the votes of filled-in sheets. A voter's new answer to a question replaces the stored one.
 
-    Raises `SheetsRejected` with every fault, and stores nothing, unless faulty rows are to be skipped. A sheet whose
-    voter failed the qualification counts as one fault, and is skipped as a whole. `schemas`: the Winograd schemas that
-    may be on sheets, by id; they come from a file instead of the knowledge base. `derived_by`: the rules of derived
-    statements.
+    Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`. A sheet whose voter failed the
+    qualification counts as one fault, and is skipped as a whole.
     """
-    sound, faults = _sound_rows(paths)
+    return store_votes(kb, files, {}, skip_faulty)
+
+
+def store_votes(
+    kb: KnowledgeBase, files: Iterable[str | Path], schemas: Mapping[str, VotingItem], skip_faulty: bool
+) -> VotesReport:
+    """As `import_sheets`. `schemas`: the Winograd schemas that may be on sheets, by id, which come from a file."""
+    sound, faults = _sound_rows(map(Path, files))
     ballots: dict[_Ballot, list[FilledRow]] = {}
     for row in sound:
         ballots.setdefault((row.sheet, row.voter), []).append(row)
-    check = _VoteCheck(_items_of_rows(kb, sound, schemas or {}, derived_by), faults=faults)
+    check = _VoteCheck(_items_of_rows(kb, sound, schemas), faults=faults)
     # All ballots first: the rows of a qualification may stand below the others.
     for ballot, ballot_rows in ballots.items():
         if (fault := _disqualification(ballot_rows)) is not None:
@@ -155,7 +156,7 @@ def import_sheets(
 
 
 def _items_of_rows(
-    kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, VotingItem], derived_by: Library | None
+    kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, VotingItem]
 ) -> dict[SheetKind, Mapping[str, VotingItem]]:
     """Items that the rows name, by kind and id; those that the knowledge base lacks are left out."""
     identities: dict[SheetKind, set[str]] = {}
@@ -166,7 +167,7 @@ def _items_of_rows(
     templates = [template.number for template in TEMPLATES]
     items: dict[SheetKind, Mapping[str, VotingItem]] = {}
     for kind, of_kind in identities.items():
-        source = ItemSource(kb, kind, templates, derived_by)
+        source = ItemSource(kb, kind, templates)
         items[kind] = schemas if kind is SheetKind.SCHEMAS else source.by_id(of_kind)
     return items
 

@@ -21,7 +21,7 @@ from hapax.evaluation.shared.stored_statements import (
     latest_statements,
     stored_library,
 )
-from hapax.evaluation.votes.derived import derived_records, draw_derived
+from hapax.evaluation.votes.derived import derivation_rules, derived_records, draw_derived
 from hapax.evaluation.votes.questions import (
     AUDIT,
     BASELINE,
@@ -118,7 +118,7 @@ class ItemSource:
     """Makes the items of one kind of sheet from the statements of a knowledge base.
 
     `templates`: numbers of the templates of table 12 that a baseline asks. `derived_by`: the rules of derived
-    statements.
+    statements; None: those that the knowledge base keeps.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class ItemSource:
         derived_by: Library | None = None,
     ) -> None:
         self._kb = kb
-        self._derived_by = derived_by or Library()
+        self._given_rules = derived_by
         self._kind = kind
         self._templates = [template for template in TEMPLATES if template.number in templates]
 
@@ -278,6 +278,10 @@ class ItemSource:
             fitting[distribution] = right_types
             labelled[distribution] = {key: record for key, record in right_types.items() if found.of(key).truth}
         return (labelled, True) if any(labelled.values()) else (fitting, False)
+
+    @cached_property
+    def _derived_by(self) -> Library:
+        return derivation_rules(self._kb) if self._given_rules is None else self._given_rules
 
     @cached_property
     def _library(self) -> Library:

@@ -19,11 +19,10 @@ from hapax.engine.search.score_maps import ScoreMaps, chained_critics
 from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
-from hapax.evaluation.votes.derived import derived_scores
+from hapax.evaluation.votes.derived import derivation_rules, derived_scores
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.rules import Library
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, content_id
@@ -50,6 +49,17 @@ class NextOptions:
     def __post_init__(self) -> None:
         if self.count < 1:
             raise HapaxError(f"count is {self.count}. Ask for 1 item or more.")
+
+    @classmethod
+    def of(cls, kind: str, count: int, precision: float, anew: bool, derived: bool = False) -> NextOptions:
+        """The options of a draw of `facts` or `statements` by those of the command line."""
+        if derived and kind == "facts":
+            raise HapaxError(
+                "`derive` concludes statements.",
+                Remedy("Draw statements, or omit {}.", Setting("options.sample.derived")),
+            )
+        statements: DrawKind = "derived" if derived else "soundness"
+        return cls("predicates" if kind == "facts" else statements, count, Promise(precision), anew)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +90,9 @@ class NextItems:
     share: Estimate
 
 
-def next_items(kb: KnowledgeBase, options: NextOptions, derived_by: Library | None = None) -> NextItems:
-    """Give out the next items of the draw of a kind, which begins with the first call, and store their chances.
-
-    `derived_by`: the rules of derived statements.
-    """
-    pool = judging_pool(kb, options.kind, derived_by)
+def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
+    """Give out the next items of the draw of a kind, which begins with the first call, and store their chances."""
+    pool = judging_pool(kb, options.kind)
     draw = None if options.anew else kb.first(JUDGING_DRAWS, kind=options.kind)
     # Another critic's probabilities give other weights, so its items need a draw of their own.
     if draw is None or draw.settings.get("critic") != pool.critic:
@@ -140,15 +147,15 @@ def mended_lines(kb: KnowledgeBase) -> list[str]:
     return lines
 
 
-def judging_pool(kb: KnowledgeBase, kind: DrawKind, derived_by: Library | None = None) -> JudgingPool:
+def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
     """The facts that the last search's critic judged, or the statements that stand, with their probabilities.
 
-    `derived_by`: the rules of derived statements. Raises HapaxError where there are none.
+    Raises HapaxError where there are none.
     """
     critics, maps, truths = _critics(kb), ScoreMaps.stored(kb), _truths(kb, kind)
     if kind == "derived":
         # Without a search nothing tells one fact from another, and the draw is even.
-        scores = StatementScores(kb, derived_by or Library(), critics, maps)
+        scores = StatementScores(kb, derivation_rules(kb), critics, maps)
         return JudgingPool(",".join(critics), derived_scores(scores), truths)
     if not critics:
         raise HapaxError(

@@ -13,17 +13,19 @@ from hapax.evaluation.link.probing.metrics import ProbeReport
 from hapax.evaluation.link.probing.paper import TABLE_4
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
 from hapax.evaluation.shared.estimates import percent
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.votes import paper
 from hapax.evaluation.votes.agreement import AnnotatorAgreement
-from hapax.evaluation.votes.derived import JudgedRule, judged_derived, judged_rules
+from hapax.evaluation.votes.derived import JudgedRule, derivation_rules, judged_derived, judged_rules
 from hapax.evaluation.votes.items import ItemSource, subject_id
+from hapax.evaluation.votes.next_items import mended_lines
 from hapax.evaluation.votes.questions import SOUNDNESS_TEXT, SheetKind, visible
 from hapax.evaluation.votes.soundness import share_lines
 from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import RULES, Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -35,12 +37,13 @@ RULE_NOT_STORED = "not stored"
 """Text of a rule that the knowledge base lacks, such as one whose statements were merged without it."""
 
 
-def votes_result(kb: KnowledgeBase, failures: int | None = None, derived_by: Library | None = None) -> ExperimentResult:
-    """Count the votes of a knowledge base. `failures`: number of wrong statements shown in the text; JSON has all.
+@checked
+@extras_named()
+def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[None]:
+    """Count people's votes: agreement and LINK's tables 3, 4, 6, 17, 19 and 20.
 
-    `derived_by`: the rules of derived statements.
-
-    The figures are shares of 1, LINK's printed ones below `link` in percent. Raises HapaxError if there are no votes.
+    `failures`: number of wrong statements shown in the text; JSON has all. The figures are shares of 1,
+    LINK's printed ones below `link` in percent. Raises HapaxError if there are no votes.
     """
     votes, found = kb.votes(), Judgements.stored(kb)
     if not votes:
@@ -55,19 +58,20 @@ def votes_result(kb: KnowledgeBase, failures: int | None = None, derived_by: Lib
     statements = kb.statements()
     count = count_votes(kb, statements, found)
     known = {statement.id for statement in statements}
-    on_derived = judged_derived(kb, derived_by or Library(), found, known)
+    on_derived = judged_derived(kb, derivation_rules(kb), found, known)
     derived = judged_rules(on_derived.values())
     strays = count.strays - sum(vote.statement_id in on_derived for vote in votes)
     count = replace(count, strays=strays, derived=tuple(judgement for _, judgement in on_derived.values()))
     effect = _effect(found, statements)
     failed = _FailedStatements(kb, count.failures)
     notes = [*_notes(count, effect), count.counts.sentence(), *share_lines(kb)]
-    return ExperimentResult(
+    result = ExperimentResult(
         tables=[*_tables(count), *_derived_table(derived), *_voter_rates(kb)],
         figures={**_figures(count, effect, failed, notes), "derived": derived},
         details=list(failed.lines(failures)),
-        notes=notes,
+        notes=[*notes, *mended_lines(kb)],
     )
+    return Evaluation(None, result)
 
 
 def _derived_table(judged: Sequence[JudgedRule]) -> Iterator[ResultTable]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any
 
@@ -35,20 +35,27 @@ from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.judged import JudgedCounts
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
-from hapax.evaluation.shared.stored_statements import DistinctTexts, chosen_statements, latest_statements
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.stored_statements import (
+    DistinctTexts,
+    chosen_statements,
+    latest_statements,
+    stored_library,
+)
 from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed
 from hapax.grammar.remedies import Operation
 from hapax.grammar.words import counted
 from hapax.kb.records import VOTES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE
-from hapax.llm_oracle.registry import open_model
+from hapax.llm_oracle.registry import open_model, with_journal
 
 SAMPLE = 150
 """Statements that are drawn if no number is given."""
@@ -161,12 +168,34 @@ def _rule_share(rule: RuleSoundness) -> Estimate:
     return share([True] * rule.sound + [False] * (rule.judged - rule.sound))
 
 
-def judge(
+@checked
+@extras_named()
+def evaluate_soundness(
+    kb: KnowledgeBase,
+    options: SoundnessOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation[SoundnessResult]:
+    """Share of the statements that are true, by rule and over rules, from the votes on sheets of soundness.
+
+    `options`: a model that judges the drawn statements first, if any, the draw, and the bar for rules. No question is
+    asked twice. `export_sheets` writes the sheets and `import_sheets` reads them.
+    """
+    options, stopped = options or SoundnessOptions(), None
+    if options.model is not None:
+        opening, journal = with_journal(kb, opening, budget)
+        stopped = _judge(kb, options, replace(opening, library=stored_library(kb)), journal, progress)
+    return Evaluation.of(measure(kb, options, stopped))
+
+
+def _judge(
     kb: KnowledgeBase,
     options: SoundnessOptions,
     opening: OpeningOptions,
     journal: Journal,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None,
 ) -> str | None:
     """Ask a model about the drawn statements and store its answers as votes; gives the message of a reached budget.
 

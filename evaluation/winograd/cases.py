@@ -9,16 +9,24 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.shared.results import ExperimentResult
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult
 from hapax.evaluation.winograd.abstraction import Concepts, read_concepts
 from hapax.evaluation.winograd.data import Pair, WinogradItem, pairs_of
 from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.prompts import SCORED, PromptMethod
 from hapax.evaluation.winograd.runs import WITHOUT_VARIANT, StoredRun, stored_runs
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
+
+COMPARED = ("cot", "aot")
+"""Methods that the paper compares case by case."""
+
+CASES = 10
+"""Most cases of each source that `compare_cases` lists."""
 
 ABSTRACTING = (PromptMethod.AOT, PromptMethod.AOT_STAGED)
 """Methods whose prompts ask for concepts."""
@@ -95,17 +103,25 @@ def failures_of(pair: Pair, concepts: Concepts | None, answered: bool = True) ->
     return tuple(failures) or (Failure.OTHER,)
 
 
-def stored_cases(
+@checked
+@extras_named()
+def compare_cases(
     kb: KnowledgeBase,
-    paths: Sequence[Path],
-    methods: tuple[str, str],
+    paths: Sequence[str | Path],
+    methods: tuple[str, str] = COMPARED,
+    *,
     model: str | None = None,
     sources: Sequence[str] = (),
-) -> dict[tuple[str, str], list[CaseComparison]]:
-    """Cases of two stored methods by model and source. Raises HapaxError if no model was asked by both methods."""
+    most: int = CASES,
+) -> Evaluation[dict[tuple[str, str], list[CaseComparison]]]:
+    """Stored replies of two methods to the same pairs, by model and source, with the failures of the second tagged.
+
+    `model`: the beginning of the models' names. The tables list at most `most` cases of each source. Raises HapaxError
+    if no model was asked by both methods.
+    """
     pairs: dict[str, Pair] = {}
     for path in paths:
-        pairs |= {pair[0].pair: pair for pair in pairs_of(read_file(path).items)}
+        pairs |= {pair[0].pair: pair for pair in pairs_of(read_file(Path(path)).items)}
     runs: dict[tuple[str, str, str, bool], dict[str, StoredRun]] = {}
     for run in stored_runs(kb):
         if (not sources or run.source in sources) and (model is None or run.model.startswith(model)):
@@ -126,18 +142,13 @@ def stored_cases(
             f"{kb.place}: no pairs of these files were asked by both {methods[0]} and {methods[1]}.",
             Remedy("Ask first, with {}.", Operation("ask_schemas")),
         )
-    return by_run
-
-
-def case_result(cases_by_run: Mapping[tuple[str, str], Sequence[CaseComparison]], most: int) -> ExperimentResult:
-    """Up to `most` cases of each model and source."""
     first_cases: list[CaseComparison] = []
-    for run_cases in cases_by_run.values():
+    for run_cases in by_run.values():
         first_cases += run_cases[:most]
     lines: list[str] = []
     for case in first_cases:
         lines += [*case.lines(), ""]
-    return ExperimentResult((), [case.figures for case in first_cases], details=lines)
+    return Evaluation(by_run, ExperimentResult((), [case.figures for case in first_cases], details=lines))
 
 
 def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: StoredRun) -> Iterator[CaseComparison]:

@@ -6,6 +6,7 @@ Rows count from 0 after the header, as in the papers and the released code.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,15 @@ SOURCES = (WSC273, HUMAN, MACHINE)
 
 BLANK = "_"
 """Stands for the pronoun in sets whose sentences have a blank instead (WinoGrande)."""
+
+METHODS = ("patterns", "reasoner")
+"""Methods that resolve a pronoun by theories."""
+
+PARTS = ("read", "unread")
+"""Halves of the schemas: the reasoner was written with `read` in view; `unread` was only counted."""
+
+# Fixed for good: another seed would put schemas that were read among the unread ones.
+_SPLIT_SEED = 7
 
 STAND_IN = "they"
 """Pronoun that fills a blank for a parser or pattern. Its number says nothing of the entity meant."""
@@ -317,3 +327,9 @@ def clause_with(item: WinogradItem, entity: str) -> str | None:
     before, behind = item.text[start : pronoun.start()], item.text[pronoun.end() : end]
     sentence = f"{before}{in_place_of(pronoun, entity)}{behind}".strip(" .,;:!?")
     return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def part_of(item: WinogradItem) -> str:
+    """The half of a schema, by a hash of its family, so that sentences made from one schema stay together."""
+    family = item.family.rpartition(":")[2]
+    return PARTS[int(hashlib.sha256(f"{_SPLIT_SEED}:{family}".encode()).hexdigest(), 16) % 2]

@@ -32,6 +32,7 @@ from hapax.evaluation.winograd.data import (
 )
 from hapax.evaluation.winograd.published_sets import FORMATS, PlainRow, SetFormat, format_of
 from hapax.kb.values import refusal
+from hapax.kb.whole_files import atomic_text_file
 
 LEFT_OUT = "left out"
 """Remedy of rows that are not read."""
@@ -432,3 +433,10 @@ def _check_pronouns(file: ItemFile, published: bool) -> None:
         remedy = "left as published" if published else f"{fitting!r} is used"
         problem = f"the pronoun asked about is {fitting!r}, not {pronoun!r}"
         file.faults.append(ItemFault(source, tuple(rows), problem, remedy))
+
+
+def write_lines(target: str | Path, lines: Iterable[str]) -> None:
+    """Write lines of JSONL to a file, whole or not at all; its folder is made."""
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_text_file(str(target)) as stream:
+        stream.writelines(lines)

@@ -15,16 +15,20 @@ from statistics import fmean
 
 from hapax.engine.search.ranking import kept
 from hapax.evaluation.shared.estimates import Estimate, auc_estimate
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.asking import ROLE, Ask
 from hapax.evaluation.winograd.data import HUMAN, Pair, WinogradItem, clause_with, pairs_of
 from hapax.evaluation.winograd.files import read_items
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Setting
 from hapax.kb.records import Distribution
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
-from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import LikelihoodModel
+from hapax.llm_oracle.protocols import LIKELIHOOD
+from hapax.llm_oracle.registry import open_model, with_journal
 
 ASSOCIATION, NON_LLM_PROOF, SHARE = "winograd association", "winograd non-llm-proof", "winograd share"
 """Names of the gates in stored decisions."""
@@ -96,15 +100,50 @@ class AssociationSplit:
         """True if at most the wanted share of sources passes with the reversed pairs."""
         return self.sources_passing <= WANTED_SOURCES * len(self.source_scores)
 
+    def to_result(self) -> ExperimentResult:
+        """The gate that passes the wanted reversed pairs, and a sentence that says if the model separates them."""
+        reversed_count, source_count = len(self.reversed_scores), len(self.source_scores)
+        row = (
+            self.model,
+            f"{self.threshold:.2f}",
+            f"{self.reversed_passing} of {reversed_count}",
+            f"{self.sources_passing} of {source_count}",
+            str(self.auc),
+        )
+        columns = ("model", "threshold, nats", "reversed pairs passing", "sources passing", "AUC")
+        if self.separates:
+            verdict = f"This model can gate new schemas: use {Setting('options.threshold')} {self.threshold:.2f}."
+        else:
+            verdict = (
+                "This model cannot gate new schemas by association: with the reversed pairs, "
+                f"{self.sources_passing} of {source_count} sources pass. Use another model."
+            )
+        figures = {
+            **asdict(self),
+            "reversed_passing": self.reversed_passing,
+            "sources_passing": self.sources_passing,
+            "separates": self.separates,
+        }
+        return ExperimentResult([ResultTable("", columns, [row])], figures, details=[verdict])
 
-def association_split(path: Path, model: LikelihoodModel, journal: Journal) -> AssociationSplit:
-    """Measure CR-WSC-H and its sources. Raises HapaxError if the file does not have both."""
-    by_pair = {pair[0].pair: pair for pair in pairs_of(read_items(path))}
+
+@checked
+@extras_named()
+def measure_association(
+    kb: KnowledgeBase, path: str | Path, model: str = "embedded", opening: OpeningOptions | None = None
+) -> Evaluation[AssociationSplit]:
+    """Association of the reversed pairs of the annotated WSC file (CR-WSC-H) and of their sources under a model.
+
+    `model`: of the likelihood role. `opening`: as for `ask_schemas`. Raises HapaxError if the file has no such pairs.
+    """
+    opening, journal = with_journal(kb, opening)
+    likelihood = open_model(model, LIKELIHOOD, opening)
+    by_pair = {pair[0].pair: pair for pair in pairs_of(read_items(Path(path)))}
     reversed_pairs = [pair for pair in by_pair.values() if pair[0].source == HUMAN and pair[0].family in by_pair]
     if not reversed_pairs:
         raise HapaxError(f"{path}: no pairs of {HUMAN} with their sources. Give the annotated WSC file.")
     sources = [by_pair[pair[0].family] for pair in reversed_pairs]
-    scorer = JournaledLikelihood(model, journal, role=ROLE)
+    scorer = JournaledLikelihood(likelihood, journal, role=ROLE)
     measured = associations([*reversed_pairs, *sources], scorer)
     count = len(reversed_pairs)
     reversed_scores = tuple(score.mean for score in measured[:count] if score is not None)
@@ -116,34 +155,9 @@ def association_split(path: Path, model: LikelihoodModel, journal: Journal) -> A
     passing = math.ceil(WANTED_REVERSED * len(reversed_scores) - 1e-9)
     threshold = sorted(reversed_scores, reverse=True)[passing - 1]
     estimate = auc_estimate(reversed_scores, source_scores)
-    return AssociationSplit(model.identity.name, reversed_scores, source_scores, threshold, estimate)
-
-
-def association_result(split: AssociationSplit) -> ExperimentResult:
-    """The gate that passes the wanted reversed pairs, and a sentence that says if the model separates them."""
-    reversed_count, source_count = len(split.reversed_scores), len(split.source_scores)
-    row = (
-        split.model,
-        f"{split.threshold:.2f}",
-        f"{split.reversed_passing} of {reversed_count}",
-        f"{split.sources_passing} of {source_count}",
-        str(split.auc),
+    return Evaluation.of(
+        AssociationSplit(likelihood.identity.name, reversed_scores, source_scores, threshold, estimate)
     )
-    columns = ("model", "threshold, nats", "reversed pairs passing", "sources passing", "AUC")
-    if split.separates:
-        verdict = f"This model can gate new schemas: use {Setting('options.threshold')} {split.threshold:.2f}."
-    else:
-        verdict = (
-            "This model cannot gate new schemas by association: with the reversed pairs, "
-            f"{split.sources_passing} of {source_count} sources pass. Use another model."
-        )
-    figures = {
-        **asdict(split),
-        "reversed_passing": split.reversed_passing,
-        "sources_passing": split.sources_passing,
-        "separates": split.separates,
-    }
-    return ExperimentResult([ResultTable("", columns, [row])], figures, details=[verdict])
 
 
 def _texts(pair: Pair) -> tuple[str, ...] | None:

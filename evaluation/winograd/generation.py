@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd import gating
 from hapax.evaluation.winograd.analogies import ANALOGIES, paper_prompt, released_prompt
 from hapax.evaluation.winograd.asking import AskSettings, SkipLeaked, asking
@@ -21,16 +21,17 @@ from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, Seed, Temperature, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import DECISIONS, RUNS, Decision, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.budget import Budget, BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, LIKELIHOOD, GenerationParameters, GenerationRequest
-from hapax.llm_oracle.registry import open_model
+from hapax.llm_oracle.registry import open_model, with_journal
 
 COMMAND = "evaluate winograd generate"
 ROLE, ASSOCIATION_ROLE, BASE_ROLE = "winograd generator", "winograd association", "winograd base"
@@ -162,7 +163,7 @@ class Generated:
             "pairs made": len(self.accepted),
         }
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """The counts, and every candidate with its scores."""
         candidates = []
         for candidate in self.candidates:
@@ -180,7 +181,7 @@ class Generated:
         table = ResultTable("", ("", "count"), list(counts.items()))
         return ExperimentResult([table], {"counts": counts, "candidates": candidates, "stopped": self.stopped})
 
-    def accepted_lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """The new pairs as lines of JSONL, which `evaluate winograd data` and `ask` can read."""
         for number, candidate in enumerate(self.accepted):
             scores = {"association": candidate.association, "base_right": candidate.base_right}
@@ -188,6 +189,26 @@ class Generated:
                 # Numbered anew: several pairs come from one source pair, whose name they still have.
                 row = replace(item, pair=str(number)).to_json()
                 yield json.dumps({**row, **scores}, ensure_ascii=False) + "\n"
+
+
+@checked
+@extras_named()
+def generate_schemas(
+    kb: KnowledgeBase,
+    path: str | Path,
+    options: SchemaGenerationOptions,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Evaluation[Generated]:
+    """Make a concept-reversed set from a file of schemas, and store every decision with its score.
+
+    `opening`: as for `ask_schemas`. `write_schemas` writes the set, unless its `value.stopped` names a budget.
+    `progress` is called with the step that begins.
+    """
+    opening, journal = with_journal(kb, opening, budget)
+    return Evaluation.of(GenerateSession(kb, options, opening, journal).generate(Path(path), progress))
 
 
 class GenerateSession:

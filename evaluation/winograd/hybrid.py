@@ -15,9 +15,16 @@ from typing import Any
 import numpy as np
 
 from hapax.evaluation.shared.estimates import Estimate, of_groups, share
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import WinogradItem
-from hapax.evaluation.winograd.runs import StoredRun
+from hapax.evaluation.winograd.resolving import resolve_schema_pairs, resolve_schemas
+from hapax.evaluation.winograd.runs import StoredRun, stored_runs
+from hapax.evaluation.winograd.tables import shortened
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Operation, Remedy
+from hapax.kb.store import KnowledgeBase
 
 SHOWN_COVERAGES = (0.25, 0.5, 0.75, 1.0)
 """Coverages whose accuracy the table shows."""
@@ -90,6 +97,48 @@ def _aurc(rows: Any) -> float:
     return float(np.mean(risks(rows[:, 0], rows[:, 1])))
 
 
+@checked
+@extras_named()
+def combine_proofs(
+    kb: KnowledgeBase,
+    items: Sequence[WinogradItem],
+    method: str = "reasoner",
+    *,
+    model: str | None = None,
+    pair_consistent: bool = False,
+) -> Evaluation[list[RiskCurve]]:
+    """Accuracy and risk at each coverage of models alone, and with the proofs of `method` where there are some.
+
+    The models' answers are those that `ask_schemas` stored in the knowledge base; `method` is one of
+    `resolve_schemas`. `model`: only runs of models whose names begin so. `pair_consistent`: proofs are those of
+    `resolve_schema_pairs`. Raises HapaxError if nothing was asked.
+    """
+    known = {item.id for item in items}
+    runs: list[StoredRun] = []
+    for run in stored_runs(kb):
+        is_wanted = run.name.startswith(model or "") and run.status == "done"
+        if is_wanted and any(answer.item in known for answer in run.answers):
+            runs.append(run)
+    if not runs:
+        raise HapaxError(
+            "No finished answers of a model to these sentences are stored.",
+            Remedy("Ask with {}.", Operation("ask_schemas", "FILE", knowledge="MODEL", method="likelihood")),
+        )
+    # Sentences that no model was asked about cannot be compared, and are not proved.
+    asked: set[str] = set()
+    for run in runs:
+        asked.update(answer.item for answer in run.answers)
+    wanted = [item for item in items if item.id in asked]
+    resolved = (resolve_schema_pairs if pair_consistent else resolve_schemas)(wanted, method=method).value
+    proofs: dict[str, int] = {}
+    for answer in resolved:
+        if answer.resolution.answer is not None:
+            proofs[answer.item.id] = answer.resolution.answer
+    named = f"{method}, pair-consistent" if pair_consistent else method
+    curves = combined(items, proofs, shortened(runs), named)
+    return Evaluation(curves, _result(curves))
+
+
 def combined(
     items: Sequence[WinogradItem], proofs: Mapping[str, int], runs: Sequence[StoredRun], method: str
 ) -> list[RiskCurve]:
@@ -119,7 +168,7 @@ def combined(
     return curves
 
 
-def hybrid_result(curves: Sequence[RiskCurve]) -> ExperimentResult:
+def _result(curves: Sequence[RiskCurve]) -> ExperimentResult:
     """Accuracy, accuracy at some coverages and AURC of each way of answering; curves for programs."""
     rows = []
     for curve in curves:

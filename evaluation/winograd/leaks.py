@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import ItemFault, Pair, SourceCount, WinogradItem, pairs_of, source_counts
-from hapax.evaluation.winograd.files import read_file
+from hapax.evaluation.winograd.files import read_file, read_items
 from hapax.evaluation.winograd.prompts import EXEMPLARS
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.words import counted
 
 _WORD = re.compile(r"\w+")
@@ -75,14 +77,34 @@ def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def file_result(
-    paths: Iterable[Path], published: bool = False, most: int | None = None, skip_faulty: bool = False
-) -> ExperimentResult:
-    """Sizes of the sources in files, their faults with up to `most` row numbers each, and their leaked pairs."""
+@checked
+@extras_named()
+def read_schemas(*paths: str | Path, skip_faulty: bool = False, skip_leaked: bool = False) -> list[WinogradItem]:
+    """The Winograd schemas of files, in the order of the files, in any of the supported formats.
+
+    `skip_faulty`: faulty rows are left out. `skip_leaked`: so are pairs of another source word for word, and those that
+    a prompt shows as its example. Raises UnreadableItemsError.
+    """
+    items = []
+    for path in paths:
+        items += read_items(Path(path), skip_faulty=skip_faulty)
+    return items_without_leaks(items) if skip_leaked else items
+
+
+@checked
+@extras_named()
+def count_schemas(
+    *paths: str | Path, published: bool = False, rows: int | None = None, skip_faulty: bool = False
+) -> Evaluation[None]:
+    """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault, and leaked pairs.
+
+    `published`: rows are read exactly as the release asks them, with their faults. `skip_faulty`: faulty rows are left
+    out and listed.
+    """
     items: list[WinogradItem] = []
     faults: list[ItemFault] = []
     for path in paths:
-        file = read_file(path, published, skip_faulty)
+        file = read_file(Path(path), published, skip_faulty)
         items += file.items
         faults += file.faults
     counts = source_counts(items)
@@ -91,13 +113,14 @@ def file_result(
     if leaks:
         leaked = counted(len({leak.pair for leak in leaks}), "leaked pair")
         notes.append(f"{leaked}; commands leave such pairs out with `--skip-leaked`.")
-    return ExperimentResult(
+    result = ExperimentResult(
         [ResultTable("", SourceCount._fields, counts)],
         {
             "sources": [count._asdict() for count in counts],
             "faults": [fault.to_json() for fault in faults],
             "leaks": [leak.to_json() for leak in leaks],
         },
-        details=[*(fault.line(most) for fault in faults), *map(str, leaks)],
+        details=[*(fault.line(rows) for fault in faults), *map(str, leaks)],
         notes=notes,
     )
+    return Evaluation(None, result)

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.shared.estimates import Estimate, share
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.votes.agreement import agreement
 from hapax.evaluation.votes.exporting import check_voter_names, sheet_forms, write_sheets
-from hapax.evaluation.votes.importing import VotesReport, import_sheets
+from hapax.evaluation.votes.importing import VotesReport, store_votes
 from hapax.evaluation.votes.items import subject_id
 from hapax.evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LABELS, SheetKind, VotingItem, schema_item
 from hapax.evaluation.votes.sheets import sheets
 from hapax.evaluation.winograd import paper
 from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file
+from hapax.evaluation.winograd.files import read_file, write_lines
+from hapax.evaluation.winograd.generation import Generated
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -104,7 +105,7 @@ class Annotated:
         """Share of schemas on which annotators differ in any question, among those with two annotators or more."""
         return share([schema.disputed for schema in self.judged if schema.annotators >= FEWEST])
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """Agreement by question, and numbers of kept and discarded schemas."""
         outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
         reference = f"disagreement {self.disagreement}; the paper's is below {paper.DISAGREEMENT} %"
@@ -135,7 +136,7 @@ class Annotated:
         }
         return ExperimentResult(tables, for_programs)
 
-    def kept_lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """The schemas that are kept, as lines of JSONL."""
         for pair in self.kept:
             for item in pair:
@@ -209,7 +210,20 @@ def import_schema_sheets(
 
     Raises FactsRejected with every fault unless `skip_faulty`.
     """
-    return import_sheets(kb, list(map(Path, files)), skip_faulty=skip_faulty, schemas=schema_items(Path(path)))
+    return store_votes(kb, files, schema_items(Path(path)), skip_faulty)
+
+
+@checked
+@extras_named()
+def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[Annotated]:
+    """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
+    return Evaluation.of(annotated(kb, Path(path)))
+
+
+@checked
+def write_schemas(evaluation: Evaluation[Generated] | Evaluation[Annotated], target: str | Path) -> None:
+    """Write the accepted pairs of a generation, or the schemas that people keep, to a JSONL file."""
+    write_lines(target, evaluation.value.lines())
 
 
 def annotated(kb: KnowledgeBase, path: Path) -> Annotated:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 
 from hapax.evaluation.shared.estimates import Estimate
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd import paper
 from hapax.evaluation.winograd.data import HUMAN, MACHINE, WSC273
 from hapax.evaluation.winograd.prompts import PromptMethod
-from hapax.evaluation.winograd.runs import StoredRun
+from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions, StoredRun, stored_runs
 from hapax.evaluation.winograd.scores import Scores, mcnemar
+from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy, Setting
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget
+from hapax.llm_oracle.registry import with_journal
 
 NAMES = {
     PromptMethod.ZERO_SHOT: "Zero-shot",
@@ -43,7 +50,38 @@ RunsByMethod = dict[str, dict[str, StoredRun]]
 """Runs by method and source."""
 
 
-def run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
+@dataclass(frozen=True)
+class AskedSchemas:
+    """Runs of methods on sources of schemas. `stopped`: the budget or queue that left pairs unanswered; else empty."""
+
+    runs: tuple[StoredRun, ...]
+    stopped: str = ""
+
+
+@checked
+@extras_named()
+def ask_schemas(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: SchemaAskOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Evaluation[AskedSchemas]:
+    """Ask a model about the pairs of files, by each method, and store the answers. No question is asked twice.
+
+    `opening`: options of opening the model; its journal, if any, has the budget. `progress` is called with the method,
+    the pairs done and all pairs.
+    """
+    opening, journal = with_journal(kb, opening, budget)
+    session = AskSession(kb, options or SchemaAskOptions(), opening)
+    # A generator, which must have ended before `stopped` is read.
+    runs = tuple(session.ask([Path(path) for path in paths], journal, progress))
+    return Evaluation(AskedSchemas(runs, str(session.stopped or "")), _run_result(runs))
+
+
+def _run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
     """Scores of runs, finished or not, with intervals."""
     readings = _readings(shortened(runs))
     rows = []
@@ -53,8 +91,14 @@ def run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
     return ExperimentResult([table], [run.figures for run in runs])
 
 
-def stored_result(runs: Sequence[StoredRun], released: bool = False) -> ExperimentResult:
-    """Our tables with at least one row, and the paper's tables. `released`: scores by the released reading."""
+@checked
+@extras_named()
+def tabulate_schemas(kb: KnowledgeBase, *, released: bool = False) -> Evaluation[list[StoredRun]]:
+    """Tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
+
+    `released`: replies are read as the released code reads them.
+    """
+    runs = stored_runs(kb)
     # Scores of a part of the pairs cannot be compared with those of all.
     finished = shortened([run for run in runs if run.status == "done"])
     scores_of: ScoresOf = (lambda run: run.measured.released) if released else (lambda run: run.measured.strict)
@@ -68,7 +112,7 @@ def stored_result(runs: Sequence[StoredRun], released: bool = False) -> Experime
         _tests(finished),
     )
     tables = [*(table for table in ours if table.rows), *printed_tables()]
-    return ExperimentResult(tables, [run.figures for run in runs], notes=list(_notes(runs)))
+    return Evaluation(runs, ExperimentResult(tables, [run.figures for run in runs], notes=list(_notes(runs))))
 
 
 def _notes(runs: Sequence[StoredRun]) -> Iterator[str]:

@@ -12,10 +12,10 @@ from types import TracebackType
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.errors import HapaxError
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import Models
-from hapax.llm_oracle.registry import open_models
+from hapax.llm_oracle.registry import open_roles
 
 SEED = 0
 
@@ -85,7 +85,7 @@ class ResultsRun:
     @cached_property
     def models(self) -> Models:
         """The measured model in all roles, loaded once."""
-        return open_models(self.model, evaluator=self.model, options=self.opening)
+        return open_roles(OpenedModels(self.opening), self.model, evaluator=self.model)
 
     def sample(self, size: int) -> int:
         """The size of a sample in a run of this share, at least two."""

@@ -13,20 +13,20 @@ from hapax.evaluation.entailment import report as entailment_report
 from hapax.evaluation.entailment.datasets import read_splits
 from hapax.evaluation.entailment.prompts import Direction
 from hapax.evaluation.entailment.scorers import Measure, PatternScorer, RandomScorer
-from hapax.evaluation.link.likelihood.run import PAPER_DELTAS, LikelihoodOptions, open_evaluators
-from hapax.evaluation.link.likelihood.run import run as measure_likelihoods
-from hapax.evaluation.link.longtail import STORED, LongTailStudy, study
-from hapax.evaluation.link.probing.run import ProbeOptions, ProbeSession
+from hapax.evaluation.link.likelihood.run import PAPER_DELTAS, LikelihoodOptions, evaluate_likelihood, open_evaluators
+from hapax.evaluation.link.longtail import STORED, LongTailStudy, evaluate_long_tail
+from hapax.evaluation.link.probing.run import ProbeOptions, evaluate_probe
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.evaluation.winograd.asking import AskSettings
 from hapax.evaluation.winograd.data import HUMAN, WSC273
 from hapax.evaluation.winograd.prompts import PromptMethod
-from hapax.evaluation.winograd.runs import AskSession, SchemaAskOptions
-from hapax.evaluation.winograd.tables import printed_tables, run_result
+from hapax.evaluation.winograd.runs import SchemaAskOptions
+from hapax.evaluation.winograd.tables import ask_schemas, printed_tables
 from hapax.grammar.parser import load_library
+from hapax.llm_oracle.backend import OpenedModels
 from hapax.llm_oracle.backends.reference import covering_references
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
-from hapax.llm_oracle.registry import open_models
+from hapax.llm_oracle.registry import open_roles
 from tools.embedded.wording import RULES_FOLDER
 from tools.results.critic import measure_critic
 from tools.results.knowledge import measure_knowledge
@@ -61,17 +61,16 @@ def _evaluator(run: ResultsRun) -> Findings:
     # then a judge that neither found nor ranked the statements.
     references = covering_references(library)
     critic = f"reference:{','.join(references)},embedded" if references else None
-    models = open_models("embedded", critic, FREQUENCY, options=replace(run.opening, library=library))
+    models = open_roles(OpenedModels(replace(run.opening, library=library)), critic=critic, likelihood=FREQUENCY)
     search(SearchJob(library, rules, run.kb, models, SearchSettings(), run.journal))
     evaluators = open_evaluators([run.model, FREQUENCY], run.opening)
-    ends = study(run.kb, evaluators, run.journal, seed=SEED)
+    ends = evaluate_long_tail(run.kb, evaluators, seed=SEED, journal=run.journal)
     folder = run.folder / "figures"
     options = LikelihoodOptions(evaluators=evaluators, figure_numbers=(3, 4), out=folder)
-    result = measure_likelihoods(run.kb, options, run.journal)
-    written = [path.name for paths in result.written.values() for path in paths if path.suffix == ".svg"]
-    measured = ends.to_result()
-    tables = [_stored_ends(ends), *measured.tables, *result.to_result().tables]
-    notes = (PAPER_DELTAS, *measured.notes, *result.to_result().notes)
+    result = evaluate_likelihood(run.kb, options, journal=run.journal)
+    written = [path.name for paths in result.value.written.values() for path in paths if path.suffix == ".svg"]
+    tables = [_stored_ends(ends.value), *ends.tables, *result.tables]
+    notes = (PAPER_DELTAS, *ends.notes, *result.notes)
     return Findings(tables, (), notes, written)
 
 
@@ -90,9 +89,8 @@ def _stored_ends(ends: LongTailStudy) -> ResultTable:
 def _probes(run: ResultsRun) -> Findings:
     """The 13 questions about statements of the search, answered as a critic."""
     options = ProbeOptions(run.model, sample=run.sample(PROBED), seed=SEED)
-    session = ProbeSession(run.kb, options, run.opening)
-    result = session.probe(run.journal)
-    return _findings(result.to_result(0))
+    evaluation = evaluate_probe(run.kb, options, replace(run.opening, journal=run.journal), wrong=0)
+    return _findings(evaluation.result)
 
 
 def _entailment(run: ResultsRun) -> Findings:
@@ -127,8 +125,7 @@ def _winograd(run: ResultsRun) -> Findings:
     settings = tuple(AskSettings(method) for method in LIKELIHOODS)
     limit = None if run.share == 1 else run.sample(100)
     options = SchemaAskOptions(run.model, settings, (WSC273, HUMAN), limit=limit)
-    runs = list(AskSession(run.kb, options, run.opening).ask([path], run.journal))
-    result = run_result(runs)
+    result = ask_schemas(run.kb, [path], options, replace(run.opening, journal=run.journal))
     return Findings(result.tables, list(printed_tables())[:2], result.notes)
 
 

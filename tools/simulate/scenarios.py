@@ -22,7 +22,7 @@ from hapax.engine.cluster.running import Spread, search_spread
 from hapax.engine.cluster.walking import Ahead, walk
 from hapax.engine.search.job import SearchJob
 from hapax.engine.search.settings import SearchSettings
-from hapax.evaluation.dataset.build import build
+from hapax.evaluation.dataset import build
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.selection import SelectionOptions
 from hapax.evaluation.votes.items import subject_id
@@ -347,7 +347,7 @@ def judge(place: ScenarioFolder, voter: str) -> None:
 def write_dataset(place: ScenarioFolder) -> None:
     """Write a dataset, in place of an earlier one."""
     with KnowledgeBase(place.database, read_only=True) as kb:
-        build(kb, Target(place.folder / TARGET, ("jsonl",), force=True), SelectionOptions())
+        build.write_dataset(kb, Target(place.folder / TARGET, ("jsonl",), force=True), SelectionOptions())
 
 
 def prepare_dataset(place: ScenarioFolder) -> None:
@@ -359,7 +359,7 @@ def prepare_dataset(place: ScenarioFolder) -> None:
 
 def export(place: ScenarioFolder) -> None:
     """An export over an earlier one."""
-    from hapax.api.whole_files import atomic_text_file
+    from hapax.kb.whole_files import atomic_text_file
 
     with KnowledgeBase(place.database, read_only=True) as kb, atomic_text_file(str(place.folder / "out.csv")) as stream:
         hapax.export_facts(kb, stream, form="csv")

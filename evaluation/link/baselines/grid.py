@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.ablation import VARIANTS, AblationVariant, Experiment, search_variant
@@ -21,8 +22,10 @@ from hapax.evaluation.link.baselines.paper import COLUMNS, GRID, TABLE_7, TABLE_
 from hapax.evaluation.link.baselines.tables import accuracy_cells, printed_table, two_decimals
 from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution, StatementRecord
@@ -296,6 +299,28 @@ class GridRun:
 
     def _models(self, entry: ModelEntry) -> Models:
         return open_roles(self._opened, entry.knowledge, entry.critic, entry.likelihood, self.config.evaluator)
+
+
+@checked
+@extras_named()
+def evaluate_grid(
+    rules: Library,
+    kb: KnowledgeBase,
+    grid: GridConfig,
+    opening: OpeningOptions | None = None,
+    *,
+    progress: Callable[[int, int, GridCell], None] | None = None,
+) -> Evaluation[GridResult]:
+    """Run every cell of LINK's tables 7 to 10. A cell that cannot run says why, and the others go on.
+
+    `opening`: options of opening the models; its journal, if any, has the budget. `progress` is called with the number
+    of a cell, the number of cells, and the cell.
+    """
+    # A simulated model makes its world from the rules.
+    opening = replace(opening or OpeningOptions(), library=sound_rules(rules))
+    if grid.seed is not None:  # before the caller's seed, so that the file alone reproduces its grid
+        opening = replace(opening, seed=grid.seed)
+    return Evaluation.of(GridRun(grid, kb, opening).result(progress))
 
 
 def _counts(statements: Sequence[StatementRecord]) -> dict[Distribution, int]:

@@ -1,4 +1,4 @@
-"""`evaluate instruct`: from options to a result."""
+"""`evaluate_instruction`: statements that a model writes by instruction only, LINK's baseline."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any
 
+from hapax.engine.chosen_rules import chosen_rules, sound_rules
 from hapax.evaluation.link.baselines.instruct import (
     BUDGET,
     NO_ROWS,
@@ -18,22 +19,22 @@ from hapax.evaluation.link.baselines.instruct import (
 from hapax.evaluation.link.baselines.jury import Jury
 from hapax.evaluation.link.baselines.tables import dropped_json, instruct_tables
 from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
-from hapax.evaluation.shared.results import ExperimentResult
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.grammar.rules import Rule
+from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.budget import CallStatistics
 from hapax.llm_oracle.calls import JournaledCritic
-from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE
-from hapax.llm_oracle.registry import open_shared
+from hapax.llm_oracle.registry import open_shared, with_journal
 
 MOST_DROPPED = 0.5
 """Share of dropped lines above which a note says that the model does not follow the format."""
@@ -133,31 +134,42 @@ def wording_numbers(names: Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
-def run_instruct(
+@checked
+@extras_named()
+def evaluate_instruction(
+    rules: Library,
     kb: KnowledgeBase,
-    options: InstructOptions,
-    opening: OpeningOptions,
-    rules: Sequence[Rule],
+    options: InstructOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    only: str | Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
-) -> InstructResult:
-    """Instruct a model by each wording and judge its statements. The journal is that of `opening`."""
-    library, journal = opening.library, opening.journal or Journal(kb)
-    if library is None or not rules:
+) -> Evaluation[InstructResult]:
+    """Have a model write statements by instruction only, without search, critic or ranking: LINK's baseline.
+
+    `options`: the model, the wordings and the judges. `opening`: options of opening them; its journal, if any, has the
+    budget. `progress` is called with each wording's number before it is used.
+    """
+    rules, options = sound_rules(rules), options or InstructOptions()
+    chosen = chosen_rules(rules, only)
+    opening, journal = with_journal(kb, opening)
+    if not chosen:
         raise HapaxError(
             "No rule to write statements of.", Remedy("Name a rule file, or a rule with {}.", Setting("only"))
         )
-    opened = OpenedModels(opening)
+    # A simulated model makes its world from the rules.
+    opened = OpenedModels(replace(opening, library=rules))
     knowledge = open_shared(opened, options.model, KNOWLEDGE)
     evaluator = open_shared(opened, options.evaluator, EVALUATOR)
     critic = open_shared(opened, options.critic, CRITIC) if options.critic else None
     # The same for all wordings, so the journal answers the head's requests of each further wording.
-    instructed = Instructed(library, rules, knowledge, evaluator)
+    instructed = Instructed(rules, chosen, knowledge, evaluator)
     reports = []
     for wording in options.wordings:
         if progress is not None:
             progress(wording)
         reports.append(instruct(instructed, kb, replace(options.settings, wording=wording), journal))
-    jury = Jury(kb, library, JournaledCritic(critic, journal) if critic else None)
+    jury = Jury(kb, rules, JournaledCritic(critic, journal) if critic else None)
     statements = list(chain.from_iterable(report.statements for report in reports))
     # For all reports together, so that a critic is asked in one batch.
     judge = jury.judge(statements, knowledge, searched=False)
@@ -168,7 +180,9 @@ def run_instruct(
             accuracies.append(accuracy(part, judge))
     # A budget that ends one report ends those after it as well; the first message tells why.
     budgets = [report.budget for report in reports if report.budget] + ([str(jury.budget)] if jury.budget else [])
-    return InstructResult(tuple(reports), tuple(accuracies), journal.total, budgets[0] if budgets else None)
+    return Evaluation.of(
+        InstructResult(tuple(reports), tuple(accuracies), journal.total, budgets[0] if budgets else None)
+    )
 
 
 def _rule_json(report: InstructReport, rule: str) -> dict[str, Any]:

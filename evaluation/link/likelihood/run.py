@@ -1,4 +1,4 @@
-"""`evaluate likelihood`: from options to a result, with the figures written on the way."""
+"""`evaluate_likelihood`: how likely head and long-tail statements are, with the figures written on the way."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from hapax.evaluation.link.likelihood import figures
 from hapax.evaluation.link.likelihood.measures import Delta, LikelihoodReport, measure
 from hapax.evaluation.shared.estimates import NOTHING
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Setting
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -96,15 +97,22 @@ class LikelihoodResult:
 
 
 def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[LikelihoodModel]:
-    """Open the models of these names, each once."""
+    """The models of these strings in the role of the evaluator, each once, for `LikelihoodOptions`."""
     return [open_model(name, EVALUATOR, opening) for name in dict.fromkeys(names)]
 
 
-def run(kb: KnowledgeBase, options: LikelihoodOptions, journal: Journal | None = None) -> LikelihoodResult:
-    """Measure the statements; write the figures, and the scores behind them, if a folder is given.
+@checked
+@extras_named()
+def evaluate_likelihood(
+    kb: KnowledgeBase, options: LikelihoodOptions | None = None, *, journal: Journal | None = None
+) -> Evaluation[LikelihoodResult]:
+    """Compare how likely head and long-tail statements are: LINK's delta by rule and evaluator, and its figures.
 
-    Raises BudgetReached if the journal's budget ends the requests; answers so far are kept.
+    Without options the stored scores are compared and no model is asked. `options`: evaluators (models, such as
+    `open_models(...).evaluator`), names of rules, and the folder for figures and the scores behind them. Raises
+    BudgetReached if the journal's budget ends the requests; answers so far are kept. Needs the extra `evaluation`.
     """
+    options = options or LikelihoodOptions()
     report = measure(kb, options.evaluators, options.rules, journal, options.reranker)
     written: dict[int, tuple[Path, ...]] = {}
     unavailable: dict[int, str] = {}
@@ -117,7 +125,7 @@ def run(kb: KnowledgeBase, options: LikelihoodOptions, journal: Journal | None =
             except figures.FigureUnavailable as fault:
                 # Most knowledge bases lack the searches that some figures compare; the notes say how to add them.
                 unavailable[number] = str(fault)
-    return LikelihoodResult(report, written, unavailable)
+    return Evaluation.of(LikelihoodResult(report, written, unavailable))
 
 
 def _deltas(report: LikelihoodReport) -> ResultTable:

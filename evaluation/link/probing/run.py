@@ -1,10 +1,9 @@
-"""`evaluate probe`: from options to a result."""
+"""`evaluate_probe`: LINK's 13 questions about stored statements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from hapax.evaluation.link.probing.asking import ROLE, ProbeMethod, ProbeRun, ProbeSettings, open_asker, probe
@@ -26,22 +25,25 @@ from hapax.evaluation.link.probing.tables import (
     statements_note,
     wrong_answers,
 )
-from hapax.evaluation.shared.results import ExperimentResult
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed, Temperature
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.budget import CallStatistics
+from hapax.llm_oracle.budget import Budget, CallStatistics
 from hapax.llm_oracle.calls import JournaledGenerator
-from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
-from hapax.llm_oracle.registry import open_model
+from hapax.llm_oracle.registry import open_model, with_journal
 from hapax.llm_oracle.rewriting import FormWriter
+
+WRONG_SHOWN = 2
+"""Wrong answers of each distribution among the details of a probe."""
 
 
 @checked
@@ -180,45 +182,43 @@ class ProbeResult:
             )
 
 
-class ProbeSession:
-    """Probing of one knowledge base. `opening`: how to open models; the stored library replaces its own."""
+@checked
+@extras_named()
+def evaluate_probe(
+    kb: KnowledgeBase,
+    options: ProbeOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    wrong: int = WRONG_SHOWN,
+) -> Evaluation[ProbeResult]:
+    """Ask a model LINK's 13 questions about each statement, and score its answers. No question is asked twice.
 
-    def __init__(self, kb: KnowledgeBase, options: ProbeOptions, opening: OpeningOptions) -> None:
-        self._kb = kb
-        self._options = options
-        # Statements are about the rules they were searched with, which files may have changed since.
-        self._opening = replace(opening, library=stored_library(kb))
-
-    def load(self) -> None:
-        """Open the probed model, and the writer if there is one."""
-        # A separate step, so that the command can show that it loads, and no question is asked before both are open.
-        _ = self._model, self._writer
-
-    def probe(self, journal: Journal, progress: Callable[[int, int], None] | None = None) -> ProbeResult:
-        """Ask as far as the budget goes. `progress` is called with the statements done and the total."""
-        options = self._options
-        released = options.released
-        writer = None
-        if self._writer is not None and released is None:
-            writer = FormWriter(JournaledGenerator(self._writer, journal, role="writer"), options.seed)
-        found = probe_items(self._kb, options.rules, options.sample, options.seed, writer=writer, runs=options.runs)
-        total = len(found.items)
-        if released is None:
-            ask = open_asker(options.way, self._model, journal, ProbeSettings(options.temperature, options.seed))
-        else:
-            # The draws of worked examples follow the order of the questions, so the order is part of the method.
-            found = replace(found, items=released_order(found.items))
-            writing = JournaledGenerator(self._writer or self._model, journal, role="writer")
-            ask = ReleasedAsker(JournaledGenerator(self._model, journal, role=ROLE), writing, released)
-        run = probe(found.items, ask, None if progress is None else lambda done: progress(done, total))
-        return ProbeResult(self._model.identity, options, found, run, measure(run.answers), journal.total)
-
-    @cached_property
-    def _model(self) -> Any:
-        role = CRITIC if self._options.way is ProbeMethod.CRITIC else KNOWLEDGE
-        return open_model(self._options.model, role, self._opening)
-
-    @cached_property
-    def _writer(self) -> Any:
-        writer = self._options.writer
-        return open_model(writer, KNOWLEDGE, self._opening) if writer else None
+    `options`: the model by its string, the way of asking, and the statements. `opening`: options of opening the model;
+    its journal, if any, has the budget. `progress` is called with the statements done and their total. `wrong`: wrong
+    answers of each distribution among the details. Needs the extra `evaluation`.
+    """
+    options = options or ProbeOptions()
+    opening, journal = with_journal(kb, opening, budget)
+    # Statements are about the rules they were searched with, which files may have changed since.
+    opening = replace(opening, library=stored_library(kb))
+    # Both models are opened before a question is asked.
+    model = open_model(options.model, CRITIC if options.way is ProbeMethod.CRITIC else KNOWLEDGE, opening)
+    writing = model if options.writer is None else open_model(options.writer, KNOWLEDGE, opening)
+    released = options.released
+    writer = None
+    if options.writer is not None and released is None:
+        writer = FormWriter(JournaledGenerator(writing, journal, role="writer"), options.seed)
+    found = probe_items(kb, options.rules, options.sample, options.seed, writer=writer, runs=options.runs)
+    total = len(found.items)
+    if released is None:
+        ask = open_asker(options.way, model, journal, ProbeSettings(options.temperature, options.seed))
+    else:
+        # The draws of worked examples follow the order of the questions, so the order is part of the method.
+        found = replace(found, items=released_order(found.items))
+        rewriter = JournaledGenerator(writing, journal, role="writer")
+        ask = ReleasedAsker(JournaledGenerator(model, journal, role=ROLE), rewriter, released)
+    run = probe(found.items, ask, None if progress is None else lambda done: progress(done, total))
+    measured = ProbeResult(model.identity, options, found, run, measure(run.answers), journal.total)
+    return Evaluation(measured, measured.to_result(wrong))

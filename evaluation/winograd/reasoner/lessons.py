@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hapax.evaluation.shared.estimates import percent
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.acquiring import (
     AcquiredRule,
@@ -14,6 +15,7 @@ from hapax.evaluation.winograd.reasoner.acquiring import (
     induced,
     judged,
     proposed,
+    rules_text,
     with_rules,
 )
 from hapax.evaluation.winograd.reasoner.learning import (
@@ -29,12 +31,20 @@ from hapax.evaluation.winograd.reasoner.learning import (
     folds_of,
     least_probability,
     observed,
+    weights_text,
 )
-from hapax.evaluation.winograd.reasoner.reasoning import Reasoner
-from hapax.evaluation.winograd.reasoner.reviewing import RuleReview
+from hapax.evaluation.winograd.reasoner.reasoning import RULES, Reasoner, shipped_theory
+from hapax.evaluation.winograd.reasoner.reviewing import SHEET, RuleReview, read_review, review_sheet
 from hapax.evaluation.winograd.reasoner.weighing import RuleWeights, evidence_priors
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.parser import load_library
 from hapax.grammar.words import counted
-from hapax.llm_oracle.protocols import GenerationParameters, Generator
+from hapax.kb.whole_files import atomic_folder
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.protocols import KNOWLEDGE, GenerationParameters
+from hapax.llm_oracle.registry import open_instructed
 
 ROLE = "rule proposer"
 REPLY_TOKENS = 200
@@ -77,7 +87,7 @@ class Lesson:
         """Rules that were taken."""
         return [record for record in self.records if record.accepted]
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """Figures on held-out families, and the proposed rules."""
         columns = ("answered", "right of answered")
         levels = [(f"{least:.3f}", *_shares(figures)) for least, figures in self.levels]
@@ -113,18 +123,59 @@ def _shares(figures: Covered) -> tuple[str, str]:
     return percent(figures.answered), percent(figures.right)
 
 
-def learn(
+@extras_named()
+def learn_from_schemas(
+    items: Sequence[WinogradItem],
+    *,
+    opening: OpeningOptions | None = None,
+    proposer: str | None = None,
+    review: str | Path | None = None,
+) -> Evaluation[Lesson]:
+    """Weights and rules of the reasoner from labelled schemas, with figures on families that a fit did not see.
+
+    `proposer`: model that proposes rules for sentences without proof, beside induction; `opening` has its journal.
+    `review`: a sheet of `write_lesson` with a person's verdicts, or the folder of a lesson, which may have one; rules
+    with the verdict `no` are not taken.
+    """
+    sheet = None if review is None else Path(review)
+    if sheet is not None and sheet.is_dir():
+        # The folder of a lesson has its sheet under this name, or none if nobody has judged yet.
+        sheet = sheet / SHEET if (sheet / SHEET).exists() else None
+    answers = RuleReview() if sheet is None else read_review(sheet)
+    generator = None
+    if proposer is not None:
+        if opening is None or opening.journal is None:
+            raise HapaxError("A proposer needs a journal for its answers. Give `opening` with one.")
+        generator = JournaledGenerator(open_instructed(proposer, KNOWLEDGE, opening), opening.journal, role=ROLE)
+    # What was acquired before is not evidence for itself.
+    with Reasoner(library=load_library([RULES]), weights=RuleWeights({}, 0.5)) as reasoner:
+        return Evaluation.of(_learned(items, reasoner, generator, 0 if opening is None else opening.seed, answers))
+
+
+def write_lesson(evaluation: Evaluation[Lesson], folder: str | Path) -> None:
+    """Write `weights.toml`, `acquired.rules` and the sheet `review.csv` for a person into a folder."""
+    lesson = evaluation.value
+    texts = {
+        "weights.toml": weights_text(lesson.weights, lesson.observations),
+        "acquired.rules": rules_text(lesson.records),
+        SHEET: review_sheet(lesson.records, shipped_theory(), lesson.review),
+    }
+    with atomic_folder(folder) as new:
+        for name, text in texts.items():
+            (new / name).write_text(text, encoding="utf-8")
+
+
+def _learned(
     items: Sequence[WinogradItem],
     reasoner: Reasoner,
-    generator: Generator | None = None,
-    seed: int = 0,
-    review: RuleReview | None = None,
+    generator: JournaledGenerator | None,
+    seed: int,
+    review: RuleReview,
 ) -> Lesson:
     """Weights and rules from the sentences. `reasoner`: with the theory alone; `generator`: proposes rules, too.
 
     `review`: a person's answers; rules that it refuses are not taken, and the held-out figures are without them.
     """
-    review = RuleReview() if review is None else review
     observations = observed(items, reasoner)
     priors = evidence_priors(reasoner.library)
     proposals = []

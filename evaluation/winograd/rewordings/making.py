@@ -6,15 +6,20 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.dataset.columns import json_line
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import BLANK, WinogradItem
+from hapax.evaluation.winograd.files import write_lines
+from hapax.evaluation.winograd.leaks import read_schemas
 from hapax.evaluation.winograd.reasoner.events import relation_between
 from hapax.evaluation.winograd.reasoner.lexicon import WordClasses, shipped_lexicon
 from hapax.evaluation.winograd.reasoner.parsing import Parser, SpacyParser
 from hapax.evaluation.winograd.rewordings.changes import CHANGES, ChangedWords, Inflector, WordSources
 from hapax.evaluation.winograd.rewordings.sentences import ParsedItem, as_text, parsed
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.words import counted
@@ -58,13 +63,38 @@ class Rewordings:
     def originals(self) -> int:
         return sum(not item.rewording for item in self.items)
 
-    def result(self) -> ExperimentResult:
+    def to_result(self) -> ExperimentResult:
         """Sentences by kind of rewording."""
         rows = [(kind, str(count.applied), str(count.kept)) for kind, count in self.counts.items()]
         table = ResultTable("", ("rewording", "made", "kept: parsed to the same events"), rows)
         figures: dict[str, Any] = {"originals": self.originals, "unread": self.unread, "rewordings": self.counts}
         notes = [f"{counted(self.originals, 'original')}, of which {self.unread} were not parsed."]
         return ExperimentResult([table], figures, notes=notes)
+
+
+@checked
+@extras_named()
+def reword_schemas(
+    paths: Sequence[str | Path],
+    kinds: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    skip_faulty: bool = False,
+    skip_leaked: bool = False,
+) -> Evaluation[Rewordings]:
+    """Reword the sentences of files, each in the ways named by `kinds` (all if empty), which `write_rewordings` writes.
+
+    A rewording is kept if its sentence is parsed to the same events. It needs the extra `english`. The same `seed`
+    makes the same choices. `skip_faulty`, `skip_leaked`: as for `read_schemas`. Raises HapaxError.
+    """
+    items = read_schemas(*paths, skip_faulty=skip_faulty, skip_leaked=skip_leaked)
+    return Evaluation.of(Rewording(kinds or tuple(CHANGES), seed).of(items))
+
+
+@checked
+def write_rewordings(evaluation: Evaluation[Rewordings], target: str | Path) -> None:
+    """Write originals and rewordings to a JSONL file, which all commands on schemas read."""
+    write_lines(target, (json_line(item.to_json()) for item in evaluation.value.items))
 
 
 class Rewording:

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hapax.evaluation.shared.estimates import Estimate, share
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import WinogradItem
-from hapax.evaluation.winograd.runs import StoredRun
+from hapax.evaluation.winograd.resolving import resolve_schemas
+from hapax.evaluation.winograd.runs import StoredRun, stored_runs
 from hapax.evaluation.winograd.scores import McNemar, SentenceAnswer, mcnemar
+from hapax.evaluation.winograd.tables import shortened
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy
+from hapax.kb.store import KnowledgeBase
 
 ORIGINAL = "original"
 Answers = Mapping[str, int | None]
@@ -37,12 +42,30 @@ class RobustnessRow:
     test: McNemar | None
 
 
-def require_rewordings(items: Iterable[WinogradItem]) -> None:
-    """Raise HapaxError if no item is a rewording."""
+@checked
+@extras_named()
+def measure_robustness(
+    items: Sequence[WinogradItem], methods: Sequence[str] = ("patterns",), *, kb: KnowledgeBase | None = None
+) -> Evaluation[list[RobustnessRow]]:
+    """Accuracy and kept answers under rewording, by method, with McNemar's test against the originals.
+
+    `items`: originals and rewordings, of `reword_schemas` or of a perturbed set. `methods`: those of `resolve_schemas`,
+    which are asked now. `kb`: the answers of models that `ask_schemas` stored there are measured, too. Raises
+    HapaxError if no item is a rewording.
+    """
+    # Before any sentence is resolved, which takes a while.
     if not any(item.rewording for item in items):
         raise HapaxError(
             "None of the sentences is a rewording.", Remedy("Make some with {}.", Operation("reword_schemas", "FILE"))
         )
+    answers: dict[str, dict[str, int | None]] = {}
+    for method in methods:
+        resolved = resolve_schemas(items, method=method).value
+        answers[method] = {answer.item.id: answer.resolution.answer for answer in resolved}
+    if kb is not None:
+        answers |= stored_answers(shortened(stored_runs(kb)), items)
+    rows = robustness(items, answers)
+    return Evaluation(rows, _result(rows))
 
 
 def robustness(items: Sequence[WinogradItem], answers: Mapping[str, Answers]) -> list[RobustnessRow]:
@@ -119,7 +142,7 @@ def stored_answers(runs: Iterable[StoredRun], items: Sequence[WinogradItem]) -> 
 COLUMNS = ("method", "source", "rewording", "answered", "right of answered", "pairs right", "same answer", "p")
 
 
-def robustness_result(rows: Sequence[RobustnessRow]) -> ExperimentResult:
+def _result(rows: Sequence[RobustnessRow]) -> ExperimentResult:
     """The rows as one table, with 95 % intervals and McNemar's test against the originals."""
     cells = []
     for row in rows:

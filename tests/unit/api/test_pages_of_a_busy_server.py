@@ -13,7 +13,6 @@ from browser_fixture import browsing
 from hapax.api.browser import serving, tables
 from hapax.api.browser.app import Browser
 from hapax.api.browser.tables import Page, Wanted
-from hapax.api.browsing import browser_server
 from hapax.kb.popularity import Measure, add_ranks
 from hapax.kb.records import RULES, RUNS, Distribution, FactRecord, RuleRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -87,9 +86,8 @@ def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Mo
     """Whoever begins a request and does not end its head is disconnected, also behind a whole request."""
     monkeypatch.setattr(serving, "HEAD_SECONDS", 0.2)
     fruit_kb(tmp_path / "kb.db")
-    browser = browser_server(tmp_path / "kb.db", port=0)
-    server = serving.http_server(browser.app)
-    thread = threading.Thread(target=server.run, args=([browser.socket],), daemon=True)
+    browser = serving.browser_server(Browser(tmp_path / "kb.db"), port=0)
+    thread = threading.Thread(target=browser.run, daemon=True)
     thread.start()
     try:
         for begun in (b"", b"GET /style.css HTTP/1.1\r\nHost: localhost\r\n\r\n"):
@@ -100,5 +98,5 @@ def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Mo
                 while connection.recv(65536):
                     pass
     finally:
-        server.should_exit = True
+        browser.server.should_exit = True
         thread.join(10)

@@ -14,7 +14,7 @@ from random_cases import cases
 
 from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
 from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
-from hapax.engine.expansion.rule_file import Sources, file_text
+from hapax.engine.expansion.rule_file import ExpansionFiles, Sources, file_text
 from hapax.engine.expansion.sentences import sentences_for
 from hapax.engine.expansion.verdicts import with_additions
 from hapax.grammar.checks import check_library
@@ -216,7 +216,7 @@ def test_predicates_that_a_meta_file_only_uses_are_its_own_where_types_do_not_fi
         "@name shop\nwears(Person A, Object B) & is_sold_at(Object B, Shop S) -> visits(Person A, Shop S)\n",
         "utf-8",
     )
-    sources = Sources.read(meta, [beside], tmp_path / "new.rules")
+    sources = ExpansionFiles(meta, tmp_path / "new.rules", [beside]).read()
 
     assert sources.own == ("is_sold_at/2",)
     assert [rule.name for rule in sources.beside.rules] == ["own"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hapax.evaluation.link.longtail import LongTailStudy, study
+from hapax.evaluation.link.longtail import LongTailStudy, evaluate_long_tail
 from hapax.kb.records import RUNS, Distribution, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.measures import Measure
@@ -60,7 +60,7 @@ def judged(found: LongTailStudy, ranker: str, judge: str, measure: str) -> tuple
 
 def test_a_judge_measures_the_split_of_another(kb: KnowledgeBase) -> None:
     """An agreeing judge finds every head likelier than every long tail, a contrary judge none, the stored ends half."""
-    found = study(kb, [ByNumber(), ByNumber("twin"), ByNumber("contrary", -1.0)])
+    found = evaluate_long_tail(kb, [ByNumber(), ByNumber("twin"), ByNumber("contrary", -1.0)]).value
 
     assert judged(found, "numbers", "twin", "span") == (1.0, False)
     assert judged(found, "numbers", "contrary", "span") == (0.0, False)
@@ -98,7 +98,7 @@ def test_rare_pairs_are_those_of_the_commoner_names() -> None:
         for number in range(12)
     )
 
-    found = study(store, [ByDifference(), ByDifference("twin")])
+    found = evaluate_long_tail(store, [ByDifference(), ByDifference("twin")]).value
 
     sizes = {size.measure: size for size in found.sizes if size.ranker == "numbers"}
     assert (sizes["pair"].head, sizes["pair"].long_tail) == (2, 2)
@@ -112,7 +112,7 @@ def test_rare_pairs_are_those_of_the_commoner_names() -> None:
 def test_a_circular_judge_is_marked(kb: KnowledgeBase) -> None:
     """The ranker itself and its teacher are marked in every table and are no evidence."""
     pupil = ByNumber("pupil", taught_by=("numbers",))
-    found = study(kb, [ByNumber(), pupil, ByNumber("stranger")])
+    found = evaluate_long_tail(kb, [ByNumber(), pupil, ByNumber("stranger")]).value
 
     assert judged(found, "pupil", "numbers", "span") == (1.0, True)
     assert judged(found, "numbers", "pupil", "span") == (1.0, True)

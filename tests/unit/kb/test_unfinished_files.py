@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hapax.api.whole_files import atomic_path
 from hapax.kb import system
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import exchange, sweep, unfinished
+from hapax.kb.whole_files import atomic_path
 
 WRITER = """
 import sys

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from hapax.grammar.arguments import checked
+from hapax.grammar.parser import load_library
+from hapax.grammar.rules import Library
+
 SHIPPED_RULES = (Path(__file__).resolve().parent.parent / "rules").resolve()
 """The folder of the rules that Hapax ships."""
 
@@ -22,3 +26,12 @@ def rule_paths(paths: Iterable[str | Path]) -> list[Path]:
         is_shipped = path.parts[:1] == (SHIPPED,) and not path.exists()
         found.append(SHIPPED_RULES.joinpath(*path.parts[1:]) if is_shipped else path)
     return found or [SHIPPED_RULES]
+
+
+@checked
+def load_rules(*paths: str | Path) -> Library:
+    """The rules of files and folders; without any, the shipped rules, which are also called `shipped`.
+
+    Raises RulesRejected with every syntax fault.
+    """
+    return load_library(rule_paths(paths))

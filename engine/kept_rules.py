@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hapax.api.rule_paths import SHIPPED, SHIPPED_RULES, rule_paths
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import RulesRejected
-
-if TYPE_CHECKING:
-    from hapax.grammar.parser import ReadRules
-    from hapax.grammar.rules import Library
-    from hapax.kb.records import RuleTextRecord
-    from hapax.kb.store import KnowledgeBase
+from hapax.grammar.parser import ReadRules, read_texts, rule_files
+from hapax.grammar.rule_paths import SHIPPED, SHIPPED_RULES, load_rules, rule_paths
+from hapax.grammar.rules import Library
+from hapax.kb.records import RuleTextRecord
+from hapax.kb.store import KnowledgeBase
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +46,7 @@ def keep_rules(
     rules come with Hapax. Raises RulesRejected with every syntax fault, and then keeps nothing.
     """
     if rules is None or not rules.texts:
-        from hapax.grammar.parser import load_library
-
-        rules = load_library(rule_paths(paths))
+        rules = load_rules(*paths)
     texts = _records(paths, rules.texts, command)
     before = {record.name: record for record in kb.rule_texts()}
     now = {record.name: record for record in texts}
@@ -106,8 +101,6 @@ def _is_shipped(path: Path) -> bool:
 
 def _records(paths: Sequence[str | Path], texts: Mapping[str, str], command: str) -> list[RuleTextRecord]:
     """The records of files, folders and `shipped`, and of the files that these import."""
-    from hapax.kb.records import RuleTextRecord
-
     shipped = [path for path in map(Path, paths) if _is_shipped(path)]
     # What the shipped rules import is shipped, too.
     own = [name for name in texts if paths and not (shipped and Path(name).is_relative_to(SHIPPED_RULES))]
@@ -123,8 +116,6 @@ def _decoded(path: Path) -> str:
 
 
 def _read(records: Iterable[RuleTextRecord]) -> ReadRules:
-    from hapax.grammar.parser import read_texts, rule_files
-
     sources = []
     for record in records:
         if not record.text and record.name.split("/")[0] == SHIPPED:

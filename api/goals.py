@@ -1,0 +1,162 @@
+"""Goals over facts and rules, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, overload
+
+from hapax.engine.chosen_rules import sound_rules
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.session import PrologTerm
+from hapax.engine.inference.theory import QueryResult, Theory
+from hapax.engine.logic.query import run_query
+from hapax.engine.query_options import QueryOptions
+from hapax.grammar.arguments import checked, texts
+from hapax.grammar.extras import extras_named
+from hapax.grammar.notebook import Tabular
+from hapax.grammar.rules import Library
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.values import encode_decimal
+from hapax.llm_oracle.protocols import Models
+
+if TYPE_CHECKING:
+    from hapax.engine.probability.answers import Probability, ProbableAnswers
+
+PROBABILITY = "probability"
+"""The column of an answer's probability; no variable of a goal begins with a small letter."""
+
+
+class Answers(Tabular, Sequence[dict[str, Any]]):
+    """The answers of a goal: a sequence of dicts, one for each distinct answer, by the goal's variables.
+
+    A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
+    were more answers than the limit. `complete` is False if facts are still missing; `stopped` says why and what to do.
+    With probabilities the column `probability` has that of each answer, or its lower bound; `probabilities` has the
+    upper bounds and methods as well, and `basis` says which scores count as the facts' probabilities.
+    """
+
+    def __init__(self, result: QueryResult, *, complete: bool = True, stopped: str = "") -> None:
+        self.result = result
+        self.columns = result.columns
+        self.rows = [tuple(map(_python_value, row)) for row in result.rows]
+        self.holds = result.holds
+        self.truncated = result.truncated
+        self.complete = complete
+        self.stopped = stopped
+        self.probabilities: list[Probability] = []
+        self.basis = ""
+
+    @classmethod
+    def probable(cls, found: ProbableAnswers, complete: bool = True, stopped: str = "") -> Answers:
+        """Answers with probabilities."""
+        answers = cls(found.result, complete=complete, stopped=stopped)
+        answers.probabilities, answers.basis = found.probabilities, found.basis
+        answers.columns = (*answers.columns, PROBABILITY)
+        answers.rows = [
+            (*row, probability.lower) for row, probability in zip(answers.rows, found.probabilities, strict=True)
+        ]
+        return answers
+
+    def cells(self) -> Sequence[Sequence[Any]]:
+        return self.rows
+
+    def to_json(self) -> dict[str, Any]:
+        """The answers as a JSON object; a decimal becomes `{"decimal": "0.1"}`, a Prolog term its text."""
+        rows = [dict(zip(self.result.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
+        if PROBABILITY not in self.columns:
+            return {"answers": rows, "truncated": self.truncated}
+        for number, probability in enumerate(self.probabilities):
+            # A variable begins with a capital letter, so that no name occurs twice.
+            rows[number].update(probability.to_json())
+        return {"answers": rows, "truncated": self.truncated, "basis": self.basis}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(place, slice):
+            return [self._answer(row) for row in self.rows[place]]
+        return self._answer(self.rows[place])
+
+    def _answer(self, row: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(self.columns, row, strict=True))
+
+    def __repr__(self) -> str:
+        if not self.columns:
+            return f"Answers(holds={self.holds})"
+        return f"Answers({list(self)!r})"
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() if self.columns else f"<p>{'true' if self.holds else 'false'}</p>"
+
+
+def _json_cell(cell: Any) -> Any:
+    if isinstance(cell, PrologTerm):
+        # A Prolog list is a term of the name `[]` with its items as arguments.
+        return [_json_cell(item) for item in cell.arguments] if cell.name == "[]" else str(cell)
+    return encode_decimal(cell) if isinstance(cell, Decimal) else cell
+
+
+def _python_value(cell: Any) -> Any:
+    """A text or number as it is, a Prolog list as a list, any other Prolog term as its text."""
+    if isinstance(cell, PrologTerm):
+        return [_python_value(item) for item in cell.arguments] if cell.name == "[]" else str(cell)
+    return cell
+
+
+@checked
+@extras_named()
+def query(
+    goal: str,
+    rules: Library,
+    kb: KnowledgeBase,
+    *,
+    assume: str | Sequence[str] = (),
+    models: Models | None = None,
+    options: QueryOptions | None = None,
+) -> Answers:
+    """The answers of a Prolog goal over the facts of a knowledge base and the conclusions of rules.
+
+    `assume`: ground atoms held true for this goal alone. With `models` the goal asks them for the facts that it lacks,
+    within their budget, and stores these. Raises RulesRejected, GoalRejected and LimitExceeded.
+    """
+    theory = Theory(sound_rules(rules), kb, texts(assume))
+    options = options or QueryOptions()
+    found, complete, stopped = None, True, ""
+    if models is not None:
+        found, complete, stopped = _asked(theory, goal, models, options)
+    if options.probability is not None:
+        from hapax.engine.probability.answers import probable_answers
+
+        # Over the facts that were asked for as well.
+        probable = probable_answers(theory, goal, options.probability, options.limits)
+        return Answers.probable(probable, complete, stopped)
+    return Answers(found or run_query(theory, goal, options.limits), complete=complete, stopped=stopped)
+
+
+# Most goals ask no model and need no probability, and begin without the modules of searches.
+def _asked(theory: Theory, goal: str, models: Models, options: QueryOptions) -> tuple[QueryResult, bool, str]:
+    """The answers after asking for lacking facts, True if none is lacking now, and what ended the asking before."""
+    from hapax.api.importing import revised
+    from hapax.engine.search.demand import DemandBudget, run_demand
+    from hapax.engine.search.oracle import Oracle
+    from hapax.engine.search.profile_choice import ProfileChooser, settled
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.llm_oracle.registry import journal_of
+
+    kb, rules, journal = theory.kb, theory.library, journal_of(theory.kb, models)
+    settings = options.settings or SearchSettings()
+    # With the journal of the goal, so that a probe counts against its budget.
+    settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
+    oracle = Oracle(kb, rules, models, settings.oracle, run_id="query", journal=journal)
+    oracle.known.looks_up = oracle.takes_parts = True
+    # Rounds and questions have limits of their own; the journal limits calls and money.
+    result = run_demand(theory, goal, oracle, DemandBudget(limits=options.limits or QueryLimits()))
+    revised(kb, rules)
+    stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
+    return result.result, result.complete, stopped

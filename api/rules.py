@@ -1,0 +1,192 @@
+"""Rule files and libraries: checked, formatted, fixed and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hapax.engine.chosen_rules import chosen_rules, sound_rules
+from hapax.grammar.arguments import checked
+from hapax.grammar.checks import check_library, check_read
+from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair
+from hapax.grammar.extras import extras_named
+from hapax.grammar.fixing import with_replacements
+from hapax.grammar.formatting import format_rules
+from hapax.grammar.imports import UnreadableFile
+from hapax.grammar.link_json import to_link_json
+from hapax.grammar.name_checks import other_names
+from hapax.grammar.parser import file_content, read_rules, rule_files
+from hapax.grammar.printing import format_library
+from hapax.grammar.prolog_text import program_text
+from hapax.grammar.rule_paths import rule_paths
+from hapax.grammar.rules import Library
+from hapax.kb.whole_files import atomic_path
+
+if TYPE_CHECKING:
+    from hapax.engine.entailment.checks import EntailmentLimits
+    from hapax.engine.kb_checks import KbFinding
+    from hapax.kb.store import KnowledgeBase
+
+# What needs a knowledge base, a reference or SQL is imported where it is used: a check of rules alone starts without.
+
+
+@checked
+def check_rules(
+    rules: Library, kb: KnowledgeBase | None = None, *, entailments: EntailmentLimits | None = None
+) -> tuple[Diagnostic, ...]:
+    """Faults, redundancy and contradictions of rules; with a knowledge base, also what contradicts its facts.
+
+    `entailments`: limits from which on the knowledge base's entailments count against rules.
+    """
+    diagnostics = check_library(rules)
+    if kb is None:
+        return diagnostics
+    from hapax.engine.kb_checks import check_kb
+
+    return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, entailments)))
+
+
+def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, str]]:
+    """Each rule file of the files and folders, with its text and that text in the one layout. LINK's JSON is skipped.
+
+    Raises RulesRejected with the faults of all files, before the first is given.
+    """
+    formatted: list[tuple[Path, str, str]] = []
+    diagnostics: list[Diagnostic] = []
+    for path in rule_files(list(paths)):
+        if path.suffix == ".json":
+            continue
+        try:
+            text = file_content(path).decode("utf-8")
+            formatted.append((path, text, format_rules(text, str(path))))
+        except RulesRejected as rejected:
+            diagnostics += rejected.diagnostics
+        except (OSError, UnicodeDecodeError, UnreadableFile):
+            # Read again as rules, which gives the fault its place and its words.
+            diagnostics += read_rules([path]).diagnostics
+    if diagnostics:
+        raise RulesRejected(diagnostics)
+    return iter(formatted)
+
+
+FIX_ROUNDS = 10
+"""A fix of one fault may let another be found; after this many rounds the rest is reported."""
+
+
+def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[TextRepair]:
+    """Fix the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
+
+    Each file is replaced as a whole. LINK's JSON is left as it is. `names`: as for `check_files`.
+    """
+    paths, made = list(paths), list[TextRepair]()
+    for _ in range(FIX_ROUNDS):
+        # By file, so that each is written once a round.
+        by_file: dict[str, list[TextRepair]] = {}
+        read = read_rules(paths)
+        for diagnostic in (*check_read(read), *_other_names(read.library, names)):
+            for replacement in diagnostic.fix:
+                by_file.setdefault(replacement.place.file, []).append(replacement)
+        before = len(made)
+        for file, replacements in by_file.items():
+            if Path(file).suffix == ".json":
+                continue
+            text, done = with_replacements(Path(file).read_bytes().decode("utf-8"), replacements)
+            if done:
+                with atomic_path(file) as path:
+                    path.write_bytes(text.encode("utf-8"))  # line ends stay as they are
+                made += done
+        # What is left has no fix.
+        if len(made) == before:
+            break
+    return made
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    """Diagnostics of rule files, of which some may be unreadable, and of facts that contradict the rules."""
+
+    library: Library
+    diagnostics: tuple[Diagnostic, ...]
+    findings: tuple[KbFinding, ...] = ()
+
+    @property
+    def proofs(self) -> Iterator[tuple[str, int, str]]:
+        """Code, number and text of each proof that shows a contradiction."""
+        from hapax.engine.inference.proof import proof_text
+
+        for finding in self.findings:
+            for number, proof in enumerate(finding.proofs, 1):
+                yield finding.diagnostic.code, number, proof_text(proof)
+
+
+def check_files(
+    paths: Iterable[str | Path] = (),
+    kb: Callable[[], KnowledgeBase] | None = None,
+    entailments: EntailmentLimits | None = None,
+    names: str | None = None,
+) -> RuleCheck:
+    """Check rule files as far as they can be read, as `check_rules` does; `kb` opens the knowledge base, if any.
+
+    Without paths these are the rules that the knowledge base keeps, or the shipped ones. `names`: a reference such as
+    `reference:geo`, whose canonical names constants should have.
+    """
+    paths = tuple(paths)
+    read = None
+    if kb is not None and not paths:
+        from hapax.engine.kept_rules import read_kept
+
+        with kb() as opened:
+            read = read_kept(opened)
+    if read is None:
+        read = read_rules(rule_paths(paths))
+    diagnostics = (*check_read(read), *_other_names(read.library, names))
+    # Facts are not held against a part of the rules.
+    if kb is None or read.diagnostics:
+        return RuleCheck(read.library, diagnostics)
+    from hapax.engine.kb_checks import check_kb
+
+    with kb() as opened:
+        findings = check_kb(read.library, opened, entailments)
+    return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
+
+
+def _other_names(library: Library, names: str | None) -> Iterator[Diagnostic]:
+    if names is None:
+        return
+    from hapax.llm_oracle.backends.reference import open_names
+
+    yield from other_names(library, open_names(names, library).canonical, names)
+
+
+TEXT_FORMS = ("prolog", "rules", "link-json")
+SQL_FORMS = ("duckdb", "postgres", "spark")
+FORMS = (*TEXT_FORMS, *SQL_FORMS)
+"""Forms in which `compile_rules` writes rules."""
+
+
+@checked
+def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[str] = ()) -> str:
+    """Rules as a Prolog program (`prolog`), as rule text (`rules`), as LINK's rules.json (`link-json`), or as SQL.
+
+    The SQL of `duckdb`, `postgres` and `spark` has a table for the facts of each predicate and views of what follows.
+    It needs the extra `sql`. Raises HapaxError, with every reason, for rules that the database cannot run.
+    """
+    if form not in FORMS:
+        raise HapaxError(f"There is no form {form!r}. Choose {' or '.join(FORMS)}.")
+    if form in SQL_FORMS:
+        rules = sound_rules(rules)
+        concluded = chosen_rules(rules, only)
+    if only:
+        from hapax.engine.inference.derive import relevant_library
+
+        chosen = chosen_rules(rules, only)
+        part = relevant_library(rules, *chosen)
+        # A chosen rule stays even if the part needed to derive its conclusion leaves it out.
+        rules = replace(part, rules=tuple(dict.fromkeys((*part.rules, *chosen))))
+    if form in SQL_FORMS:
+        with extras_named():
+            from hapax.engine.logic.dialects import sql_text
+        return sql_text(rules, concluded, form)
+    return dict(zip(TEXT_FORMS, (program_text, format_library, to_link_json), strict=True))[form](rules)
