@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from hapax.cli import COMMANDS
+from hapax import cli
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
@@ -180,7 +180,7 @@ def core_commands() -> set[Path]:
     found: set[Path] = set()
     waiting = [ROOT / "cli.py"]
     waiting += [
-        ROOT.joinpath(*place.partition(":")[0].split(".")[1:]).with_suffix(".py") for place in COMMANDS.values()
+        ROOT.joinpath(*place.partition(":")[0].split(".")[1:]).with_suffix(".py") for place in cli.COMMANDS.values()
     ]
     while waiting:
         path = waiting.pop()
