@@ -106,7 +106,8 @@ def _converted(value: Any, kind: Any, option: Option) -> Any:
 
 def check_ranges(settings: object) -> None:
     """Raise HapaxError for a number outside the range of its option."""
-    for item in declarations(type(settings)):
+    kind: Callable[..., Any] = type(settings)
+    for item in declarations(kind):
         option, value = item.option, getattr(settings, item.field)
         if not isinstance(value, int | float):
             continue
