@@ -47,6 +47,19 @@ class Option:
     exists: bool = False
     in_any_folder: bool = False
 
+    def holds(self, number: float) -> bool:
+        """True for a finite number in the range."""
+        least, above = (-math.inf if limit is None else limit for limit in (self.least, self.above))
+        most, below = (math.inf if limit is None else limit for limit in (self.most, self.below))
+        return least <= number <= most and above < number < below
+
+    @property
+    def range(self) -> str:
+        """The range in words: `a number above 0 and at most 1`."""
+        limits = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        words = [f"{name} {limit:g}" for name, limit in limits.items() if limit is not None]
+        return f"a number {' and '.join(words)}" if words else "a finite number"
+
 
 class Declared(NamedTuple):
     """An option with the field or parameter that declares it."""
@@ -105,18 +118,12 @@ def _converted(value: Any, kind: Any, option: Option) -> Any:
 
 
 def check_ranges(settings: object) -> None:
-    """Raise HapaxError for a number outside the range of its option."""
-    for item in declarations(type(settings)):
-        option, value = item.option, getattr(settings, item.field)
-        if not isinstance(value, int | float):
-            continue
-        # Negated, so that NaN is refused too.
-        if option.above is not None and not option.above < value < math.inf:
-            raise HapaxError(f"{item.field} is {value!r}. Set it to a number above {option.above:g}.")
-        least, most = option.least, math.inf if option.most is None else option.most
-        if least is not None and not least <= value <= most:
-            bounds = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
-            raise HapaxError(f"{item.field} is {value!r}. Set it to a number {bounds}.")
+    """Raise HapaxError for a number outside the range of its option, and for one that is not finite."""
+    kind: Callable[..., Any] = type(settings)
+    for item in declarations(kind):
+        value = getattr(settings, item.field)
+        if isinstance(value, int | float) and not item.option.holds(value):
+            raise HapaxError(f"{item.field} is {value!r}. Set it to {item.option.range}.")
 
 
 ChosenRules: TypeAlias = Annotated[tuple[str, ...], Option("Only these rules, by name.", name="rule")]

@@ -64,7 +64,20 @@ def test_fields_keep_their_defaults() -> None:
 
 def test_options_set_the_fields() -> None:
     """Choices become members, repeated options tuples, and the word for no limit None."""
-    given = ("--number-of", "9", "--share", ".1", "--limit", "all", "-c", "blue", "--colour", "red", "--way", "left")
+    given: tuple[str, ...] = (
+        "--number-of",
+        "9",
+        "--share",
+        ".1",
+        "--limit",
+        "all",
+        "-c",
+        "blue",
+        "--colour",
+        "red",
+        "--way",
+        "left",
+    )
     given += ("--twice", "10", "--told", "6", "--no-loud", "--file", "x")
 
     expected = Settings("a", 9, 0.1, None, (Colour.BLUE, Colour.RED), "left", 20, 6, False, Path("x"), 8)
@@ -103,7 +116,14 @@ def test_the_help_shows_defaults_once() -> None:
 
 def test_the_range_of_an_option_holds_in_python() -> None:
     """`check_ranges` refuses what the command line refuses, and nan."""
-    for faulty in (Settings("a", count=0), Settings("a", share=1.5e308 * 10), Settings("a", limit=0)):
-        with pytest.raises(HapaxError, match="Set it to a number"):
-            check_ranges(faulty)
+    faulty = {
+        "count": (0, "at least 1 and at most 9"),
+        "share": (1.0, "above 0 and below 1"),
+        "limit": (0, "at least 1"),
+    }
+    for name, (value, words) in faulty.items():
+        with pytest.raises(HapaxError, match=f"^{name} is {value}. Set it to a number {words}.$"):
+            check_ranges(Settings("a", **{name: value}))
+    with pytest.raises(HapaxError, match="share is nan"):
+        check_ranges(Settings("a", share=float("nan")))
     check_ranges(Settings("a", limit=None))
