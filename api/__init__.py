@@ -1,1 +1,1 @@
-"""The Python API: the operations that scripts, notebooks and the command line share, and their results."""
+"""Operations that join several rooms, with their results; web pages, and tools for agents and editors."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hapax.engine.kept_rules import kept_rules, read_kept
-from hapax.engine.logic.conflicts import constrained_predicates, new_conflicts
-from hapax.engine.withdrawal import revise_statements
 from hapax.grammar.arguments import checked, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import ArrowStream
@@ -102,6 +100,8 @@ def revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str,
     """
     if not kb.unrevised_statements():
         return (), ()
+    from hapax.engine.withdrawal import revise_statements
+
     change = revise_statements(kept_rules(kb) or rules or load_rules(), kb)
     # By id: a statement has a row for each run and end.
     fallen = {statement.id: statement.text for statement in change.fallen}
@@ -165,23 +165,20 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
         if read is None:
             return RulesForFacts()
         library = read.library
-    constrained = constrained_predicates(library)
+    from hapax.engine.logic.conflicts import constrained_predicates, new_conflicts
 
     # The import calls it when all facts are read.
     def conflicts(facts: Iterable[FactRecord]) -> list[FactsInConflict]:
-        return _conflicts(kb, library, list(facts))
+        arriving = list(facts)
+        identities = {fact.id for fact in arriving}
+        found = []
+        for conflict in new_conflicts(kb, library, arriving):
+            verb = "breaks" if len(conflict.facts) == 1 else "together break"
+            # Facts that are stored already; those of models give way to given ones.
+            others = [fact for fact in conflict.facts if fact.id not in identities]
+            claimed = any(fact.source is not Source.GIVEN for fact in others)
+            own = frozenset(fact.id for fact in conflict.facts if fact.id in identities)
+            found.append(FactsInConflict(own, f'{conflict.text} {verb} "{conflict.declaration}"', claimed))
+        return found
 
-    return RulesForFacts(library, rules is not None, constrained, conflicts)
-
-
-def _conflicts(kb: KnowledgeBase, library: Library, facts: list[FactRecord]) -> list[FactsInConflict]:
-    identities = {fact.id for fact in facts}
-    found = []
-    for conflict in new_conflicts(kb, library, facts):
-        verb = "breaks" if len(conflict.facts) == 1 else "together break"
-        # Facts that are stored already; those of models give way to given ones.
-        others = [fact for fact in conflict.facts if fact.id not in identities]
-        claimed = any(fact.source is not Source.GIVEN for fact in others)
-        arriving = frozenset(fact.id for fact in conflict.facts if fact.id in identities)
-        found.append(FactsInConflict(arriving, f'{conflict.text} {verb} "{conflict.declaration}"', claimed))
-    return found
+    return RulesForFacts(library, rules is not None, constrained_predicates(library), conflicts)

@@ -53,7 +53,8 @@ DESCRIPTIONS = {
 }
 """The tables that people read. All others are inner ones."""
 
-_SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
+SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
+"""SQL for the text of a statement."""
 
 
 def _argument(place: int) -> str:
@@ -75,13 +76,13 @@ QUERIES = {
     "statements_in_words": (
         "Statements as sentences",
         "Those that stand, the most likely first; a statement at both ends has two rows.",
-        f"SELECT id, rule, distribution, {_SENTENCE} AS statement, log_likelihood FROM statements "  # noqa: S608  ours
+        f"SELECT id, rule, distribution, {SENTENCE} AS statement, log_likelihood FROM statements "  # noqa: S608  ours
         f"WHERE {STANDING} ORDER BY log_likelihood IS NULL, log_likelihood DESC LIMIT 1000",
     ),
     "statements_with_word": (
         "Statements with a word",
         "Part of a premise or a conclusion.",
-        f"SELECT id, rule, distribution, {_SENTENCE} AS statement, log_likelihood FROM statements "  # noqa: S608  ours
+        f"SELECT id, rule, distribution, {SENTENCE} AS statement, log_likelihood FROM statements "  # noqa: S608  ours
         f"WHERE instr(lower(premise || ' ' || conclusion), lower(:word)) > 0 AND {STANDING} LIMIT 1000",
     ),
     "facts_in_words": (

@@ -46,6 +46,7 @@ from hapax.grammar.remedies import CALL
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import statement_text
+from hapax.kb.metadata import SENTENCE
 from hapax.kb.records import (
     CANDIDATES,
     PREDICATES,
@@ -91,12 +92,12 @@ def search_tables(kb: KnowledgeBase, matches: WordMatches) -> dict[str, StoredTa
     """The values and statements of a search, the best first; each statement that stands once."""
     # The index gives few rows, however many match.
     marks = ",".join("?" * len(matches.rows))
-    sql = f"SELECT rowid, id, {tables.SENTENCE} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
+    sql = f"SELECT rowid, id, {SENTENCE} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
     found = {row: (identity, sentence) for row, identity, sentence in kb.query(sql, matches.rows)}
     # In the order of the matches; a statement at both ends has two rows.
     statements = list(dict(found[row] for row in matches.rows if row in found).items())
     listed = ", ".join(tables.literal(identity) for identity, _ in statements)
-    shown = f"SELECT DISTINCT id, {tables.SENTENCE} FROM statements WHERE id IN ({listed});"  # noqa: S608  for reading
+    shown = f"SELECT DISTINCT id, {SENTENCE} FROM statements WHERE id IN ({listed});"  # noqa: S608  for reading
     return {
         "values": StoredTable(("value",), [(name,) for name in matches.names], "", Page()),
         "statements": StoredTable(("id", "statement"), statements, shown, Page()),
@@ -300,7 +301,7 @@ def _dots(
         chosen += [row for _, row in pairs]
     # The chosen rows alone are read with their texts.
     marks = ",".join("?" * len(chosen))
-    sql = f"SELECT rowid, id, {tables.SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
+    sql = f"SELECT rowid, id, {SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
     texts = {row: (identity, text) for row, identity, text in kb.query(sql, chosen)}
     dots = []
     for end, pairs in picked.items():

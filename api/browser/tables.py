@@ -13,6 +13,7 @@ from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
 from hapax.kb.loading import check_identity
+from hapax.kb.metadata import SENTENCE
 from hapax.kb.popularity import is_ranked, ranks_table
 from hapax.kb.records import Distribution, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
@@ -28,8 +29,6 @@ FAR = 100_000
 
 MINUS = "-"
 """Before the name of a column: from the greatest down."""
-
-SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 
 
 def whole_number(text: str) -> int | None:
