@@ -47,8 +47,8 @@ UNLIKE = "negative of a far other frequency"
 class BuildSettings:
     """Settings of a build. The defaults are the release's, according to its code and README.
 
-    `frequency_ratio` is the release's `freq_multiples_cap`, which was 10 for Chinese. `left_out`: corpora whose sentences are
-    no part of this one, such as that from which a graph was built that is to answer the questions.
+    `frequency_ratio` is the release's `freq_multiples_cap`, which was 10 for Chinese. `left_out`: corpora whose
+    sentences are no part of this one, such as that from which a graph was built that is to answer the questions.
     """
 
     language: Language = "EN"
