@@ -65,9 +65,9 @@ greet = "hapax_greetings:greet"
 "evaluate.greetings" = "hapax_greetings:evaluate"
 ```
 
-Entry points of the group `hapax.executors` search in place of this process, by the names of `search --executor`. Each is
-called with the rules and the options of a search; `search(job)` gives the report, and `print_report()` says what else was
-done. Its attribute `options` is a decorator that adds options to the command.
+Entry points of the group `hapax.executors` search in place of this process, by the names of `search --executor`. Each
+is called with the rules and the options of a search; `search(job)` gives the report, and `print_report()` says what
+else was done. Its attribute `options` is a decorator that adds options to the command.
 
 Hapax keeps its own commands: none can be replaced. A command that cannot be loaded names its package and the remedy
 when it is called. A plug-in is code that runs with your permissions: install only packages that you trust.
