@@ -162,7 +162,11 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 def _commands(group: click.Group) -> Iterator[click.Command]:
     """The commands of a group and of the groups in it."""
-    for command in group.commands.values():
+    for name in group.commands:
+        try:
+            command = group.commands[name]
+        except ModuleNotFoundError:  # its extra is not installed
+            continue
         if isinstance(command, click.Group):
             yield from _commands(command)
         else:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.markup import escape
@@ -47,10 +47,7 @@ from hapax.commands.search_options import search_settings, with_gates, with_prom
 from hapax.engine.chosen_rules import chosen_rules
 from hapax.engine.search.account import cut_text, step_text
 from hapax.engine.search.ends import SMALL_POOL
-from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate, estimate_orders, estimate_run
 from hapax.engine.search.gates import gates_in_order
-from hapax.engine.search.job import SearchJob
-from hapax.engine.search.profile_choice import settled
 from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchPlan, graph_text
@@ -59,10 +56,12 @@ from hapax.grammar.plug_ins import load, plug_ins
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
-from hapax.llm_oracle.backends.reference import covering_references
 from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.registry import find_backend, price_table, runs_in_process
+
+if TYPE_CHECKING:
+    from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -177,6 +176,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
     hapax search rules/library -m openai:my-model --executor ray --ray-address auto
     """
+    # The modules of a search take long to import, and its help needs none of them.
+    from hapax.engine.search.job import SearchJob
 
     # Before the file of the knowledge base is made: all rules may have errors.
     library = sound_library(paths)
@@ -223,6 +224,9 @@ def estimated(
     library: Library, rules: Sequence[Rule], options: dict[str, Any], with_orders: bool = False
 ) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
     """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
+    from hapax.engine.search.estimate import estimate_orders, estimate_run
+    from hapax.engine.search.job import SearchJob
+    from hapax.engine.search.profile_choice import settled
 
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
@@ -380,6 +384,7 @@ def _is_default_model() -> bool:
 
 def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
     """The critic of the default model: the installed references that cover predicates of the rules, then itself."""
+    from hapax.llm_oracle.backends.reference import covering_references
 
     critic: str | None = options["critic"]
     if critic or options["compat"] or options["no_critic"] or not _is_default_model():

@@ -6,13 +6,12 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
 from hapax.engine.search.certifying import Grouping
 from hapax.engine.search.ends import END_SHARE, EndSize
 from hapax.engine.search.gates import CRITIC, TYPE, gates_in_order
-from hapax.engine.search.oracle import OracleSettings
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.released import MAX_TOKENS
 from hapax.engine.search.thresholds import DEFAULT_RULE, START, TYPE_FLOOR, CriticRule, FactThreshold, TypeThreshold
@@ -26,6 +25,9 @@ from hapax.llm_oracle.answers import MOST_LINES
 from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, ProfileName, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters
+
+if TYPE_CHECKING:
+    from hapax.engine.search.oracle import OracleSettings
 
 Ranker = Literal["model", "random", "none"]
 Compat = Literal["paper", "released"]
@@ -303,6 +305,8 @@ class SearchSettings:
     @property
     def oracle(self) -> OracleSettings:
         """Settings of the oracle that follow from these."""
+        from hapax.engine.search.oracle import OracleSettings
+
         is_link, is_released = self.compat is not None, self.is_released
         cap = max(START, self.threshold_cap)  # no threshold starts above its cap
         rules: dict[str, CriticRule] = {}
