@@ -9,39 +9,43 @@ from pathlib import Path
 
 import click
 
-from hapax.commands import (
-    agents,
-    baselines,
-    booqa,
-    calibrate,
-    dataset,
-    derive,
-    editor,
-    entailment,
-    evaluate,
-    leaderboard,
-    machine,
-    reasoning,
-    report,
-    retract,
-    rule_expansion,
-    rules,
-    search,
-    serve,
-    soundness,
-    spending,
-    store,
-    votes,
-    winograd,
-    winograd_robustness,
-    winograd_rules,
-)
 from hapax.commands.configuration import CONFIGURATION, use_defaults
 from hapax.commands.console import Commands, be_quiet, be_verbose
 
+COMMANDS = {
+    "backup": "hapax.commands.store:backup",
+    "check": "hapax.commands.rules:check",
+    "compile": "hapax.commands.rules:compile",
+    "derive": "hapax.commands.derive:derive",
+    "doctor": "hapax.commands.machine:doctor",
+    "explain": "hapax.commands.rules:explain",
+    "export": "hapax.commands.store:export",
+    "fmt": "hapax.commands.rules:fmt",
+    "import": "hapax.commands.store:import_",
+    "ledger": "hapax.commands.spending:ledger",
+    "lsp": "hapax.commands.editor:serve_editor",
+    "mcp": "hapax.commands.agents:serve_mcp",
+    "merge": "hapax.commands.store:merge",
+    "models": "hapax.commands.machine:list_models",
+    "plan": "hapax.commands.search:plan",
+    "query": "hapax.commands.reasoning:query",
+    "restore": "hapax.commands.store:restore",
+    "retract": "hapax.commands.retract:retract",
+    "search": "hapax.commands.search:search",
+    "stats": "hapax.commands.store:stats",
+    "verify": "hapax.commands.store:verify",
+    "why": "hapax.commands.reasoning:why",
+    "why-not": "hapax.commands.reasoning:why_not",
+}
+"""The commands of the core, each with its place. All others are entry points of the group `hapax.commands`."""
+
 
 # The prefix lets click read HAPAX_SEARCH_BEAM and the like from the environment.
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "HAPAX"})
+@click.group(
+    cls=Commands,
+    core=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "HAPAX"},
+)
 @click.version_option(package_name="hapax-kb", prog_name="hapax")
 @click.option(
     "--config",
@@ -73,58 +77,6 @@ def main(context: click.Context, configuration: Path | None, quiet: bool, verbos
     path = configuration or (CONFIGURATION if CONFIGURATION.is_file() else None)
     if path is not None:
         use_defaults(context, path, is_named=configuration is not None)
-
-
-# click lists them by name, whatever their order here.
-for command in (
-    rules.check,
-    rules.fmt,
-    rules.explain,
-    rules.compile,
-    rule_expansion.rules,
-    search.plan,
-    search.search,
-    evaluate.evaluate,
-    derive.derive,
-    reasoning.query,
-    reasoning.why,
-    reasoning.why_not,
-    report.report,
-    serve.serve,
-    serve.datasette,
-    store.stats,
-    spending.ledger,
-    store.backup,
-    store.restore,
-    store.verify,
-    store.import_,
-    store.export,
-    store.merge,
-    retract.retract,
-    dataset.dataset,
-    leaderboard.leaderboard,
-    votes.votes,
-    calibrate.calibrate,
-    machine.list_models,
-    machine.doctor,
-    agents.serve_mcp,
-    editor.serve_editor,
-):
-    main.add_command(command)
-
-# Here, so that the module of a group need not import those of its commands.
-evaluate.evaluate.add_command(baselines.instruct)
-evaluate.evaluate.add_command(baselines.grid)
-evaluate.evaluate.add_command(entailment.entailment)
-evaluate.evaluate.add_command(booqa.booqa)
-evaluate.evaluate.add_command(winograd.winograd)
-evaluate.evaluate.add_command(soundness.soundness)
-winograd.winograd.add_command(winograd_rules.rules)
-winograd.winograd.add_command(winograd_rules.prove)
-winograd.winograd.add_command(winograd_rules.hybrid)
-winograd.winograd.add_command(winograd_rules.learn)
-winograd.winograd.add_command(winograd_robustness.reword)
-winograd.winograd.add_command(winograd_robustness.robustness)
 
 
 if __name__ == "__main__":

@@ -12,23 +12,18 @@ import click
 
 import hapax
 from hapax.commands.console import Left, leaving
-from hapax.commands.declared import values_of
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     load_models,
     open_journal,
-    open_kb,
     question_settings,
-    read_library,
     with_budget,
-    with_database,
-    with_limits,
     with_models,
-    with_profile,
-    with_rules,
-    with_thresholds,
+    with_questions,
 )
+from hapax.commands.options import open_kb, read_library, with_database, with_limits, with_rules
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
+from hapax.grammar.options import made
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -41,8 +36,7 @@ if TYPE_CHECKING:
 @with_database
 @click.option("--ask", is_flag=True, help="Offer the tool `ask` as well, which asks models and stores their facts.")
 @with_models
-@with_thresholds
-@with_profile
+@with_questions
 @with_budget
 @with_limits
 def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
@@ -62,7 +56,7 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     asking = asking_models(paths, database, options) if options["ask"] else None
     # The protocol has stdin and stdout for itself: nothing else may be printed there.
     with leaving(Left.STORED):
-        limits = hapax.QueryLimits(**values_of(hapax.QueryLimits, options))
+        limits = made(hapax.QueryLimits, options)
         mcp_server(AgentTools(database, paths, limits=limits, asking=asking)).run("stdio")
 
 
@@ -78,7 +72,7 @@ def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any
         # This journal stores the probes of servers; each call of `ask` gets one of its own.
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
-    return AskingModels(models, journal.budget, question_settings(options), journal.used)
+    return AskingModels(models, journal.budget, made(question_settings, options), journal.used)
 
 
 def mcp_server(tools: AgentTools) -> MCPServer[Any]:

@@ -10,22 +10,18 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, err, out, print_result
-from hapax.commands.declared import Finite
-from hapax.commands.options import (
+from hapax.commands.console import BUDGET_REACHED, DONE, err, out
+from hapax.commands.declared import declared
+from hapax.commands.experiments import print_result
+from hapax.commands.model_options import (
     open_journal,
-    open_kb,
     opening_options,
-    sound_library,
     warn_of_prices,
     with_budget,
-    with_chosen,
-    with_database,
-    with_json,
     with_opening,
-    with_paths,
     with_queue,
 )
+from hapax.commands.options import open_kb, sound_library, with_chosen, with_database, with_json, with_paths
 from hapax.engine.chosen_rules import chosen_rules
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
@@ -34,7 +30,7 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 @click.command()
 @with_paths
 @with_chosen
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model that is instructed.")
+@declared(hapax.InstructOptions, "model")
 @click.option(
     "--wording",
     "wordings",
@@ -44,27 +40,8 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
     show_default=True,
     help="Wording that asks for the long tail, by number in LINK's table 11 (repeatable); paper: 1, as in section 3.1.",
 )
-# Defaults as in `InstructSettings`; written out, so that `--help` does not import the evaluation.
-@click.option(
-    "--count", type=click.IntRange(1), default=200, show_default=True, help="Statements per rule and distribution."
-)
-@click.option(
-    "--values",
-    "values_per_call",
-    # Replies are numbered lists, read with numbers of up to four digits.
-    type=click.IntRange(1, 9_999),
-    default=50,
-    show_default=True,
-    help="Statements per call.",
-)
-@click.option(
-    "--calls", type=click.IntRange(1), default=8, show_default=True, help="Most calls per rule and distribution."
-)
-@click.option("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature.")
-@click.option("--released", is_flag=True, help="Spell the prompt as LINK's released code does, not as its table 2.")
-@click.option("--bias", is_flag=True, help="Also put a logit bias on the values of repeated rows.")
-@click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta.")
-@click.option("--critic", help="Model that judges the statements; default: votes if there are any, else known facts.")
+@declared(hapax.InstructSettings, "count", "values_per_call", "calls", "temperature", "released", "bias")
+@declared(hapax.InstructOptions, "evaluator", "critic")
 @click.option(
     "--examples",
     type=click.IntRange(0),
@@ -110,7 +87,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
             out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
         if options["examples"]:
             out.print()
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if result.budget else DONE)
 
 
@@ -146,6 +123,6 @@ def grid(config: Path, **options: Any) -> None:
                 opening,
                 progress=lambda number, total, cell: status.update(f"Cell {number} of {total}: {cell}"),
             )
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     # A cell that could not run makes the command fail, unless a budget ended it.
     sys.exit(BUDGET_REACHED if evaluation.value.budget else evaluation.value.exit_code)

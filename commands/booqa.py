@@ -9,27 +9,22 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import Left, err, leaving, print_result
-from hapax.commands.declared import Finite
+from hapax.commands.console import Left, err, leaving
+from hapax.commands.declared import declared
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
     FILE,
     FOLDER,
     with_model_options,
-    with_patterns,
-    with_scorers,
-    with_training_pairs,
 )
-from hapax.commands.options import F, open_journal, open_kb, opening_options, together, with_json, with_queue
+from hapax.commands.experiments import print_result
+from hapax.commands.groups import CommandGroup
+from hapax.commands.model_options import open_journal, opening_options, with_queue
+from hapax.commands.options import F, open_kb, with_json
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
-with_corpus_options = together(
-    click.option(
-        "--language", type=click.Choice(["EN", "ZH"]), default="EN", show_default=True, help="Language of the corpus."
-    ),
-    click.option("--days", type=click.IntRange(1, 366), default=3, show_default=True, help="Length of a time slice."),
-    click.option("--lexicon", default="", help="WordNet such as oewn:2024; default: the only one for the language."),
-)
+with_corpus_options = declared(hapax.AnswerOptions, "language", "days", "lexicon")
 
 
 def with_count(name: str, default: int, description: str, lowest: int = 1) -> Callable[[F], F]:
@@ -37,7 +32,7 @@ def with_count(name: str, default: int, description: str, lowest: int = 1) -> Ca
     return click.option(name, type=click.IntRange(lowest), default=default, show_default=True, help=description)
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.booqa.")
 def booqa() -> None:
     """Build BoOQA from a corpus of triples, and answer its questions with scorers.
 
@@ -51,39 +46,13 @@ def booqa() -> None:
 @click.argument("triples", nargs=-1, required=True, type=FILE)
 @click.option("--out", required=True, type=FOLDER, help="Folder for dev.jsonl, test.jsonl and report.json.")
 @with_corpus_options
-@click.option(
-    "--unit",
-    type=click.Choice(["triple", "sentence", "document"]),
-    default="document",
-    show_default=True,
-    help="Unit in which mentions of an entity pair are counted.",
-)
+@declared(hapax.BuildSettings, "unit")
 # The defaults are the parameters of the release.
 @with_count("--pair-from", 15, "Fewest mentions of an entity pair in a slice.")
 @with_count("--pair-below", 30, "Keep pairs with fewer mentions than this; 0: no limit.", lowest=0)
 @with_count("--predicate-from", 30, "Fewest occurrences of a predicate in the corpus.")
 @with_count("--predicate-below", 0, "Keep predicates with fewer occurrences than this; 0: no limit.", lowest=0)
-@with_count("--negatives", 2, "Most negatives of a positive.")
-@with_count("--sample", 40_000, "Number of positives in dev and test together.")
-@click.option(
-    "--frequency-map/--no-frequency-map",
-    default=True,
-    show_default=True,
-    help="Draw negatives that are as frequent as positives.",
-)
-@click.option(
-    "--frequency-ratio",
-    type=Finite(0),
-    default=0.0,
-    show_default=True,
-    help="Most times that a positive's predicate may be as frequent as a negative's, or the reverse; 0: no limit.",
-)
-@click.option(
-    "--left-out",
-    multiple=True,
-    type=FILE,
-    help="Triples whose sentences are not used, such as the corpus of a graph that is to answer; repeatable.",
-)
+@declared(hapax.BuildSettings, "negatives", "sample", "frequency_map", "frequency_ratio", "left_out")
 @click.option(
     "--senses",
     default="first",
@@ -104,49 +73,28 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     hapax evaluate booqa build triples.jsonl --out booqa --senses critic -m hf:google/flan-t5-xl
     """
 
-    # Options with the names of fields of `BuildSettings`.
-    same = ("language", "days", "negatives", "sample", "frequency_map", "seed", "frequency_ratio", "left_out")
-    settings = hapax.BuildSettings(
-        unit=hapax.CountedUnit(options["unit"]),
+    settings = made(
+        hapax.BuildSettings,
+        options,
         pair=hapax.CountRange(options["pair_from"], options["pair_below"]),
         predicate=hapax.CountRange(options["predicate_from"], options["predicate_below"]),
-        **{name: options[name] for name in same},
     )
-    words = hapax.QuestionWords(options["lexicon"], options["senses"], options["model"])
+    words = hapax.QuestionWords(options["lexicon"] or "", options["senses"], options["model"])
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Building"):
         opening = opening_options(None, options, open_journal(kb, options))
         evaluation = hapax.build_questions(kb, triples, out, settings, words=words, opening=opening)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     err.print(f"{counted(sum(map(len, evaluation.value.sets.values())), 'question')} in {out}", markup=False)
 
 
 @booqa.command()
 @click.argument("folder", type=EXISTING_FOLDER)
 @click.option("--corpus", multiple=True, required=True, type=FILE, help="Triples that the questions were built from.")
-@with_scorers(("frequency", "null"), "frequency (of the corpus), null, ")
-@click.option(
-    "--context",
-    type=click.Choice(["triple", "sentence", "documents"]),
-    default="triple",
-    show_default=True,
-    help="Kind of premises: triples of the same entities, their sentences, or sentences of similar documents.",
+@declared(
+    hapax.AnswerOptions,
+    *("scorers", "instances", "context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours"),
+    *("patterns", "training"),
 )
-@click.option(
-    "--set",
-    "chosen",
-    type=click.Choice(["dev", "test", "both"]),
-    default="both",
-    show_default=True,
-    help="Set of questions; both: every set in the folder.",
-)
-@with_count("--premises", 3200, "Most premises of a question.")
-@click.option(
-    "--smooth-premise", default="", help="Stand-ins for premises missing from a graph: hypernym, hyponym, or lm:FILE."
-)
-@click.option("--smooth-hypothesis", default="", help="Stand-ins for missing hypotheses, as above.")
-@with_count("--neighbours", 4, "Most stand-ins of a predicate.")
-@with_patterns
-@with_training_pairs("Pairs that prior counts; required by this scorer.")
 @click.option("--out", type=FOLDER, help="Folder for curves and scores.")
 @click.option("--pairs", type=FOLDER, help="Folder for each premise with its question, for external scorers.")
 @with_corpus_options
@@ -165,11 +113,7 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer critic -m hf:google/flan-t5-xl --out answers
     """
 
-    # Options with the names of fields of `AnswerOptions`.
-    scorers = ("model", "patterns", "lexicon", "language", "instances")
-    premises = ("context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours", "days")
-    same = {name: options[name] for name in (*scorers, *premises)}
-    answering = hapax.AnswerOptions(training=options["train"], scorers=options["named"], **same)
+    answering = made(hapax.AnswerOptions, options)
     # With their premises, which the corpus is read for.
     sets = hapax.read_questions(folder, options["corpus"], answering, seed=options["seed"])
     # Before scoring: external scorers get the pairs even if a budget ends it.
@@ -181,4 +125,4 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
         evaluation = hapax.answer_questions(kb, sets, answering, opening)
     if out is not None:
         hapax.write_answers(evaluation, out)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)

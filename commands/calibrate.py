@@ -8,46 +8,17 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import err, print_result
-from hapax.commands.options import (
-    open_journal,
-    open_kb,
-    opening_options,
-    read_library,
-    with_budget,
-    with_database,
-    with_json,
-    with_opening,
-    with_queue,
-    with_rules,
-)
+from hapax.commands.console import err
+from hapax.commands.declared import declared
+from hapax.commands.experiments import print_result
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
+from hapax.grammar.options import made
 
 
 @click.command()
 @with_rules
-@click.option(
-    "--critic",
-    default="embedded",
-    show_default=True,
-    help="Model whose scores are calibrated; a+b+c: the weights of several.",
-)
-@click.option(
-    "--labels",
-    multiple=True,
-    metavar="SOURCE",
-    help="Labels of facts (repeatable; the first that labels a fact decides): votes, given, atlas, reference:NAME, or "
-    "a file with lines of true or false, predicate and arguments, separated by tabs.  [default: votes, given]",
-)
-@click.option(
-    "--reserve",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    show_default=True,
-    help="Share of labels to set aside for certificates of calibrated scores.",
-)
-@click.option(
-    "--figure", type=click.Path(path_type=Path), help="Reliability diagram to write as FIGURE.png, .svg and .csv."
-)
+@declared(hapax.CalibrationOptions)
 @with_opening
 @with_budget
 @with_queue
@@ -66,12 +37,9 @@ def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     hapax calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
     """
     library = read_library(paths, database)
-    # An option that may be repeated is empty if it is not given.
-    chosen = hapax.CalibrationOptions(
-        options["critic"], options["labels"] or ("votes", "given"), options["reserve"], options["figure"]
-    )
+    chosen = made(hapax.CalibrationOptions, options)
     with open_kb(database, begun_by="hapax search") as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with err.status("Calibrating"):
             evaluation = hapax.calibrate(library, kb, chosen, opening)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

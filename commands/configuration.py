@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +39,7 @@ def use_defaults(context: click.Context, path: Path, *, is_named: bool) -> None:
     if is_of_environment and not path.is_absolute():
         # It would name another file in each folder that the user enters, a stranger's too.
         raise click.UsageError(f"HAPAX_CONFIG is {path}, which is another file in each folder. Set it to a whole path.")
-    reader = _ConfigurationReader(path, is_named)
+    reader = _ConfigurationReader(path, is_named, str(context.invoked_subcommand))
     context.default_map = reader.defaults(context.command, _read_table(path), {}, ())
     err.print(f"Options from {path}", markup=False)
     if ignored := reader.ignored:
@@ -54,6 +52,8 @@ def use_defaults(context: click.Context, path: Path, *, is_named: bool) -> None:
 
 
 def _read_table(path: Path) -> dict[str, Any]:
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except RecursionError:
@@ -65,8 +65,8 @@ def _read_table(path: Path) -> dict[str, Any]:
 class _ConfigurationReader:
     """Reads the tables of one file."""
 
-    def __init__(self, path: Path, is_named: bool) -> None:
-        self._path, self._is_named = path, is_named
+    def __init__(self, path: Path, is_named: bool, called: str) -> None:
+        self._path, self._is_named, self._called = path, is_named, called
         self.ignored: list[str] = []
 
     def defaults(
@@ -79,16 +79,18 @@ class _ConfigurationReader:
             return self._values(command, {**inherited, **table}, place)
         # Values beside the tables hold for all commands of the group.
         shared = {name: value for name, value in table.items() if not isinstance(value, dict)}
-        self._check_names(shared, [_options(below) for below in _commands(command)], place)
+        if shared:
+            self._check_names(shared, [_options(below) for below in _commands(command)], place)
         tables = {name: value for name, value in table.items() if isinstance(value, dict)}
         # A table must name a command of this group.
         for name in tables:
             if name not in command.commands:
                 self._fail(place, f"[{'.'.join((*place, name))}] names no command", name, command.commands)
         values = {**inherited, **shared}
+        # No other command is imported for its defaults. Of a group below, the called one is not known yet.
+        names = command.commands if place else {*tables, self._called}
         return {
-            name: self.defaults(below, tables.get(name, {}), values, (*place, name))
-            for name, below in command.commands.items()
+            name: self.defaults(command.commands[name], tables.get(name, {}), values, (*place, name)) for name in names
         }
 
     def _check_names(
@@ -106,6 +108,8 @@ class _ConfigurationReader:
         return self._is_named or isinstance(option, SearchSetting)
 
     def _fail(self, place: tuple[str, ...], fault: str, name: str, known: Any) -> None:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, list(known), 1)
         remedy = f"Did you mean {near[0]}?" if near else f"`hapax {' '.join((*place, '-h'))}` lists them."
         raise HapaxError(f"{self._path}: {fault}. {remedy}")
@@ -158,7 +162,11 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 def _commands(group: click.Group) -> Iterator[click.Command]:
     """The commands of a group and of the groups in it."""
-    for command in group.commands.values():
+    for name in group.commands:
+        try:
+            command = group.commands[name]
+        except ModuleNotFoundError:  # its extra is not installed
+            continue
         if isinstance(command, click.Group):
             yield from _commands(command)
         else:

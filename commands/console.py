@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Column, Table
 from rich.text import Text
 
 from hapax.commands.excerpts import Excerpts
+from hapax.commands.groups import CommandGroup
 from hapax.commands.wording import CommandLine
 from hapax.grammar.arguments import ArgumentRejected
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, RulesRejected, Severity
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hapax.engine.search.progress import Watcher
-    from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 
 DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
 
@@ -111,7 +110,7 @@ SECONDS_BETWEEN_LINES = 10
 # --- errors, signals and the log --------------------------------------------------------------------------------------
 
 
-class Commands(click.Group):
+class Commands(CommandGroup):
     """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -119,25 +118,15 @@ class Commands(click.Group):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
-        from hapax.llm_oracle.budget import BudgetReached
-
         try:
             # A missing library becomes an error that names the extra which brings it.
             with _ended_by_signals(), extras_named():
                 return super().invoke(ctx)
-        except RulesRejected as rejected:
-            print_diagnostics(rejected.diagnostics, texts=rejected.texts)
-            # A faulty goal is no fault of the rules.
-            ctx.exit(FAILED if isinstance(rejected, GoalRejected) else RULES_REJECTED)
-        except BudgetReached as reached:
-            _print_always(escape(str(reached)))
-            ctx.exit(BUDGET_REACHED)
         except ArgumentRejected as rejected:
             # Exit code 2, as for the faults that click finds itself.
             raise click.UsageError(str(rejected)) from None
         except HapaxError as fault:
-            _print_always(f"[red]error:[/] {escape(str(fault))}")
-            ctx.exit(FAILED)
+            ctx.exit(_ended_by(fault))
         except OSError as fault:
             if isinstance(fault, BrokenPipeError):
                 raise  # click ends quietly when a reader such as `head` has gone
@@ -153,6 +142,21 @@ class Commands(click.Group):
         except KeyboardInterrupt as ended:
             _print_always(" ".join(["Interrupted.", *getattr(ended, "__notes__", [Left.UNCHANGED])]))
             ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
+
+
+def _ended_by(fault: HapaxError) -> int:
+    """Print why a command ends; its exit code."""
+    from hapax.llm_oracle.budget import BudgetReached
+
+    if isinstance(fault, RulesRejected):
+        print_diagnostics(fault.diagnostics, texts=fault.texts)
+        # A faulty goal is no fault of the rules.
+        return FAILED if isinstance(fault, GoalRejected) else RULES_REJECTED
+    if isinstance(fault, BudgetReached):
+        _print_always(escape(str(fault)))
+        return BUDGET_REACHED
+    _print_always(f"[red]error:[/] {escape(str(fault))}")
+    return FAILED
 
 
 def be_quiet(quiet: bool) -> None:
@@ -270,6 +274,8 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
     """Print a table without lines. Cells are data, never markup."""
+    from rich.table import Column, Table
+
     # Folded, not cut: at 80 columns two rows must not read alike.
     headers = [Column(escape(name), overflow="fold") for name in columns]
     title = None if title is None else escape(title)
@@ -291,30 +297,6 @@ def print_json(value: Any) -> None:
     """Print a value as one line of JSON; paths as texts."""
     # By `echo`: `out` would escape signs, and take brackets for markup.
     click.echo(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def print_result(result: ExperimentResult, as_json: bool) -> None:
-    """Print an experiment's result: its figures as JSON, or its tables and details as text; its notes to stderr."""
-    from hapax.evaluation.shared.results import json_value
-
-    if as_json:
-        click.echo(json.dumps(json_value(result.figures), ensure_ascii=False))
-    else:
-        print_tables(result.tables)
-        if result.tables and result.details:
-            out.print()
-        for line in result.details:
-            out.print(escape(line))
-    for note in result.notes:
-        err.print(escape(note), soft_wrap=True)
-
-
-def print_tables(tables: Iterable[ResultTable]) -> None:
-    """Print tables with a blank line between them."""
-    for number, table in enumerate(tables):
-        if number:
-            out.print()
-        print_table(table.columns, table.texts, title=table.title or None)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

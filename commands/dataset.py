@@ -10,9 +10,11 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import err, out, print_tables
-from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_runs
-from hapax.evaluation.dataset.formats import FORMATS
+from hapax.commands.console import err, out
+from hapax.commands.declared import declared
+from hapax.commands.experiments import print_tables
+from hapax.commands.options import open_kb, read_library, with_database, with_json
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -22,23 +24,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @with_database
-@click.option(
-    "--format",
-    "formats",
-    multiple=True,
-    type=click.Choice(FORMATS),
-    help="Format to write; default: all.",
-)
-@with_chosen
-@with_runs
-@click.option(
-    "--sample",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Largest number of statements per distribution; 0: all.",
-)
-@click.option("--seed", default=0, show_default=True, help="Seed of the sample and of the order of rows.")
+@declared(hapax.Target, "formats")
+@declared(hapax.SelectionOptions, "rules", "runs", "sample", "seed")
 @click.option(
     "--blocked",
     type=click.Path(path_type=Path),
@@ -52,13 +39,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Whether to keep statements that are in both head and long tail.",
 )
-@click.option(
-    "--judged",
-    type=click.Choice(["drop", "mark", "keep"]),
-    default="drop",
-    show_default=True,
-    help="What becomes of statements that people's votes deny: left out, labelled contradiction, or kept as they are.",
-)
+@declared(hapax.SelectionOptions, "judged")
 @click.option(
     "--fresh-from",
     "fresh_from",
@@ -66,13 +47,9 @@ if TYPE_CHECKING:
     metavar="DATASET",
     help="Frozen dataset: take statements of its rules that it does not contain, by text and by values.",
 )
-@click.option(
-    "--version", default="1", show_default=True, help="Version of the dataset, for its card and leaderboards."
-)
-@click.option("--name", help="Name of the card and of the tasks; default: the folder's name, and for tasks `hapax`.")
-@click.option("--force", is_flag=True, help="Replace the dataset in the folder.")
+@declared(hapax.Target, "version", "name", "force")
 @with_json
-def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple[str, ...], **options: Any) -> None:
+def dataset(folder: Path, database: str, **options: Any) -> None:
     """Write the statements as a dataset like LINT, with a card and with tasks for lm-evaluation-harness and Inspect.
 
     FOLDER must be new or empty. docs/dataset.md describes its files.
@@ -83,12 +60,10 @@ def dataset(folder: Path, database: str, formats: tuple[str, ...], chosen: tuple
     hapax dataset fresh --fresh-from lint-of-mine --version 2 --sample 200
     """
     blocked = hapax.BlockList.read(options["blocked"]) if options["blocked"] else hapax.BlockList()
-    sample = options["sample"] or None  # 0 asks for all
     frozen = hapax.load_dataset(options["fresh_from"]) if options["fresh_from"] else None
-    shared, judged = options["in_both"] == "keep", options["judged"]
-    drawn = (chosen, options["runs"], sample, options["seed"])
-    selection = hapax.SelectionOptions(*drawn, shared, blocked, frozen, judged)
-    target = hapax.Target(folder, formats or tuple(FORMATS), options["name"], options["force"], options["version"])
+    shared = options["in_both"] == "keep"
+    selection = made(hapax.SelectionOptions, options, shared=shared, blocked=blocked, fresh_from=frozen)
+    target = made(hapax.Target, options, folder=folder)
     # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)
     with open_kb(database, read_only=True) as kb, err.status("Reading") as status:

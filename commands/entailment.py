@@ -13,32 +13,23 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import Left, err, leaving, out, print_json, print_result, print_table
-from hapax.commands.declared import Finite
-from hapax.commands.options import (
-    F,
+from hapax.commands.console import Left, err, leaving, out, print_json, print_table
+from hapax.commands.declared import Finite, declared
+from hapax.commands.experiments import print_result
+from hapax.commands.groups import CommandGroup
+from hapax.commands.model_options import (
     dry_run,
     open_journal,
-    open_kb,
     opening_options,
     print_foreseen,
-    read_library,
-    together,
     with_budget,
-    with_database,
     with_dry_run,
-    with_json,
     with_opening,
     with_queue,
-    with_rules,
 )
+from hapax.commands.options import open_kb, read_library, together, with_database, with_json, with_rules
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
-
-SCORERS = (
-    "critic, likelihood, induce[:END], encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
-    "wordnet[:LEXICON]"
-)
-"""The values of --scorer, written out, so that `--help` does not import the evaluation."""
 
 FAULTS_SHOWN = 20
 """Faulty lines that `import` names; `--json` has all."""
@@ -58,34 +49,7 @@ with_skip_faulty = click.option(
 with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 
 
-def with_scorers(default: tuple[str, ...], others: str = "") -> Callable[[F], F]:
-    """The options --scorer and --instances; `others` are values of the former beside `SCORERS`."""
-    description = f"{others}{SCORERS}; repeat the option to compare scorers."
-    return together(
-        click.option("--scorer", "named", multiple=True, default=default, show_default=True, help=description),
-        click.option(
-            "--instances",
-            type=click.IntRange(1),
-            default=10,
-            show_default=True,
-            help="Most instances of a premise that induce searches.",
-        ),
-    )
-
-
-def with_model(description: str) -> Callable[[F], F]:
-    """The option --model with this help text."""
-    return click.option("-m", "--model", default="embedded", show_default=True, help=description)
-
-
-with_model_options = together(
-    with_model("Model for critic, likelihood, induce and encoder."), with_opening, with_budget, with_database
-)
-
-
-def with_training_pairs(description: str) -> Callable[[F], F]:
-    """The option --train with this help text."""
-    return click.option("--train", multiple=True, type=FILE, help=description)
+with_model_options = together(declared(hapax.ScorerOptions, "model"), with_opening, with_budget, with_database)
 
 
 # The default is `STRONG` of the API.
@@ -93,22 +57,8 @@ with_at_least = click.option(
     "--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Ignore entailments with a lower score."
 )
 
-with_patterns = click.option(
-    "--patterns",
-    type=click.Choice(["directional", "symmetric", "original"]),
-    default="directional",
-    show_default=True,
-    help="Prompts of Schmitt and Schütze that a model judges or learns from.",
-)
 
-
-def _scorer_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `hapax.EntailmentOptions` that all commands with scorers have as options."""
-    same = {name: options[name] for name in ("model", "patterns", "skip_faulty", "instances")}
-    return {**same, "training": options["train"], "scorers": options["named"]}
-
-
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.entailment.")
 def entailment() -> None:
     """Measure directional predicate entailment on LevyHolt, SherLIiC and similar data sets.
 
@@ -141,25 +91,16 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
     if out is not None:
         written = hapax.write_entailment_splits(evaluation, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @entailment.command()
 @with_files
-@with_scorers(("critic",))
-@with_patterns
-@click.option(
-    "--shown",
-    type=click.Choice(["both", "hypothesis", "premise"]),
-    default="both",
-    show_default=True,
-    help="Sides of a pair that a scorer sees; both: also measure the hypothesis alone.",
-)
+@declared(hapax.EntailmentOptions, "scorers", "instances", "patterns")
+@declared(hapax.EntailmentOptions, "sides")
 @click.option("--no-twin", is_flag=True, help="Skip hypotheses alone, which halves the number of questions.")
-@click.option(
-    "--release", is_flag=True, help="Take curves as the released code does: precision 1 at recall 0, AUC50 from .51 on."
-)
-@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
+@declared(hapax.EntailmentOptions, "released")
+@declared(hapax.EntailmentOptions, "training")
 @click.option("--out", type=FOLDER, help="Folder for the curves (PNG, SVG, CSV, TSV).")
 @with_skip_faulty
 @with_model_options
@@ -175,11 +116,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     hapax evaluate entailment score dev.txt --scorer random --scorer prior --train train.txt
     hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
     """
-    import hapax
-
-    scoring = hapax.EntailmentOptions(
-        **_scorer_options(options), sides=options["shown"], twin=not options["no_twin"], released=options["release"]
-    )
+    scoring = made(hapax.EntailmentOptions, options, twin=not options["no_twin"])
     if options["dry_run"]:
         # The journal of a plan raises where answers are missing, once it has noted what would be asked.
         with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
@@ -193,14 +130,13 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
         evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=show)
     if out is not None:
         hapax.draw_entailments(evaluation, out)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @entailment.command()
 @with_files
-@with_scorers(("critic",))
-@with_patterns
-@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
+@declared(hapax.EntailmentOptions, "scorers", "instances", "patterns")
+@declared(hapax.EntailmentOptions, "training")
 @click.option("--out", type=FOLDER, help="Folder for a figure of each scorer (PNG, SVG, CSV).")
 @with_skip_faulty
 @with_model_options
@@ -216,36 +152,21 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
     hapax evaluate entailment bias dev.txt --scorer critic -m smollm2 --out figures
     hapax evaluate entailment bias dev.txt --scorer scores:whole.txt+alone.txt
     """
-    import hapax
-
-    auditing = hapax.EntailmentOptions(**_scorer_options(options))
+    auditing = made(hapax.EntailmentOptions, options)
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
         evaluation = hapax.audit_entailments(kb, files, auditing, opening, progress=show)
     if out is not None:
         hapax.draw_audit(evaluation, out)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @entailment.command()
 @with_files
-@with_scorers(("critic",))
-@with_patterns
-@with_training_pairs("Pairs that frequency and prior count; required by these scorers.")
-@click.option(
-    "--threshold",
-    type=Finite(),
-    help="Score from which on a pair is affirmed. Default: as many as are true.",
-)
-@click.option(
-    "--completed",
-    type=click.IntRange(0),
-    # As in `ConsistencyOptions`.
-    default=200,
-    show_default=True,
-    help="Most chains, and most negated hypotheses, that are made from the pairs and scored beside them.",
-)
+@declared(hapax.EntailmentOptions, "scorers", "instances", "patterns")
+@declared(hapax.EntailmentOptions, "training")
+@declared(hapax.ConsistencyOptions, "threshold", "completed")
 @click.option("--store", is_flag=True, help="Store the pairs in --db as facts entails(P, Q, Probability).")
 @with_skip_faulty
 @with_model_options
@@ -264,13 +185,9 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     hapax evaluate entailment consistency dev.txt --scorer critic -m smollm2 --db hapax.db --store
     hapax evaluate entailment consistency answers.json --scorer scores:answers.json
     """
-    import hapax
-
-    if store and len(set(options["named"])) > 1:
+    if store and len(set(options["scorer"])) > 1:
         raise click.UsageError("--store keeps the probabilities of a single scorer. Name one with --scorer.")
-    auditing = hapax.ConsistencyOptions(
-        **_scorer_options(options), threshold=options["threshold"], completed=options["completed"]
-    )
+    auditing = made(hapax.ConsistencyOptions, options)
     with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
@@ -278,7 +195,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
         if store:
             # A single scorer, as was checked, has a single audit.
             stored = hapax.store_audited_entailments(kb, evaluation.value[0])
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     if store:
         err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
 
@@ -288,14 +205,7 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
 @click.option(
     "--sheet", default="links.csv", show_default=True, type=FILE_TO_WRITE, help="Sheet of links, CSV or JSONL."
 )
-# Defaults as in `LinkOptions`. A cosine may be negative.
-@click.option("--encoder", default="", help="Also propose names with near vectors, by a checkpoint: hf:NAME_OR_PATH.")
-@click.option(
-    "--at-least", type=Finite(-1, 1), default=0.6, show_default=True, help="Lowest cosine that an encoder proposes."
-)
-@click.option(
-    "--most", type=click.IntRange(1), default=3, show_default=True, help="Most links by an encoder for a predicate."
-)
+@declared(hapax.LinkOptions)
 @with_database
 @with_json
 def link(paths: tuple[Path, ...], sheet: Path, database: str, as_json: bool, **options: Any) -> None:
@@ -309,9 +219,7 @@ def link(paths: tuple[Path, ...], sheet: Path, database: str, as_json: bool, **o
     hapax evaluate entailment link --rules my.rules --db hapax.db --sheet links.csv
     hapax evaluate entailment link --rules my.rules --encoder hf:all-MiniLM-L6-v2
     """
-    import hapax
-
-    linking = hapax.LinkOptions(options["encoder"], options["at_least"], options["most"])
+    linking = made(hapax.LinkOptions, options)
     with open_kb(database) as kb:
         links = hapax.link_predicates(kb, read_library(paths), sheet, linking)
     if as_json:
@@ -370,8 +278,7 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_js
 
 @entailment.command("import")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--similarity", default="", metavar="NAME", help="Part of the name of the similarities to read.")
-@click.option("--at-least", type=Finite(0, 1), default=0.0, show_default=True, help="Lowest score that is imported.")
+@declared(hapax.GraphImportOptions, "similarity", "at_least")
 @with_skip_faulty
 @with_database
 @with_json
@@ -387,10 +294,7 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
     hapax evaluate entailment import 'graphs/*_sim.txt' --db hapax.db
     hapax evaluate entailment import graphs --similarity binc --at-least 0.1 --skip-faulty
     """
-    import hapax
-
-    # The options that remain are its fields.
-    chosen = hapax.GraphImportOptions(**options)
+    chosen = made(hapax.GraphImportOptions, options)
     with open_kb(database) as kb, err.status("Importing"):
         report = hapax.import_entailment_graphs(kb, *paths, options=chosen)
     if as_json:
@@ -446,7 +350,7 @@ def graph(at_least: float, out: Path | None, database: str, as_json: bool, **opt
 
 @entailment.command()
 @with_rules
-@with_model("Model that judges the sentences.")
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges the sentences.")
 @with_at_least
 @with_dry_run
 @with_opening
@@ -464,8 +368,6 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     hapax evaluate entailment predicates --rules my.rules --dry-run
     hapax evaluate entailment predicates --rules my.rules -m hf:google/flan-t5-xl --at-least 0.8
     """
-    import hapax
-
     library = read_library(paths)
     if options["dry_run"]:
         pairs = hapax.count_entailment_candidates(library)
@@ -494,7 +396,7 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 @click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the training pairs.")
 @click.option("--frozen", is_flag=True, help="Train only the classification head.")
 @click.option("--hypothesis-only", is_flag=True, help="Train and measure without premises, to expose artefacts.")
-@with_patterns
+@declared(hapax.ScorerOptions, "patterns")
 @click.option("--device", default="auto", show_default=True, help="Device to train on.")
 @click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
 @with_json

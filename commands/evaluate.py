@@ -10,41 +10,29 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import (
-    BUDGET_REACHED,
-    DONE,
-    FAILED,
-    err,
-    print_result,
-    progress_display,
-)
-from hapax.commands.declared import Finite
-from hapax.commands.options import (
+from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, progress_display
+from hapax.commands.declared import declared
+from hapax.commands.experiments import print_result
+from hapax.commands.groups import CommandGroup
+from hapax.commands.model_options import (
     dry_run,
     load_models,
     open_journal,
-    open_kb,
     opening_options,
     print_foreseen,
-    read_library,
-    search_settings,
     with_budget,
-    with_chosen,
-    with_database,
     with_dry_run,
-    with_json,
     with_models,
     with_opening,
-    with_paths,
     with_queue,
-    with_rules,
-    with_runs,
-    with_search_settings,
 )
+from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths, with_rules
+from hapax.commands.search_options import search_settings, with_search_settings
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.")
 def evaluate() -> None:
     """Run the papers' experiments.
 
@@ -83,7 +71,7 @@ def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None,
         journal = open_journal(kb, options)
         models = load_models(library, options, journal=journal)
         evaluation = hapax.evaluate_ablation(library, kb, models, settings, only=chosen, progress=progress)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     if out is not None:
         from hapax.evaluation.link.ablation import draw_ablation
 
@@ -152,7 +140,7 @@ def likelihood(
             out=out,
         )
         evaluation = hapax.evaluate_likelihood(kb, measurement, journal=journal)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
     sys.exit(FAILED if named and evaluation.value.unavailable else DONE)
 
@@ -203,40 +191,17 @@ def long_tail(
             models = open_evaluators(judges, opening)
         with err.status("Measuring"):
             evaluation = hapax.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=journal)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     if out is not None:
         evaluation.value.draw(out)
 
 
 @evaluate.command()
 @with_database
-@with_chosen
-@with_runs
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model that is probed.")
-@click.option(
-    "--ask",
-    type=click.Choice(["critic", "text", "cot"]),
-    help="How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.  "
-    "[default: critic; with --compat text]",
+@declared(
+    hapax.ProbeOptions,
+    *("rules", "runs", "model", "way", "compat", "variants", "writer", "sample", "temperature"),
 )
-@click.option("--compat", type=click.Choice(["released"]), help="Ask and score as LINK's released code does.")
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    type=click.Choice(["no-rationale", "no-examples", "positive-form"]),
-    help="With --compat: ask for no explanation; show no worked examples before a chain of thought; ask about positive "
-    "conclusions in the form that the released code has for them, and never uses.",
-)
-@click.option(
-    "--writer",
-    help="Model that writes the negations and questions that grammar cannot; with --compat all of them, by default the "
-    "probed model.",
-)
-@click.option(
-    "--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements per distribution; 0: all."
-)
-@click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening
 @with_budget
 @with_queue
@@ -247,7 +212,7 @@ def long_tail(
 @click.option("-o", "--output", type=click.File("w", "utf-8", lazy=True), help="JSONL file for every answer.")
 @with_dry_run
 @with_json
-def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -> None:
+def probe(database: str, output: Any, **options: Any) -> None:
     """Ask a model 13 questions about each statement of the knowledge base: LINK's tables 4, 13 and 15.
 
     No rule file is needed, and no question is asked twice. docs/evaluation.md explains the figures.
@@ -257,7 +222,9 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
     hapax evaluate probe -m hf:Qwen/Qwen2.5-7B-Instruct --ask cot --sample 100 -o answers.jsonl
     hapax evaluate probe -m openai:gpt-4.1 --compat released --ask cot
     """
-    probing = hapax.ProbeOptions.of(chosen, options)
+    if options["compat"] and not options["ask"]:
+        options["ask"] = "text"
+    probing = made(hapax.ProbeOptions, options)
     if options["dry_run"]:
         with dry_run(database) as (kb, foreseeing):
             # As below, with a journal that counts requests and sends none.
@@ -276,7 +243,7 @@ def probe(database: str, chosen: tuple[str, ...], output: Any, **options: Any) -
             )
     if output is not None:
         output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in evaluation.value.answers_json())
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if evaluation.value.run.stopped else DONE)
 
 
@@ -319,4 +286,4 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
         # One name gives one model.
         (evaluator,) = open_evaluators([options["evaluator"]], opening)
         evaluation = hapax.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

@@ -1,4 +1,4 @@
-"""Options and runner that search in this process or on a Ray cluster."""
+"""Searches on a Ray cluster, `search --executor ray`: an entry point of the group `hapax.executors`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.markup import escape
 
 from hapax.commands.console import err
 from hapax.commands.declared import Finite
-from hapax.commands.options import opening_options, together
+from hapax.commands.model_options import opening_options
+from hapax.commands.options import together
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted
@@ -25,51 +26,40 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 10_000
 
-with_executor = together(
-    click.option(
-        "--executor",
-        type=click.Choice(["process", "ray"]),
-        default="process",
-        show_default=True,
-        help="Search in this process or on a Ray cluster; the result is the same.",
-    ),
-    click.option(
-        "--ray-address",
-        default="local",
-        show_default=True,
-        envvar="RAY_ADDRESS",
-        help="Address of the cluster: `auto`, HOST:PORT, ray://HOST:PORT, or `local` to start one on this machine.",
-    ),
-    click.option(
-        "--workers",
-        type=click.IntRange(1, MOST_WORKERS),
-        help="Processes that ask models; they share the limits of servers.  [default: one per processor]",
-    ),
-    click.option("--worker-gpus", type=Finite(0), default=0.0, show_default=True, help="GPUs per worker."),
-    click.option(
-        "--shards",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Folder where workers, on each machine, keep answers until they are collected.  [default: DB.shards]",
-    ),
-)
 
+class RayExecutor:
+    """Spreads searches over a Ray cluster, as its options say."""
 
-class Executor:
-    """Runs searches in this process or on a cluster, as the options say."""
+    options = together(
+        click.option(
+            "--ray-address",
+            default="local",
+            show_default=True,
+            envvar="RAY_ADDRESS",
+            help="Address of the cluster: `auto`, HOST:PORT, ray://HOST:PORT, or `local` to start one on this machine.",
+        ),
+        click.option(
+            "--workers",
+            type=click.IntRange(1, MOST_WORKERS),
+            help="Processes that ask models; they share the limits of servers.  [default: one per processor]",
+        ),
+        click.option("--worker-gpus", type=Finite(0), default=0.0, show_default=True, help="GPUs per worker."),
+        click.option(
+            "--shards",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Folder where workers, on each machine, keep answers until they are collected.  [default: DB.shards]",
+        ),
+    )
 
     def __init__(self, library: Library, options: Mapping[str, Any]) -> None:
-        self._spread = _spread(library, options) if options["executor"] == "ray" else None
+        self._spread = _spread(library, options)
         self._report: ClusterReport | None = None
         workers = options["workers"]
         self._workers = counted(workers, "worker") if workers else "one worker per processor"
         self._is_local = options["ray_address"] == "local"
 
     def search(self, job: SearchJob) -> SearchReport:
-        """Search in this process, or spread over the cluster."""
-        if self._spread is None:
-            from hapax.api.searching import run_search
-
-            return run_search(job).report
+        """Search, spread over the cluster."""
         from hapax.engine.cluster.running import search_spread
 
         if self._is_local:
@@ -79,9 +69,9 @@ class Executor:
         return report
 
     def print_report(self) -> None:
-        """Print the cluster's own work, if there was a cluster."""
+        """Print the cluster's own work."""
         report = self._report
-        if report is None or self._spread is None:
+        if report is None:
             return
         walks = f"; {counted(report.walks, 'walk')} of rules ahead of the search" if report.walks else ""
         lines = [f"{counted(report.workers, 'worker')}{walks}"]

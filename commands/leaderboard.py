@@ -9,18 +9,12 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
-from hapax.commands.declared import Finite
-from hapax.commands.options import (
-    open_journal,
-    open_kb,
-    opening_options,
-    with_budget,
-    with_database,
-    with_json,
-    with_opening,
-    with_queue,
-)
+from hapax.commands.console import BUDGET_REACHED, DONE, err
+from hapax.commands.declared import declared
+from hapax.commands.experiments import print_result
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.options import open_kb, with_database, with_json
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 from hapax.kb.whole_files import atomic_text_file
 
@@ -28,32 +22,13 @@ from hapax.kb.whole_files import atomic_text_file
 @click.command()
 @click.argument("folder", metavar="DATASET", type=click.Path(path_type=Path))
 @with_database
-@click.option(
-    "-m",
-    "--model",
-    "models",
-    multiple=True,
-    default=("embedded",),
-    show_default=True,
-    help="Model to rank (repeatable).",
-)
-@click.option(
-    "--ask",
-    type=click.Choice(["critic", "text", "cot"]),
-    default="critic",
-    show_default=True,
-    help="How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.",
-)
-@click.option(
-    "--sample", type=click.IntRange(0), default=0, show_default=True, help="Statements per distribution; 0: all."
-)
-@click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
+@declared(hapax.LeaderboardOptions, "models", "way", "sample", "temperature")
 @click.option("--html", help="HTML file to write; - for stdout.")
 @with_opening
 @with_budget
 @with_queue
 @with_json
-def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str | None, **options: Any) -> None:
+def leaderboard(folder: Path, database: str, html: str | None, **options: Any) -> None:
     """Ask models LINK's 13 questions about each statement of a frozen dataset, and compare head with long tail.
 
     DATASET is a folder that `hapax dataset` wrote; its checksum is verified. Answers are kept in the knowledge base, so
@@ -64,10 +39,7 @@ def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str 
     hapax leaderboard lint-of-mine -m openai:gpt-4.1 --ask text --max-cost 5 --html board.html
     """
     dataset = hapax.load_dataset(folder)
-    # A sample of 0 asks for all.
-    wish = hapax.LeaderboardOptions(
-        models, options["ask"], options["sample"] or None, options["temperature"], options["seed"]
-    )
+    wish = made(hapax.LeaderboardOptions, options)
     with open_kb(database) as kb:
         journal = open_journal(kb, options)
         with err.status("Loading models") as status:
@@ -85,5 +57,5 @@ def leaderboard(folder: Path, database: str, models: tuple[str, ...], html: str 
             stream.write(board.value.html)
     # With `-` the page is on stdout.
     if html != "-":
-        print_result(board.result, options["as_json"])
+        print_result(board, options["as_json"])
     sys.exit(BUDGET_REACHED if board.value.stopped else DONE)

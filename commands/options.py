@@ -1,42 +1,28 @@
-"""Options that several commands share, and the objects that they make."""
+"""Options that several commands share, and the objects that they make; those of models are in `model_options.py`."""
 
 from __future__ import annotations
 
-import json
 import shlex
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, replace
-from functools import partial, wraps
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 from click.core import ParameterSource
 from rich.markup import escape
 
 import hapax
-from hapax.commands.configuration import SearchSetting
-from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
-from hapax.commands.declared import Finite, declared, values_of
+from hapax.commands.console import err
+from hapax.commands.declared import Finite, declared
 from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.words import counted
-from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.budget import Budget, Price
-from hapax.llm_oracle.profiles import PROFILE_NAMES
+from hapax.grammar.options import ChosenRules, made
 
 if TYPE_CHECKING:
-    from hapax.engine.search.profile_choice import ProfileChoice
-    from hapax.engine.search.settings import SearchSettings
-    from hapax.engine.search.thresholds import CriticRule
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
-    from hapax.llm_oracle.journal import Journal, PlanningJournal
-    from hapax.llm_oracle.registry import BudgetedModels
 
 DEFAULT_DATABASE = "hapax.db"
 
@@ -44,16 +30,6 @@ SECONDS = Finite(0, MOST_SECONDS, min_open=True)
 """Type of a time limit."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class NumberOrAll(click.IntRange):
-    """A whole number in a range, or `all`, which is None."""
-
-    name = "number or all"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:  # type: ignore[override]
-        """The number, None for `all`, or a usage error."""
-        return None if value == "all" else int(super().convert(value, param, ctx))
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -101,9 +77,6 @@ with_paths = together(
     ),
 )
 
-search_setting = partial(click.option, cls=SearchSetting)
-"""`click.option` for an option that a `hapax.toml` which nobody named may set."""
-
 with_rules = click.option(
     "--rules",
     "paths",
@@ -136,210 +109,7 @@ with_database = click.option(
 
 with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-with_chosen = click.option("--rule", "chosen", multiple=True, help="Only these rules, by name.")
-with_skip_leaked = click.option(
-    "--skip-leaked",
-    is_flag=True,
-    help="Leave out pairs of another source word for word, and those that a prompt shows as its example.",
-)
-with_runs = click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    help="Only these runs, by the beginnings of their ids; default: complete searches and imports.",
-)
-
-
-# --- models: prices, opening, budget and queue ------------------------------------------------------------------------
-
-
-class PriceOf(click.ParamType[tuple[str, Price]]):
-    """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
-
-    name = "price"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
-        """The model and its price, or a usage error."""
-
-        # At the last `=`, since the name of a model may contain one.
-        model, equals, money = str(value).rpartition("=")
-        listed = money.split(",")
-        if not equals or not model or len(listed) != 2:
-            self.fail(f"{value!r} should read MODEL=IN,OUT, such as openai:org/model=0.5,1.5", param, ctx)
-        amount = Finite(0)
-        prompts, answers = (amount.convert(part, param, ctx) for part in listed)
-        return model, Price(prompts, answers)
-
-
-NAMING = (
-    "knowledge",
-    "critic",
-    "likelihood",
-    "evaluator",
-    "evaluators",
-    "model",
-    "models",
-    "base",
-    "mapper",
-    "rerank",
-    "writer",
-)
-"""Parameters of commands that name models."""
-
-
-def warn_of_prices(prices: Mapping[str, Price], asked: Collection[str]) -> None:
-    """Warn of prices without effect: of models that are not asked, or that run in this process and cost nothing."""
-    idle = [name for name in prices if name not in asked or not name.startswith("openai:")]
-    if idle:
-        message = f"--price of {', '.join(idle)} has no effect. Asked: {', '.join(sorted(asked)) or 'no model'}."
-        remedy = "Name a model openai:... as in the option that asks it; all other models cost nothing."
-        err.print(f"[yellow]warning[/] {escape(message)} {remedy}", soft_wrap=True)
-
-
-def _named(options: Mapping[str, Any]) -> set[str]:
-    """The models that a command's options name."""
-    found: set[str] = set()
-    for parameter in NAMING:
-        names = options.get(parameter) or ()
-        # An option that may be repeated gives a tuple.
-        found.update(names if isinstance(names, tuple) else (names,))
-    return found
-
-
-def _priced(command: F) -> F:
-    """The command with a warning of prices without effect, if its options name models."""
-
-    # `wraps` also keeps the options that click has noted on the command so far.
-    @wraps(command)
-    def run(*arguments: Any, **options: Any) -> Any:
-        if any(parameter in options for parameter in NAMING):
-            warn_of_prices(dict(options["prices"]), _named(options))
-        return command(*arguments, **options)
-
-    return run  # type: ignore[return-value]  # click calls both by name
-
-
-with_opening = together(
-    declared(OpeningOptions, "device", "dtype", "aliases"),
-    click.option(
-        "--price",
-        "prices",
-        type=PriceOf(),
-        multiple=True,
-        metavar="MODEL=IN,OUT",
-        help="Price of a million tokens of prompts and of answers; overrides the alias.",
-    ),
-    declared(OpeningOptions, "proxy", "offline", "probe_again", "retry_unusable", "seed"),
-    _priced,
-)
-
-with_models = together(
-    click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
-    click.option(
-        "--critic",
-        default=None,
-        help="Model that judges. Of several separated by commas the first that covers a claim decides; several joined "
-        "by + are combined, and paraphrased:MODEL is asked in several wordings. Default: the knowledge model.",
-    ),
-    click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
-    click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
-    with_opening,
-)
-
-with_budget = together(
-    declared(Budget, "max_calls", "max_tokens", "max_cost"),
-    # A command with a budget asks models, and their answers are stored one by one.
-    leaving(Left.ANSWERS),
-)
-
-
-class Queueing:
-    """The queue of --queue and --results. At the end of the command it replaces the file of an earlier queue.
-
-    It then prints what is in which file. Missing answers give the exit code of a budget. If the command fails, the
-    earlier queue stays. Raises HapaxError if the file is not a queue or cannot be written, and for a file of results
-    without any.
-    """
-
-    def __init__(self, path: Path, results: Sequence[Path]) -> None:
-        from hapax.llm_oracle.backends.openai_batch import BatchQueue
-
-        self.queue = BatchQueue(path, results)
-
-    def __enter__(self) -> Queueing:
-        return self
-
-    def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
-        from hapax.llm_oracle.budget import BudgetReached
-
-        # click ends commands by SystemExit, also those that succeed.
-        is_done = fault is None or (isinstance(fault, SystemExit) and fault.code in (None, DONE))
-        is_stopped = isinstance(fault, BudgetReached) or (
-            isinstance(fault, SystemExit) and fault.code == BUDGET_REACHED
-        )
-        try:
-            if is_done or is_stopped:
-                self.queue.land()
-        finally:
-            self.queue.discard()  # of a queue that has landed nothing is left
-        if not (is_done or is_stopped):
-            return
-        for line in self.queue.summary():
-            err.print(escape(line), soft_wrap=True)
-        # Answers are missing, just as when a budget was reached.
-        if is_done and self.queue.count:
-            sys.exit(BUDGET_REACHED)
-
-
-def warn_of_no_queue(asked: Collection[str]) -> None:
-    """Warn of a queue that stays empty, because all models run in this process."""
-    if asked and not any(name.startswith("openai:") for name in asked):
-        message = f"--queue has no effect and stays empty. Asked: {', '.join(sorted(asked))}."
-        err.print(f"[yellow]warning[/] {escape(message)} Only models named openai:... use it.", soft_wrap=True)
-
-
-def _queueing(command: F) -> F:
-    """The command with its queue as the argument `queue`; None without --queue."""
-
-    # `wraps` also keeps the options that click has noted on the command so far.
-    @wraps(command)
-    def run(*arguments: Any, queue: Path | None, results: Sequence[Path], **options: Any) -> Any:
-        if queue is None and results:
-            raise click.UsageError("--results needs --queue, the file for the requests that are still missing.")
-        # A dry run sends nothing, and leaves an earlier queue alone.
-        if queue is None or options.get("dry_run"):
-            return command(*arguments, queue=None, **options)
-        with Queueing(queue, results) as queueing:
-            warn_of_no_queue(_named(options))
-            return command(*arguments, queue=queueing, **options)
-
-    return run  # type: ignore[return-value]  # click calls both by name
-
-
-with_queue = together(
-    click.option(
-        "--queue",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Write the requests to openai models to this file, as OpenAI Batch JSONL, and send only probes; state "
-        "`logprobs` in an alias to send none.",
-    ),
-    click.option(
-        "--results",
-        multiple=True,
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Results of such a batch, which are read first; needs --queue.",
-    ),
-    _queueing,
-)
-
-
-def _profile_name(ctx: click.Context, param: click.Parameter, name: str) -> str | None:
-    """The name of a prompt profile, None for `auto`; a usage error for another name."""
-    if name not in ("auto", *PROFILE_NAMES):
-        raise click.BadParameter(f"{name!r} is not one of auto, {', '.join(PROFILE_NAMES)}.", ctx, param)
-    return None if name == "auto" else name
-
-
+with_chosen = click.option("--rule", "chosen", multiple=True, help=get_args(ChosenRules)[1].help)
 # --- goals ------------------------------------------------------------------------------------------------------------
 
 with_assume = click.option("--assume", multiple=True, help="Ground atom that is true for this call only.")
@@ -365,147 +135,6 @@ with_goal_seconds = click.option(
 )
 
 with_limits = declared(QueryLimits, "seconds", "inferences", "memory_mb", "answers")
-
-
-# --- searches ---------------------------------------------------------------------------------------------------------
-
-
-class ThresholdRule(click.ParamType["CriticRule"]):
-    """A threshold of the critic: `0.75`, or `start=0.85,step=0.05,floor=0.65,cap=1` or some of these."""
-
-    name = "threshold"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> CriticRule:
-        """The rule, or a usage error."""
-        from hapax.engine.search.thresholds import CriticRule
-
-        try:
-            return value if isinstance(value, CriticRule) else CriticRule.parse(str(value))
-        except HapaxError as fault:
-            self.fail(str(fault), param, ctx)
-
-
-with_thresholds = together(
-    search_setting(
-        "--fact-threshold",
-        type=ThresholdRule(),
-        metavar="P|NAME=P,...",
-        help="P(yes) that facts need: a fixed number, or a threshold that moves with the scores of each question, by "
-        "start, step, floor and cap.  [default: start=0.85,step=0.05,floor=0.7,cap=1]",
-    ),
-    search_setting(
-        "--type-threshold",
-        type=ThresholdRule(),
-        metavar="P|NAME=P,...",
-        help="P(yes) that the data types of values need, in the same form.  [default: 0.65]",
-    ),
-)
-
-with_promise = together(
-    search_setting(
-        "--calibrated", is_flag=True, help="Compare calibrated probabilities instead of raw scores (`hapax calibrate`)."
-    ),
-    search_setting(
-        "--precision",
-        type=Finite(0, 1, min_open=True, max_open=True),
-        help="Promise that this share of the accepted facts is true: labelled facts decide the threshold. Where "
-        "nothing can be promised, no model's value is accepted.",
-    ),
-    search_setting(
-        "--statement-precision",
-        type=Finite(0, 1, min_open=True, max_open=True),
-        help="Promise that this share of the kept statements is true: judged statements decide the threshold.",
-    ),
-    search_setting(
-        "--confidence",
-        type=Finite(0, 1, min_open=True, max_open=True),
-        default=0.9,
-        show_default=True,
-        help="Probability with which the promises of --precision and --statement-precision are kept.",
-    ),
-    search_setting(
-        "--certify-by",
-        type=click.Choice(["all", "predicate"]),
-        default="all",
-        show_default=True,
-        help="Give one promise for all facts and all statements together, or one for each predicate and each rule.",
-    ),
-)
-
-with_profile = search_setting(
-    "--profile",
-    metavar="NAME",
-    default="auto",
-    show_default=True,
-    callback=_profile_name,
-    help=f"Words in which the knowledge model is asked: {', '.join(PROFILE_NAMES)}; auto: those of --compat, or those "
-    "that bring the most known answers, which are probed once per model.",
-)
-
-# Defaults as in `SearchSettings`; written out, so that `--help` does not import the engine.
-with_search_settings = together(
-    search_setting(
-        "--distribution",
-        type=click.Choice(["head", "long_tail", "both"]),
-        default="both",
-        show_default=True,
-        help="Distribution to search.",
-    ),
-    search_setting(
-        "--beam",
-        # LINK keeps at most 200 as well.
-        type=NumberOrAll(1),
-        default=200,
-        show_default=True,
-        metavar="NUMBER|all",
-        help="Partial substitutions kept at each step; all: neither the beam nor --keep-share cuts anything.",
-    ),
-    search_setting(
-        "--measure",
-        type=click.Choice(["paper", "total", "slor", "span", "prior", "pair"]),
-        help="Measure by which the likelihood model ranks (docs/long_tail.md).  [default: prior, or paper for a model "
-        "that scores whole texts alone, and with --compat]",
-    ),
-    search_setting(
-        "--keep-share",
-        type=Finite(0, 1, min_open=True),
-        help="Share at each end.  [default: a third; 0.75 of each step with --compat]",
-    ),
-    search_setting(
-        "--calls",
-        "calls_per_question",
-        type=click.IntRange(1),
-        # LINK's number of calls; each asks for 50 values.
-        default=4,
-        show_default=True,
-        help="Limit of calls per question.",
-    ),
-    search_setting(
-        "--values",
-        "values_per_call",
-        # Replies are numbered lists, read with numbers of up to four digits.
-        type=click.IntRange(1, 9_999),
-        help="Values asked for in one call.  [default: 50; 10 of smollm2 and gguf models; with --compat 50]",
-    ),
-    search_setting("--temperature", type=Finite(0), default=0.7, show_default=True, help="Sampling temperature."),
-    search_setting(
-        "--answer-tokens",
-        type=click.IntRange(1),
-        help="Tokens that a model may use for one list of values, its reasoning included.  [default: 1000; 25 a value "
-        "of smollm2 and gguf models]",
-    ),
-    search_setting(
-        "--plan",
-        type=click.Choice(["cheapest", "premise-first", "conclusion-first", "link"]),
-        help="Order in which variables are searched.  [default: cheapest, or premise-first of a model that knows few "
-        "of the probed answers; with --compat link]",
-    ),
-    search_setting(
-        "--compat", type=click.Choice(["paper", "released"]), help="Search as LINK's paper or its released code does."
-    ),
-    with_thresholds,
-    with_profile,
-)
 
 
 # --- what options make ------------------------------------------------------------------------------------------------
@@ -579,216 +208,16 @@ def open_kb(database: str | None, read_only: bool = False, existing: bool = Fals
     return kb
 
 
+def print_notice(line: str) -> None:
+    """Print a line on stderr."""
+    err.print(escape(line), soft_wrap=True)
+
+
 # Only the opening that has migrated the file has something to say.
 def _say_what_fell(kb: KnowledgeBase) -> None:
     notice = kb.opening_notice()
     if notice:
-        _print_notice(notice)
-
-
-def opening_options(
-    library: Library | None, options: Mapping[str, Any], journal: Journal | None = None
-) -> OpeningOptions:
-    """The options of `with_opening`, for opening models, and the queue of `with_queue` for their requests."""
-    # `_queueing` has put the opened queue in the place of the path.
-    queueing: Queueing | None = options.get("queue")
-
-    return OpeningOptions(
-        library=library,
-        journal=journal,
-        prices=dict(options["prices"]),
-        queue=None if queueing is None else queueing.queue,
-        notice=_print_notice,
-        **values_of(OpeningOptions, options),
-    )
-
-
-def _print_notice(line: str) -> None:
-    err.print(escape(line), soft_wrap=True)
-
-
-def load_models(
-    library: Library, options: dict[str, Any], journal: Journal | None = None, forecast: bool = False
-) -> BudgetedModels:
-    """The models of the four roles, as the options name them. The journal, if given, stores probes of servers.
-
-    `forecast`: only their identities are needed, so nothing is loaded.
-    """
-    opening = replace(opening_options(library, options, journal), forecast=forecast)
-    names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
-    with err.status("Loading models"):
-        # Field by field: `asdict` would copy the library and the journal.
-        return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
-
-
-TOKENS_PER_VALUE = 25
-"""Tokens for one value of a list where a model is given few values at once: a name and a few words about it."""
-
-
-def search_settings(options: dict[str, Any]) -> Any:
-    """The settings of a search by its options."""
-    from hapax.engine.search.settings import THRESHOLDS, SearchSettings
-    from hapax.kb.records import Distribution
-
-    given = [f"--{name.replace('_', '-')}" for name in THRESHOLDS if options[name] is not None]
-    if options["compat"] and given:
-        message = f"{' and '.join(given)} cannot go with --compat {options['compat']}, which has LINK's own thresholds."
-        raise click.UsageError(message)
-    wanted = options["distribution"]
-    # Options with the names of fields of `SearchSettings`.
-    same = (
-        "beam",
-        "keep_share",
-        "calls_per_question",
-        "temperature",
-        "measure",
-        "compat",
-        "seed",
-        "profile",
-    )
-    from hapax.engine.certificates import Promise
-
-    promises: dict[str, Any] = {}
-    for option, setting in (("precision", "promise"), ("statement_precision", "statement_promise")):
-        if options.get(option) is not None:
-            promises[setting] = Promise(options[option], options["confidence"])
-    if not promises:
-        # A search without a promise would look as if it had the one that was asked for.
-        context = click.get_current_context(silent=True)  # None where no command line asked
-        for name, flag in (("confidence", "confidence"), ("certify_by", "certify-by")):
-            if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{flag} needs --precision or --statement-precision.")
-    return SearchSettings(
-        calibrated=bool(options.get("calibrated")),
-        **promises,
-        certify_by=options.get("certify_by", "all"),
-        distributions=tuple(Distribution) if wanted == "both" else (Distribution(wanted),),
-        # Commands without switches of gates do not have these options.
-        critic=not options.get("no_critic"),
-        likelihood="random" if options.get("no_likelihood") else "model",
-        # LINK's ways include its order of variables.
-        plan=options["plan"] or ("link" if options["compat"] else None),
-        **_list_sizes(options),
-        **{name: options[name] for name in (*same, *THRESHOLDS)},
-    )
-
-
-def _list_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Values and tokens of one list: as the user says, as suits the knowledge model, or the settings' own."""
-    from hapax.llm_oracle.registry import find_backend
-
-    names = ("values_per_call", "answer_tokens")
-    sizes = {name: options[name] for name in names if options[name] is not None}
-    # The kind of the model: `hf` of `hf:NAME`.
-    backend = None if options["compat"] else find_backend(options["knowledge"].partition(":")[0])
-    if backend is not None and backend.values_per_call is not None:
-        # The user's own numbers stay.
-        sizes.setdefault("values_per_call", backend.values_per_call)
-        sizes.setdefault("answer_tokens", TOKENS_PER_VALUE * sizes["values_per_call"])
-    return sizes
-
-
-def question_settings(options: Mapping[str, Any]) -> SearchSettings:
-    """The settings under which the questions of a goal are asked: thresholds and prompt profile."""
-    from hapax.engine.search.settings import THRESHOLDS, SearchSettings
-
-    return SearchSettings(profile=options["profile"], **{name: options[name] for name in THRESHOLDS})
-
-
-def choose_profile(
-    settings: SearchSettings,
-    kb: KnowledgeBase,
-    library: Library,
-    models: BudgetedModels,
-    options: Mapping[str, Any],
-) -> SearchSettings:
-    """The settings with the prompt profile for the model; a line says how it was chosen."""
-    from hapax.engine.search.profile_choice import settled
-
-    return settled(settings, profile_choice(settings, kb, library, models, options))
-
-
-def profile_choice(
-    settings: SearchSettings,
-    kb: KnowledgeBase,
-    library: Library,
-    models: BudgetedModels,
-    options: Mapping[str, Any],
-) -> ProfileChoice:
-    """The prompt profile for the model; a line says how it was chosen."""
-    from hapax.engine.search.profile_choice import ProfileChooser
-
-    chooser = ProfileChooser(
-        kb,
-        library,
-        models.knowledge,
-        models.journal or open_journal(kb, options),
-        again=bool(options["probe_again"]),
-        # A queue is answered later, and a dry run not at all.
-        can_ask=options.get("queue") is None and not options.get("dry_run"),
-        notice=lambda text: err.print(escape(text), soft_wrap=True),
-    )
-    choice = chooser.choose(settings)
-    if choice.message:
-        err.print(escape(choice.message), soft_wrap=True)
-    return choice
-
-
-def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
-    """The journal of a knowledge base with the options' budget. Models opened with it register their prices."""
-    from hapax.llm_oracle.journal import Journal
-
-    # A command without such options has no limits.
-    budget = Budget(**values_of(Budget, options))
-    journal = Journal(kb, budget, retry_unusable=bool(options.get("retry_unusable")))
-    context = click.get_current_context(silent=True)  # None where no command line asked
-    if context is not None:
-        context.call_on_close(lambda: _print_without_answer(journal))
-    return journal
-
-
-def _print_without_answer(journal: Journal) -> None:
-    """Say at the end of a command how many requests have no answer."""
-    refused = {role: used.refused for role, used in journal.statistics.items() if used.refused}
-    if refused:
-        requests = counted(sum(refused.values()), "request was", "requests were")
-        _print_notice(
-            f"refused {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
-            "`hapax stats` shows the reasons."
-        )
-    unusable = {role: used.unusable for role, used in journal.statistics.items() if used.unusable}
-    if unusable:
-        requests = counted(sum(unusable.values()), "request")
-        _print_notice(
-            f"unusable {requests} without a usable reply: {counts_text(unusable)}. They are passed over; `hapax stats` "
-            "shows the reasons, and --retry-unusable asks again."
-        )
-
-
-with_dry_run = click.option("--dry-run", is_flag=True, help="Print what would be asked, and ask nothing.")
-
-
-def print_foreseen(journal: PlanningJournal, as_json: bool) -> None:
-    """Print the requests that a dry run would have sent."""
-    requests, answered = len(journal.missing), journal.total.hits
-    if as_json:
-        click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))
-        return
-    click.echo(
-        f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
-        f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
-    )
-
-
-@contextmanager
-def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
-    """The knowledge base, opened for reading if it exists, and a journal that sends nothing."""
-    from hapax.llm_oracle.journal import PlanningJournal
-
-    # An empty one in memory stands for a file that is not there yet.
-    known = Path(database).exists()
-    with leaving(Left.UNCHANGED), open_kb(database if known else None, read_only=known) as kb:
-        yield kb, PlanningJournal(kb)
+        print_notice(notice)
 
 
 def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
@@ -800,4 +229,4 @@ def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
             if name in options and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --probability.")
         return None
-    return ProbabilityOptions(**values_of(ProbabilityOptions, options))
+    return made(ProbabilityOptions, options)

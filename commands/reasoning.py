@@ -13,30 +13,32 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table
-from hapax.commands.declared import Finite, values_of
-from hapax.commands.options import (
+from hapax.commands.declared import Finite
+from hapax.commands.model_options import (
     choose_profile,
-    keep_rules,
     load_models,
     open_journal,
+    question_settings,
+    with_budget,
+    with_models,
+    with_questions,
+    with_queue,
+)
+from hapax.commands.options import (
+    keep_rules,
     open_kb,
     probability_options,
-    question_settings,
     sound_library,
     with_assume,
     with_at_least,
-    with_budget,
     with_database,
     with_goal_seconds,
     with_json,
     with_limits,
-    with_models,
     with_probability,
-    with_profile,
-    with_queue,
     with_rules,
-    with_thresholds,
 )
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -61,8 +63,7 @@ with_entail = click.option(
 @with_entail
 @click.option("--ask", is_flag=True, help="Ask a model for missing facts.")
 @with_models
-@with_thresholds
-@with_profile
+@with_questions
 @with_budget
 @with_queue
 @with_limits
@@ -82,7 +83,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     """
     library = sound_library(paths, database)
     # Options that contradict each other end the command here.
-    limits, probability = hapax.QueryLimits(**values_of(hapax.QueryLimits, options)), probability_options(options)
+    limits, probability = made(hapax.QueryLimits, options), probability_options(options)
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
@@ -104,7 +105,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
         rules = _entailing(library, kb, options["entail"], goal)
         models = load_models(rules, options, journal=open_journal(kb, options))
-        settings = choose_profile(question_settings(options), kb, rules, models, options)
+        settings = choose_profile(made(question_settings, options), kb, rules, models, options)
         # Only once the models answer: a start that fails leaves no file.
         keep_rules(kb, paths, "query --ask", library)
         asked = hapax.QueryOptions(limits, probability, settings)

@@ -10,31 +10,20 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.console import err, print_json
-from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_rules
+from hapax.commands.declared import declared
+from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 from hapax.kb.whole_files import atomic_text_file
 
 
 @click.command()
 @click.option("-o", "--output", required=True, help="HTML file to write; - for stdout.")
-@click.option("--run", "run_id", help="Run to report, by the beginning of its id; default: the run that finished last.")
-@with_chosen
-@click.option(
-    "--statements",
-    type=click.IntRange(0),
-    help="Statements to show per rule and distribution.  [default: 5, fewer if there are many rules]",
-)
-@click.option(
-    "--rejected",
-    type=click.IntRange(0),
-    default=20,
-    show_default=True,
-    help="Rejected values to show per kind.",
-)
+@declared(hapax.ReportOptions)
 @with_rules
 @with_database
 @with_json
-def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], database: str, **options: Any) -> None:
+def report(output: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Write a run as one HTML page: rules, statements with their proofs, distributions, gates, rejected values, cost.
 
     The page is self-contained: it needs no network and runs no script but its own. It words facts and rules as the
@@ -46,9 +35,7 @@ def report(output: str, chosen: tuple[str, ...], paths: tuple[Path, ...], databa
     """
     if options["as_json"] and output == "-":
         raise click.UsageError("--json prints to stdout, where -o - writes the page. Name a file with -o.")
-    report_options = hapax.ReportOptions(
-        database, options["run_id"], chosen, options["statements"], options["rejected"]
-    )
+    report_options = made(hapax.ReportOptions, options, database=database)
     # Rendered before the file is opened, so that an error keeps an older page.
     with open_kb(database, read_only=True) as kb:
         page = hapax.report(kb, read_library(paths, database), report_options)

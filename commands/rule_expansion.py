@@ -14,23 +14,21 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
-from hapax.commands.declared import Finite
+from hapax.commands.declared import Finite, declared
+from hapax.commands.groups import CommandGroup
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
 from hapax.commands.options import (
-    open_journal,
     open_kb,
-    opening_options,
     read_library,
     together,
-    with_budget,
     with_chosen,
     with_database,
     with_json,
-    with_opening,
     with_paths,
-    with_queue,
     with_rules,
 )
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
@@ -66,7 +64,7 @@ with_review = together(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="rules.")
 def rules() -> None:
     """Write rules with the help of a model, or of the facts there are.
 
@@ -81,12 +79,11 @@ def rules() -> None:
 
 @rules.command()
 @click.argument("meta", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--variable", required=True, help="The variable whose data type is expanded, such as B.")
+@declared(hapax.ExpansionSettings, "variable")
 @with_chosen
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="New rule file.")
 @with_rules
-@click.option("--types", type=click.IntRange(1, 100), default=10, show_default=True, help="Data types to ask for.")
-@click.option("--verbs/--no-verbs", default=True, show_default=True, help="Ask for the verb that fits each data type.")
+@declared(hapax.ExpansionSettings, "types", "verbs")
 @with_review
 @with_model
 @with_budget
@@ -116,7 +113,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
             "library of --rules, and its own are used. Use the new rules without the files that declare others.",
             soft_wrap=True,
         )
-    settings = hapax.ExpansionSettings(options["variable"], options["types"], options["verbs"], options["seed"])
+    settings = made(hapax.ExpansionSettings, options)
     with open_kb(options["database"]) as kb:
         with err.status("Asking"):
             opening = opening_options(sources.whole, options, open_journal(kb, options))
@@ -312,57 +309,7 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
 
 @rules.command()
 @with_rules
-# Defaults as in `MiningOptions`. The measures are those of AMIE; docs/mining.md has their formulas.
-@click.option("--premises", type=click.IntRange(1, 3), default=3, show_default=True, help="Most premises of a rule.")
-@click.option(
-    "--support", type=click.IntRange(1), default=10, show_default=True, help="Fewest facts that a rule must predict."
-)
-@click.option(
-    "--coverage",
-    type=Finite(0, 1),
-    default=0.01,
-    show_default=True,
-    help="Least head coverage: the share of the facts of its conclusion that a rule predicts.",
-)
-@click.option(
-    "--confidence",
-    type=Finite(0, 1),
-    default=0.1,
-    show_default=True,
-    help="Least standard confidence: the share of a rule's predictions that are facts.",
-)
-@click.option(
-    "--pca",
-    type=Finite(0, 1),
-    default=0.5,
-    show_default=True,
-    help="Least PCA confidence, which counts only predictions that the facts or a critic deny.",
-)
-@click.option("--constants/--no-constants", default=False, show_default=True, help="Mine rules with constants too.")
-@click.option(
-    "--derived/--no-derived", default=False, show_default=True, help="First derive, and mine the conclusions as well."
-)
-@click.option(
-    "--sample",
-    type=click.IntRange(0),
-    default=2000,
-    show_default=True,
-    help="Facts of each conclusion that rules are screened by, before they are measured on all; 0: all.",
-)
-@click.option(
-    "--seconds",
-    type=Finite(0, min_open=True),
-    default=600.0,
-    show_default=True,
-    help="Time limit; a note names what was not explored.",
-)
-@click.option(
-    "--examples",
-    type=click.IntRange(0, 100),
-    default=3,
-    show_default=True,
-    help="Examples and counter-examples a rule.",
-)
+@declared(hapax.MiningOptions)
 @click.option(
     "-o",
     "--output",
@@ -389,15 +336,7 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
         raise click.UsageError("--review and --decisions need a rule file. Name it with -o.")
     if options["as_json"] and options["review"] == "ask":
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
-    # In the order of its fields.
-    settings = hapax.MiningOptions(
-        options["premises"],
-        options["support"],
-        options["coverage"],
-        options["confidence"],
-        options["pca"],
-        *(options[name] for name in ("constants", "derived", "sample", "seconds", "examples")),
-    )
+    settings = made(hapax.MiningOptions, options)
     library = read_library(paths, options["database"])
     with open_kb(options["database"], begun_by="hapax import") as kb, err.status("Mining") as status:
 

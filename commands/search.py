@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.markup import escape
 
+from hapax.api.searching import run_search
 from hapax.commands.console import (
     BUDGET_REACHED,
     DONE,
@@ -23,39 +23,47 @@ from hapax.commands.console import (
     print_table,
     progress_display,
 )
-from hapax.commands.executor import Executor, with_executor
-from hapax.commands.options import (
+from hapax.commands.model_options import (
     choose_profile,
-    keep_rules,
     load_models,
     open_journal,
+    profile_choice,
+    with_budget,
+    with_models,
+    with_queue,
+)
+from hapax.commands.options import (
+    keep_rules,
     open_kb,
     print_idle,
-    profile_choice,
-    search_settings,
     sound_library,
-    with_budget,
+    together,
     with_chosen,
     with_database,
     with_json,
-    with_models,
     with_paths,
-    with_promise,
-    with_queue,
-    with_search_settings,
 )
+from hapax.commands.search_options import search_settings, with_gates, with_promise, with_search_settings
 from hapax.engine.chosen_rules import chosen_rules
+from hapax.engine.search.account import cut_text, step_text
+from hapax.engine.search.ends import SMALL_POOL
+from hapax.engine.search.gates import gates_in_order
+from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.dependencies import SearchPlan, graph_text
 from hapax.grammar.extras import missing_of
+from hapax.grammar.plug_ins import load, plug_ins
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
+from hapax.kb.records import Distribution
+from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.registry import find_backend, price_table, runs_in_process
 
 if TYPE_CHECKING:
     from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate
-    from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
-    from hapax.engine.search.settings import SearchSettings
-    from hapax.grammar.dependencies import SearchPlan
-    from hapax.grammar.rules import Library, Rule
-    from hapax.llm_oracle.protocols import Models
 
+F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_RANKERS = ("smollm2", "frequency")
 """The first of these that is installed ranks the embedded model's findings; that model itself has read no texts."""
@@ -64,28 +72,29 @@ ACCOUNTS = 10
 """Rules without a statement whose accounts are printed without --account."""
 
 
-class GatedCommand(click.Command):
-    """A command with the option `--no-GATE` for each gate that can be switched off.
+EXECUTORS = "hapax.executors"
+"""Entry-point group of executors, by the names of --executor.
 
-    The gates are imported when the command is called: every start of the program would wait for them otherwise.
-    """
-
-    @cached_property
-    def switches(self) -> list[click.Parameter]:
-        from hapax.engine.search.gates import gates_in_order
-
-        # Cached, because click asks for the parameters several times and compares them by identity.
-        gates = [gate for gate in gates_in_order() if gate.switch]
-        return [click.Option([f"--no-{gate.name}"], is_flag=True, help=gate.switch) for gate in gates]
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own parameters, the switches, and --help."""
-        # click puts --help last.
-        *params, help_option = super().get_params(ctx)
-        return [*params, *self.switches, help_option]
+Each is called with the rules and the options of a search; it searches by `search(job)`, and says afterwards by
+`print_report()` what it did beside. `options` adds its own options to the command.
+"""
 
 
-@click.command(cls=GatedCommand)
+def with_executors(command: F) -> F:
+    """Add --executor, and the options of each executor."""
+    executors = plug_ins(EXECUTORS)
+    choice = click.option(
+        "--executor",
+        type=click.Choice(["process", *executors]),
+        default="process",
+        show_default=True,
+        help="Search in this process or on a Ray cluster; the result is the same.",
+    )
+    decorated: F = together(choice, *(load(point).options for point in executors.values()))(command)
+    return decorated
+
+
+@click.command()
 @with_paths
 @with_chosen
 @click.option("--graph", type=click.Choice(["text", "mermaid", "dot"]), help="Print the dependency graph in this form.")
@@ -94,6 +103,7 @@ class GatedCommand(click.Command):
 @with_database
 @with_json
 @with_promise
+@with_gates
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show the order in which variables would be searched and the cost of a run. No question is asked.
 
@@ -110,7 +120,6 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     hapax plan --db hapax.db --beam 50
     hapax plan --precision 0.95
     """
-    from hapax.grammar.dependencies import graph_text
 
     library = sound_library(paths)
     rules = chosen_rules(library, chosen)
@@ -124,7 +133,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     print_estimate(estimate, options["as_json"])
 
 
-@click.command(cls=GatedCommand)
+@click.command()
 @with_paths
 @with_chosen
 @with_search_settings
@@ -150,7 +159,8 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 @click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
 @with_promise
-@with_executor
+@with_executors
+@with_gates
 def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Search head and long-tail knowledge for rules, store it, and derive statements from it.
 
@@ -166,6 +176,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
     hapax search rules/library -m openai:my-model --executor ray --ray-address auto
     """
+    # The modules of a search take long to import, and its help needs none of them.
     from hapax.engine.search.settings import SearchJob
 
     # Before the file of the knowledge base is made: all rules may have errors.
@@ -183,7 +194,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
     # Before anything is opened: Ray may be missing, or options contradict each other.
-    executor = Executor(library, options)
+    name = options["executor"]
+    executor = None if name == "process" else load(plug_ins(EXECUTORS)[name])(library, options)
     # After the defaults were chosen, which it names.
     _explain_default(options)
     with open_kb(options["database"]) as kb:
@@ -195,11 +207,13 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         keep_rules(kb, paths, "search", library)
         _warn_of_doubtful_facts(models, options)
         with progress_display(not options["no_progress"]) as progress:
-            report = executor.search(SearchJob(library, rules, kb, models, settings, journal, progress))
+            job = SearchJob(library, rules, kb, models, settings, journal, progress)
+            report = run_search(job).report if executor is None else executor.search(job)
     # Known only when the search has asked.
     _warn_of_no_bias(models)
     _print_search(report, library, options)
-    executor.print_report()
+    if executor is not None:
+        executor.print_report()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 
@@ -213,8 +227,6 @@ def estimated(
     from hapax.engine.search.estimate import estimate_orders, estimate_run
     from hapax.engine.search.profile_choice import settled
     from hapax.engine.search.settings import SearchJob
-    from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
-    from hapax.llm_oracle.registry import price_table
 
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
@@ -322,8 +334,6 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     if options["as_json"]:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
         return
-    from hapax.engine.search.gates import gates_in_order
-    from hapax.kb.records import Distribution
 
     domains = list(dict.fromkeys(rule.domain for rule in report.searched))
     for domain in domains:
@@ -386,7 +396,6 @@ def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
 
 def _default_ranker(options: dict[str, Any]) -> str | None:
     """The ranker of the default model: one that knows which names are common, if it is installed."""
-    from hapax.llm_oracle.registry import find_backend
 
     ranker: str | None = options["likelihood"]
     # With every beam kept nothing is ranked.
@@ -490,7 +499,6 @@ def _print_empty(report: SearchReport, library: Library, options: dict[str, Any]
 
 def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
     """Print the steps of all rules with --account, else of the first rules without a statement."""
-    from hapax.engine.search.account import step_text
 
     rules = [rule for rule in report.searched if rule.account and (options["all_accounts"] or rule.is_empty)]
     shown = rules if options["all_accounts"] else rules[:ACCOUNTS]
@@ -504,7 +512,6 @@ def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
 
 def _print_cuts(report: SearchReport, settings: SearchSettings) -> None:
     """Print for each rule and step how many values the beam and the share cut in all distributions."""
-    from hapax.engine.search.account import cut_text
 
     lines = []
     for rule in report.searched:
@@ -588,7 +595,6 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
 
 def _print_ends(report: SearchReport) -> None:
     """Say how the disjoint ends were cut, and of which rules there are too few statements for meaningful ends."""
-    from hapax.engine.search.ends import SMALL_POOL
 
     divided = [rule for rule in report.searched if rule.pool]
     if not divided:
@@ -611,7 +617,6 @@ def _print_ends(report: SearchReport) -> None:
 
 def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
     """The requests of a run in words: those that were sent, and those that models in this process answered."""
-    from hapax.llm_oracle.registry import runs_in_process
 
     sent: dict[str, int] = {}
     local: dict[str, int] = {}
@@ -639,7 +644,6 @@ def _print_conflicts(report: SearchReport) -> None:
 
 
 def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
-    from hapax.kb.records import Distribution
 
     # A gate that is switched off has judged nothing.
     shares = (rule.gates[gate].share if gate in rule.gates else None for gate in gates)

@@ -12,14 +12,8 @@ from rich.markup import escape
 import hapax
 from hapax.commands.agents import asking_models
 from hapax.commands.console import Left, err, leaving
-from hapax.commands.options import (
-    with_budget,
-    with_database,
-    with_models,
-    with_profile,
-    with_rules,
-    with_thresholds,
-)
+from hapax.commands.model_options import with_budget, with_models, with_questions
+from hapax.commands.options import with_database, with_rules
 
 
 @click.command()
@@ -43,8 +37,7 @@ from hapax.commands.options import (
 @click.option("--control", is_flag=True, help="Let people pause running searches, have them go on, and end them.")
 @click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
 @with_models
-@with_thresholds
-@with_profile
+@with_questions
 @with_budget
 def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.

@@ -10,56 +10,33 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_result
-from hapax.commands.options import (
+from hapax.commands.console import BUDGET_REACHED, DONE, err
+from hapax.commands.declared import declared
+from hapax.commands.experiments import print_result
+from hapax.commands.model_options import (
     dry_run,
     open_journal,
-    open_kb,
     opening_options,
     print_foreseen,
     with_budget,
-    with_chosen,
-    with_database,
     with_dry_run,
-    with_json,
     with_opening,
     with_queue,
-    with_runs,
 )
+from hapax.commands.options import open_kb, with_database, with_json
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False))
 @with_database
-@with_chosen
-@with_runs
+@declared(hapax.SoundnessOptions, "rules", "runs")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write sheets for people to.")
 @click.option(
     "--voter", "voters", multiple=True, help="Name of a reader with a sheet (repeatable).  [default: voter-1]"
 )
-@click.option("-m", "--model", help="Model that judges the drawn statements.")
-@click.option(
-    "--ask",
-    type=click.Choice(["critic", "text", "cot"]),
-    default="critic",
-    show_default=True,
-    help="How to ask the model: for P(yes), for a reply, or for a chain of thought and a reply.",
-)
-@click.option(
-    "--sample",
-    type=click.IntRange(0),
-    default=150,
-    show_default=True,
-    help="Statements to draw, evenly over rules and distributions; 0: all.",
-)
-@click.option(
-    "--bar",
-    type=click.FloatRange(0, 1),
-    default=0.9,
-    show_default=True,
-    help="Share of true statements below which a rule is marked.",
-)
+@declared(hapax.SoundnessOptions, "model", "way", "sample", "bar")
 @with_opening
 @with_budget
 @with_queue
@@ -79,7 +56,7 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
     if options["out"] is not None and (files or options["model"]):
         raise click.UsageError("--out writes sheets and measures nothing. Leave out the files and --model.")
     # Checked before anything is opened or written.
-    measured = hapax.SoundnessOptions.of(options)
+    measured = made(hapax.SoundnessOptions, options)
     if options["out"] is not None:
         with open_kb(database, read_only=True) as kb:
             # By the same draw the votes are counted later.
@@ -106,5 +83,5 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
                 opening_options(None, options, journal),
                 progress=lambda done, total: status.update(f"Judged: {done} of {counted(total, 'statement')}"),
             )
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if evaluation.value.stopped else DONE)

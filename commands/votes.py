@@ -9,16 +9,18 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import err, print_json, print_result
-from hapax.commands.declared import Finite
-from hapax.commands.options import open_kb, with_chosen, with_database, with_json, with_runs
+from hapax.commands.console import err, print_json
+from hapax.commands.declared import Finite, declared
+from hapax.commands.experiments import print_result
+from hapax.commands.groups import CommandGroup
+from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.words import counted
 
 REPLACED_SHOWN = 20
 """Number of changed votes that `votes import` prints."""
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="votes.")
 def votes() -> None:
     """Have people judge statements: export sheets, import answers, report.
 
@@ -32,9 +34,7 @@ def votes() -> None:
 
 @votes.command()
 @click.argument("kind", type=click.Choice(["statements", "predicates", "baseline", "soundness"]))
-@with_chosen
-@with_runs
-@click.option("--sample", type=click.IntRange(0), default=200, show_default=True, help="Statements to draw; 0: all.")
+@declared(hapax.SampleOptions, "rules", "runs", "total")
 @click.option("--head", type=click.IntRange(0), help="Head statements to draw; with --long-tail, instead of --sample.")
 @click.option("--long-tail", type=click.IntRange(0), help="Long-tail statements to draw.")
 @click.option(
@@ -47,27 +47,9 @@ def votes() -> None:
     "--voters", type=click.IntRange(1), default=3, show_default=True, help="Voters, each with a sheet of all items."
 )
 @click.option("--voter", "named", multiple=True, help="Name of a voter, instead of --voters; repeat for more.")
-@click.option("--per-sheet", type=click.IntRange(1), help="Largest number of items on a sheet; default: all on one.")
-@click.option(
-    "--template",
-    "templates",
-    multiple=True,
-    type=click.IntRange(1, 13),
-    default=(5,),
-    show_default=True,
-    help="Number of a probing template of a baseline; repeat for more.",
-)
-@click.option("--derived", is_flag=True, help="Draw from what `derive` concluded instead of from searches.")
-@click.option("--new", "unjudged", is_flag=True, help="Leave out items that were voted on before.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the draw and of the order of items.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["html", "csv", "both"]),
-    default="both",
-    show_default=True,
-    help="Format of the sheets.",
-)
+@declared(hapax.SheetExportOptions, "per_sheet", "templates")
+@declared(hapax.SampleOptions, "derived", "unjudged", "seed")
+@declared(hapax.SheetExportOptions, "forms")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -111,17 +93,10 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
     show_default=True,
     help="Promise that the labels are meant for.",
 )
-@click.option("--derived", is_flag=True, help="Draw from what `derive` concluded instead of from searches.")
+@declared(hapax.SampleOptions, "derived")
 @click.option("--anew", is_flag=True, help="Begin another draw, such as after a calibration; votes stay.")
 @click.option("--voter", "named", multiple=True, help="Name of a voter; repeat for more.  [default: voter-1]")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["html", "csv", "both"]),
-    default="both",
-    show_default=True,
-    help="Format of the sheets.",
-)
+@declared(hapax.SheetExportOptions, "forms")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -147,7 +122,7 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
 
     # Checked before the knowledge base is opened.
     drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])
-    forms = ("html", "csv") if options["form"] == "both" else (options["form"],)
+    forms = ("html", "csv") if options["format"] == "both" else (options["format"],)
     with open_kb(database, existing=True) as kb:
         found, paths = export_next(kb, drawn, options["named"] or ("voter-1",), options["out"], forms)
     share, name = found.share, f"derived {kind}" if options["derived"] else kind
@@ -218,4 +193,4 @@ def report(failures: int, database: str, as_json: bool) -> None:
     """
     with open_kb(database, read_only=True) as kb:
         evaluation = hapax.report_votes(kb, failures)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)

@@ -11,22 +11,22 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json, print_result
-from hapax.commands.declared import Finite
-from hapax.commands.options import (
+from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json
+from hapax.commands.declared import declared
+from hapax.commands.experiments import print_result
+from hapax.commands.groups import CommandGroup
+from hapax.commands.model_options import (
     dry_run,
     open_journal,
-    open_kb,
     opening_options,
     print_foreseen,
     with_budget,
-    with_database,
     with_dry_run,
-    with_json,
     with_opening,
     with_queue,
-    with_skip_leaked,
 )
+from hapax.commands.options import open_kb, with_database, with_json
+from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 # Written out, so that `--help` does not import the evaluation.
@@ -42,23 +42,12 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 with_files = click.argument("paths", nargs=-1, required=True, type=_FILE)
 with_file = click.argument("path", type=_FILE)
-with_sources = click.option("--source", "sources", multiple=True, help="Use only these sources, such as CR-WSC-H.")
-with_published = click.option(
-    "--as-published", "published", is_flag=True, help="Use rows exactly as the release asks them, with their faults."
-)
-with_skip_faulty = click.option(
-    "--skip-faulty", is_flag=True, help="Leave out rows that cannot be read, instead of refusing the file."
-)
-with_variant = click.option(
-    "--variant",
-    type=click.Choice(["paper", "notebook"]),
-    default="paper",
-    show_default=True,
-    help="Wording of prompts: as the paper prints them, or as its notebooks send them.",
-)
+with_sources = declared(hapax.SchemaAskOptions, "sources")
+with_skip_leaked = declared(hapax.SchemaAskOptions, "skip_leaked")
+with_skip_faulty = declared(hapax.SchemaAskOptions, "skip_faulty")
 
 
-@click.group()
+@click.group(cls=CommandGroup, path="evaluate.winograd.")
 def winograd() -> None:
     """Ask, score and generate concept-reversed Winograd schemas (CR-WSC), and abstract before answering (AoT).
 
@@ -71,11 +60,10 @@ def winograd() -> None:
 
 @winograd.command()
 @with_files
-@with_published
-@with_skip_faulty
+@declared(hapax.SchemaAskOptions, "published", "skip_faulty")
 @click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
-def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: bool, as_json: bool) -> None:
+def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_rows: bool, as_json: bool) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows and leaked pairs.
 
     Rows count from 0 after the header. Accepted files are the annotated WSC file (WSC273 and CR-WSC-H), the generated
@@ -89,8 +77,8 @@ def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: 
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
     rows = None if all_rows else SHOWN_ROWS
-    evaluation = hapax.count_schemas(*paths, published=published, rows=rows, skip_faulty=skip_faulty)
-    print_result(evaluation.result, as_json)
+    evaluation = hapax.count_schemas(*paths, published=as_published, rows=rows, skip_faulty=skip_faulty)
+    print_result(evaluation, as_json)
 
 
 @winograd.command()
@@ -104,25 +92,12 @@ def data(paths: tuple[Path, ...], published: bool, skip_faulty: bool, all_rows: 
     "it; pmi: less the option's own; choice: of the option's number); all: the paper's six prompts.  "
     "[default: zero-shot]",
 )
-@click.option(
-    "--pair-consistent",
-    is_flag=True,
-    help="For methods of likelihood: give the two sentences of a pair different answers, the likelier way.",
-)
-@with_variant
+@declared(hapax.AskSettings, "consistent", "variant")
 @click.option(
     "--prompt", "prompts", multiple=True, metavar="NAME=FILE", help="Ask with your own prompt, for example for AoT2."
 )
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model to ask.")
-@with_sources
-@with_published
-@with_skip_leaked
-@with_skip_faulty
-@click.option("--limit", type=click.IntRange(1), help="Maximum number of pairs of each source.")
-@click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
-@click.option(
-    "--reply-tokens", type=click.IntRange(1), default=512, show_default=True, help="Maximum tokens of a reply."
-)
+@declared(hapax.SchemaAskOptions, "model", "sources", "published", "skip_leaked", "skip_faulty", "limit")
+@declared(hapax.AskSettings, "temperature", "tokens")
 @with_opening
 @with_budget
 @with_queue
@@ -143,8 +118,6 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     hapax evaluate winograd ask generated_modify_tq.csv --method aot-staged -m hf:mistralai/Mistral-7B-Instruct-v0.2
     hapax evaluate winograd ask generated_modify_tq.csv --prompt AoT2=my_prompt.txt -m openai:gpt-4.1
     """
-    import hapax
-
     # Not as click's default: with --prompt alone nothing else is asked.
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
@@ -164,7 +137,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
 
             opening = opening_options(None, options, journal)
             evaluation = hapax.ask_schemas(kb, paths, asking, opening, progress=show)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     used, stopped = journal.total, evaluation.value.stopped
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
     if stopped:
@@ -187,7 +160,7 @@ def tables(released: bool, database: str, as_json: bool) -> None:
     """
     with open_kb(database, read_only=True, begun_by=ASK) as kb:
         evaluation = hapax.tabulate_schemas(kb, released=released)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @winograd.command()
@@ -221,10 +194,10 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     """
     methods = (options["first"], options["second"])
     # Options with the names of the parameters.
-    same = {name: options[name] for name in ("model", "sources", "most")}
+    same = {"sources": options["source"]} | {name: options[name] for name in ("model", "most")}
     with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
         evaluation = hapax.compare_cases(kb, paths, methods, **same)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
 
 
 @winograd.command()
@@ -235,55 +208,11 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 @click.option(
     "--out", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSONL file to write."
 )
-@click.option("--source", help="Source to start from, such as WSC273; default: the first source of the file.")
-@click.option(
-    "--prompt",
-    "prompts",
-    multiple=True,
-    type=click.Choice(["1", "2", "3", "4", "5", "released"]),
-    default=("1", "2", "3", "4", "5"),
-    show_default=True,
-    help="Analogy prompts: the paper's by number, or the one of the released transcripts.",
+@declared(
+    hapax.SchemaGenerationOptions,
+    *("source", "prompts", "base_method", "threshold", "share", "most", "skip_leaked", "agreement", "limit"),
+    "temperature",
 )
-@click.option(
-    "--base-method",
-    type=click.Choice([*METHODS[:-1], "critic"]),
-    default="zero-shot",
-    show_default=True,
-    help="Prompting method for the base model; critic: it judges claims, as Flan-T5 can.",
-)
-@click.option(
-    # Defaults as in `SchemaGenerationOptions`.
-    "--threshold",
-    type=Finite(-1000, 1000),
-    default=0.0,
-    show_default=True,
-    help="Minimum preference for the wrong answer, in nats.",
-)
-@click.option(
-    "--keep-share",
-    "share",
-    type=Finite(0, 1, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Share of new pairs to keep of each source pair, the most adversarial first.",
-)
-@click.option(
-    "--most",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="Maximum number of new pairs of each source pair.",
-)
-@with_skip_leaked
-@click.option(
-    "--agreement",
-    is_flag=True,
-    help="Make pronouns, verbs and articles agree with the new entities, and leave out pairs where no pronoun agrees "
-    "with both (extra `english`).",
-)
-@click.option("--limit", type=click.IntRange(1), help="Maximum number of source pairs.")
-@click.option("--temperature", type=Finite(0), default=0.0, show_default=True, help="Sampling temperature.")
 @with_opening
 @with_budget
 @with_queue
@@ -301,8 +230,6 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     \b
     hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:gpt2 --out reversed.jsonl
     """
-    import hapax
-
     generation = hapax.SchemaGenerationOptions.of(options)
     with open_kb(options["database"]) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
@@ -312,7 +239,7 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     # A set cut short by a budget is not written; the same command continues it.
     if not generated.stopped:
         hapax.write_schemas(evaluation, target)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])
     err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if generated.stopped else DONE)
 
@@ -338,32 +265,12 @@ def association(path: Path, model: str, database: str, as_json: bool, **options:
     with open_kb(database) as kb:
         opening = opening_options(None, options, open_journal(kb, options))
         evaluation = hapax.measure_association(kb, path, model, opening)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 @winograd.command()
 @with_file
-@click.option(
-    "--annotator",
-    "annotators",
-    multiple=True,
-    default=("annotator-1", "annotator-2"),
-    show_default=True,
-    help="Annotators; two, as in the paper.",
-)
-@click.option("--disputed", is_flag=True, help="Only schemas on which annotators differ, for an adjudicator.")
-@click.option(
-    "--per-sheet", type=click.IntRange(1), help="Maximum number of schemas on a sheet; default: all on one sheet."
-)
-@click.option("--seed", default=0, show_default=True, help="Seed of the order of schemas.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["html", "csv", "both"]),
-    default="both",
-    show_default=True,
-    help="File format.",
-)
+@declared(hapax.SchemaSheetOptions, "annotators", "disputed", "per_sheet", "seed", "forms")
 @click.option(
     "--out",
     "folder",
@@ -383,14 +290,9 @@ def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: An
     hapax evaluate winograd sheets reversed.jsonl --annotator ann --annotator bob
     hapax evaluate winograd sheets reversed.jsonl --disputed --annotator eve
     """
-    import hapax
-
-    # The remaining options are the fields of `SchemaSheetOptions`.
-    form = options.pop("form")
-    forms = ("html", "csv") if form == "both" else (form,)
     # Only --disputed reads votes; other sheets need no knowledge base with an import.
     with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
-        written = hapax.export_schema_sheets(kb, path, hapax.SchemaSheetOptions(forms=forms, **options), folder)
+        written = hapax.export_schema_sheets(kb, path, made(hapax.SchemaSheetOptions, options), folder)
     _print_files(written, as_json)
 
 
@@ -438,27 +340,14 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     """
     with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
         evaluation = hapax.judge_schemas(kb, path)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     if target is not None:
         hapax.write_schemas(evaluation, target)
 
 
 @winograd.command()
 @with_files
-@with_sources
-@with_variant
-@click.option("--name", default="winograd", show_default=True, help="First part of the task names.")
-@click.option(
-    "--format",
-    "formats",
-    multiple=True,
-    type=click.Choice(["lm-eval", "inspect"]),
-    default=("lm-eval", "inspect"),
-    show_default=True,
-    help="Programs to write tasks for.",
-)
-@with_skip_leaked
-@with_skip_faulty
+@declared(hapax.SchemaExportOptions, "sources", "variant", "name", "formats", "skip_leaked", "skip_faulty")
 @click.option(
     "--out",
     "folder",
@@ -476,9 +365,7 @@ def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any)
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks
     """
-    import hapax
-
-    _print_files(hapax.export_schemas(paths, folder, hapax.SchemaExportOptions.of(options)), as_json)
+    _print_files(hapax.export_schemas(paths, folder, made(hapax.SchemaExportOptions, options)), as_json)
 
 
 def _print_files(paths: Iterable[Path], as_json: bool) -> None:

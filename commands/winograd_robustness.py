@@ -9,9 +9,10 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import err, print_result
-from hapax.commands.options import open_kb, with_database, with_json, with_skip_leaked
-from hapax.commands.winograd import ASK, with_files, with_skip_faulty, with_sources
+from hapax.commands.console import err
+from hapax.commands.experiments import print_result
+from hapax.commands.options import open_kb, with_database, with_json
+from hapax.commands.winograd import ASK, with_files, with_skip_faulty, with_skip_leaked, with_sources
 from hapax.evaluation.winograd.data import METHODS
 
 # Written out, so that `--help` does not import the evaluation.
@@ -49,7 +50,7 @@ def reword(paths: tuple[Path, ...], kinds: tuple[str, ...], target: Path, as_jso
     """
     evaluation = hapax.reword_schemas(paths, kinds, **options)
     hapax.write_rewordings(evaluation, target)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
     err.print(escape(f"{target}: {len(evaluation.value.items)} sentences"))
 
 
@@ -79,11 +80,11 @@ def robustness(paths: tuple[Path, ...], methods: tuple[str, ...], asked: bool, *
     hapax evaluate winograd robustness reworded.jsonl --asked
     """
     items = hapax.read_schemas(*paths, skip_faulty=options["skip_faulty"], skip_leaked=options["skip_leaked"])
-    items = [item for item in items if not options["sources"] or item.source in options["sources"]]
+    items = [item for item in items if not options["source"] or item.source in options["source"]]
     if asked:
         with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
             evaluation = hapax.measure_robustness(items, methods, kb=kb)
     else:
         # Something must resolve the pronouns: the patterns need neither a model nor an extra.
         evaluation = hapax.measure_robustness(items, methods or METHODS[:1])
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

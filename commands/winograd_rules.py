@@ -9,19 +9,11 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import out, print_json, print_result
-from hapax.commands.options import (
-    open_journal,
-    open_kb,
-    opening_options,
-    with_budget,
-    with_database,
-    with_json,
-    with_opening,
-    with_queue,
-    with_skip_leaked,
-)
-from hapax.commands.winograd import with_skip_faulty
+from hapax.commands.console import out, print_json
+from hapax.commands.experiments import print_result
+from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.options import open_kb, with_database, with_json
+from hapax.commands.winograd import with_skip_faulty, with_skip_leaked
 from hapax.evaluation.winograd.data import METHODS, PARTS, part_of
 
 if TYPE_CHECKING:
@@ -105,7 +97,7 @@ def rules(paths: tuple[Path, ...], sources: tuple[str, ...], item_ids: tuple[str
     evaluation = _resolved(items, options)
     # For programs, the result contains the proofs of all items.
     if options["as_json"] or not item_ids:
-        print_result(evaluation.result, options["as_json"])
+        print_result(evaluation, options["as_json"])
         return
     for answer in evaluation.value:
         if answer.item.id not in item_ids:
@@ -147,7 +139,7 @@ def hybrid(paths: tuple[Path, ...], sources: tuple[str, ...], database: str, as_
     items = _read_items(paths, sources, options)
     with open_kb(database, read_only=True, begun_by="hapax evaluate winograd ask") as kb:
         evaluation = hapax.combine_proofs(kb, items, **options)
-    print_result(evaluation.result, as_json)
+    print_result(evaluation, as_json)
 
 
 def _read_items(paths: tuple[Path, ...], sources: tuple[str, ...], options: dict[str, Any]) -> list[WinogradItem]:
@@ -271,4 +263,4 @@ def learn(paths: tuple[Path, ...], sources: tuple[str, ...], folder: Path, **opt
             opening = opening_options(None, options, open_journal(kb, options))
             evaluation = learn_from_schemas(items, opening=opening, proposer=options["proposer"], review=review)
     write_lesson(evaluation, folder)
-    print_result(evaluation.result, options["as_json"])
+    print_result(evaluation, options["as_json"])

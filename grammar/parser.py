@@ -6,11 +6,13 @@ of all files are reported together.
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, partial
+from importlib.util import cache_from_source
 from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -662,14 +664,18 @@ def _lark() -> Lark:
 
 
 def _grammar(file: str, start: list[str], builder: Transformer[Token, Any]) -> Lark:
+    path = Path(__file__).with_name(file)
+    # Lark's tables lie beside the bytecode of this module, and are made anew when the grammar or lark changes.
+    tables = Path(cache_from_source(str(path))).with_suffix(".lark")
     return Lark(
-        Path(__file__).with_name(file).read_text(encoding="utf-8"),
+        path.read_text(encoding="utf-8"),
         start=start,
         parser="lalr",
         # Statements are split before they are parsed, and the contextual lexer needs the parser's state.
         lexer="basic",
         transformer=builder,  # works while parsing: a recursive walk over a finished tree would limit its depth
         maybe_placeholders=True,
+        cache=not sys.dont_write_bytecode and str(tables),
     )
 
 

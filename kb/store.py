@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -22,7 +22,6 @@ from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
 from hapax.grammar.words import counted
 from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
-from hapax.kb.attempts import AttemptLog
 from hapax.kb.fact_checks import check_fact
 from hapax.kb.facts import FactRelations
 from hapax.kb.open_records import R
@@ -77,6 +76,9 @@ from hapax.kb.records import (
 )
 from hapax.kb.rows import OnConflict, TableSchema
 from hapax.kb.values import refusal
+
+if TYPE_CHECKING:
+    from hapax.kb.attempts import AttemptLog
 
 _EXPERIMENT = (
     "(runs.command = 'evaluate instruct' OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
@@ -350,6 +352,8 @@ class KnowledgeBase(RecordStore):
     def attempt_log(self) -> AttemptLog:
         """The log of requests that leave for servers while this object is open."""
         if self._attempt_log is None:
+            from hapax.kb.attempts import AttemptLog
+
             self._attempt_log = AttemptLog(self.path)
         return self._attempt_log
 

@@ -12,11 +12,13 @@ import shutil
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from filelock import BaseFileLock, FileLock, Timeout
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
-LockTimeout = Timeout
-"""Raised by `acquire` of a lock that another process holds for too long."""
+LockTimeout = TimeoutError
+"""Raised by `acquire` of a lock that another process holds for too long; filelock's own error is one."""
 
 
 def now() -> datetime:
@@ -41,6 +43,9 @@ def process_id() -> int:
 
 def file_lock(path: Path) -> BaseFileLock:
     """A lock of the operating system, which ends with its process. Locks of one path in one process are one lock."""
+    # Imported for the first lock: reading a knowledge base takes none.
+    from filelock import FileLock
+
     # A soft lock is a mere file, which a killed process would leave behind.
     return FileLock(path, is_singleton=True, fallback_to_soft=False)
 

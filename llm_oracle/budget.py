@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -18,6 +17,9 @@ from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.records import AttemptRecord, Outcome
 from hapax.llm_oracle.protocols import PartlyAnswered, Usage
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 BYTES_PER_TOKEN = 3
 """Low for English text (about 4), so that an estimate is too high rather than too low."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 from hapax.llm_oracle.prompts import (
     VALUES_PER_CALL,
     exclusion_clause,
@@ -239,3 +241,25 @@ def find_profile(name: str) -> Profile:
         if profile.name == name:
             return profile
     raise HapaxError(f"There is no prompt profile {name!r}. Choose one of {', '.join(PROFILE_NAMES)}.")
+
+
+def profile_name(name: str) -> str | None:
+    """The name of a profile, None for `auto`. Raises HapaxError for another name."""
+    if name == "auto":
+        return None
+    if name in PROFILE_NAMES:
+        return name
+    raise HapaxError(f"{name!r} is not one of auto, {', '.join(PROFILE_NAMES)}.")
+
+
+ProfileName: TypeAlias = Annotated[
+    str | None,
+    Option(
+        f"Words in which the knowledge model is asked: {', '.join(PROFILE_NAMES)}; auto: those of --compat, or those "
+        "that bring the most known answers, which are probed once per model.",
+        metavariable="NAME",
+        default="auto",
+        read=profile_name,
+        in_any_folder=True,
+    ),
+]

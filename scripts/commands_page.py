@@ -54,6 +54,24 @@ Without either, `hapax.toml` of the working folder is read. It may have come wit
 settings of searches: `beam`, `temperature`, `seed`, thresholds, promises and the like, but no file, host, model, price
 or budget. A warning names what it tried beyond that; `hapax --config hapax.toml` takes all of it.
 
+## Commands of other packages
+
+A package adds commands by entry points of the group `hapax.commands`. Each is a command of
+[click](https://click.palletsprojects.com); before the name of one in a group stands the group's:
+
+```toml
+[project.entry-points."hapax.commands"]
+greet = "hapax_greetings:greet"
+"evaluate.greetings" = "hapax_greetings:evaluate"
+```
+
+Entry points of the group `hapax.executors` search in place of this process, by the names of `search --executor`. Each
+is called with the rules and the options of a search; `search(job)` gives the report, and `print_report()` says what
+else was done. Its attribute `options` is a decorator that adds options to the command.
+
+Hapax keeps its own commands: none can be replaced. A command that cannot be loaded names its package and the remedy
+when it is called. A plug-in is code that runs with your permissions: install only packages that you trust.
+
 ## Completion
 
 `eval "$(_HAPAX_COMPLETE=bash_source hapax)"` in `~/.bashrc` completes commands and options (`zsh_source` in `~/.zshrc`,

@@ -9,6 +9,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from hapax import cli
+
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
@@ -165,15 +167,58 @@ def test_sources_are_found() -> None:
     assert seen == set(ROOMS)
 
 
+CORE = ("grammar", "kb", "llm_oracle", "engine/inference", "engine/logic", "engine/probability", "engine/search")
+OUTER = ("engine.cluster", "engine.entailment", "engine.expansion", "engine.mining", "evaluation")
+"""Folders that add to the core, which finds them by entry points."""
+
+REACHING_OUT = {
+    "commands/derive.py": "checks the file of derived statements, which datasets write, too",
+    "engine/inference/theory.py": "asks for stored entailments of a predicate that no rule declares",
+}
+"""Modules of the core that import an outer folder, each with its reason."""
+
+
+def core_commands() -> set[Path]:
+    """The modules of the commands in `cli.COMMANDS`, and what these import of the room."""
+    found: set[Path] = set()
+    waiting = [ROOT / "cli.py"]
+    waiting += [
+        ROOT.joinpath(*place.partition(":")[0].split(".")[1:]).with_suffix(".py") for place in cli.COMMANDS.values()
+    ]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            modules = {
+                ROOT / "commands" / f"{name.split('.')[2]}.py" for name in imports(path) if room_of(name) == "commands"
+            }
+            waiting += [module for module in modules if module.exists()]
+    return found
+
+
+def test_the_core_imports_nothing_that_hangs_on_it() -> None:
+    """The core, its commands included, imports no cluster, mining, expansion, entailment or evaluation."""
+    core = {path for path in sources() if path.relative_to(ROOT).as_posix().startswith(CORE)} | core_commands()
+    outer = {
+        path.relative_to(ROOT).as_posix()
+        for path in core
+        if any(name.startswith(tuple(f"hapax.{folder}." for folder in OUTER)) for name in imports(path))
+    }
+
+    assert {path.stem for path in core} >= {"cli", "console", "options", "search", "store"}
+    assert outer == {*REACHING_OUT}
+
+
 HELPERS = {
     "hapax.engine.chosen_rules",
     "hapax.grammar.errors",
     "hapax.grammar.extras",
+    "hapax.grammar.options",
     "hapax.grammar.remedies",
     "hapax.grammar.words",
     "hapax.kb.whole_files",
 }
-"""Modules without state, which commands use for messages, for names of rules and to write the files of users."""
+"""Modules without state, which commands use for options, messages, names of rules and to write the files of users."""
 
 
 def runtime_imports(path: Path) -> Iterator[str]:
@@ -190,8 +235,8 @@ def runtime_imports(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-PLUMBING = {"declared", "executor", "options", "search"}
-"""Modules that turn options into values of the rooms: settings, models, journals, clusters; and show progress."""
+PLUMBING = {"executor", "groups", "model_options", "options", "search", "search_options"}
+"""Modules that find commands, turn options into values of the rooms, such as settings and models, and show progress."""
 
 
 def public_modules() -> set[str]:

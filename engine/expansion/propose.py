@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from typing import Annotated
 
 from hapax.engine.expansion.replies import (
     UnusableReply,
@@ -21,6 +22,7 @@ from hapax.engine.expansion.verdicts import check_addition, objection_to, with_a
 from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import GenericBy, default_polarity
 from hapax.grammar.errors import HapaxError, RulesRejected
+from hapax.grammar.options import Option, Seed
 from hapax.grammar.parser import parse_addition
 from hapax.grammar.printing import rule_text, signature_text
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -43,13 +45,10 @@ REPLY_TOKENS = 512
 class ExpansionSettings:
     """Settings of an expansion."""
 
-    variable: str
-    """The variable whose data type is expanded."""
-    types: int = 10
-    """The number of data types to ask for."""
-    verbs: bool = True
-    """Ask for fitting verbs as well."""
-    seed: int = 0
+    variable: Annotated[str, Option("The variable whose data type is expanded, such as B.")]
+    types: Annotated[int, Option("Data types to ask for.", least=1, most=100)] = 10
+    verbs: Annotated[bool, Option("Ask for the verb that fits each data type.", switch=True)] = True
+    seed: Seed = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,19 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hapax.engine.inference.isolation import child_command, child_environment
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.worker import END
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import BUILT_INS
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.grammar.terms import Value, decimal_of
 from hapax.grammar.words import counted
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 START_SECONDS = 60.0
 """Seconds that Prolog may take to start: 0.2 on a free machine, much longer on a busy one."""
@@ -238,6 +237,11 @@ class PrologSession:
         """The connection to a worker that has loaded the session's program. Starts a worker if none is running."""
         if self._connection is not None:
             return self._connection
+        # Imported for the first goal of Prolog's: most goals need no worker.
+        from multiprocessing import Pipe
+
+        from hapax.engine.inference.isolation import child_command, child_environment
+
         ours, theirs = Pipe()
         self._process = subprocess.Popen(
             child_command("hapax.engine.inference.worker", str(theirs.fileno())),
@@ -294,6 +298,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def _reply(connection: Connection, seconds: float) -> tuple[bytes, dict[str, Any]]:
     """The answer text up to the closing reply. Raises TimeoutError when the worker is silent for `seconds`."""
+    from hapax.engine.inference.worker import END
+
     pieces: list[bytes] = []
     while True:
         # For each message: a goal may stream answers for longer, and the worker watches its time limit.

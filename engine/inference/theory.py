@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from hapax.engine.entailment.lookup import strongest
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.limits import QueryLimits
@@ -107,6 +106,8 @@ class Theory:
 
     def _elsewhere(self, indicator: str) -> str:
         """A hint about a predicate that the library does not know: what is stored about it, and how to load that."""
+        from hapax.engine.entailment.lookup import strongest
+
         score = strongest(self.kb, indicator)
         if score is not None:
             entailments = f"{self.kb.place} holds entailments of it, the strongest of score {score:g}"

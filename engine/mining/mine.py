@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Annotated
 
 from hapax.engine.inference.theory import Theory
 from hapax.engine.mining.candidates import CONSTANT, MinedAtom, RuleCandidate, variable_type
@@ -18,6 +18,7 @@ from hapax.engine.mining.tables import MiningSources, MiningTables
 from hapax.engine.run_memory import with_stored_predicates
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.subsumption import Matcher
 from hapax.grammar.terms import Atom, Constant, Literal, Term, Variable
@@ -43,43 +44,48 @@ _LISTED = 5
 class MiningOptions:
     """The rules to mine, and the time for it."""
 
-    premises: int = MOST_PREMISES
-    """Most premises, up to three."""
-    min_support: int = 10
-    """Least number of facts of the conclusion that the premises predict."""
-    min_coverage: float = 0.01
-    """Least share of the facts of the conclusion that the premises predict."""
-    min_confidence: float = 0.1
-    """Least standard confidence."""
-    min_pca: float = 0.5
-    """Least PCA confidence."""
-    constants: bool = False
-    """Mine rules with constants as well."""
-    derived: bool = False
-    """Mine the conclusions of the rules along with the facts."""
-    sample: int = 2000
-    """Facts of each conclusion by which rules are screened before they are measured on all facts; 0: all."""
-    seconds: float = 600.0
-    """Time limit, after which a note says what was not explored."""
-    examples: int = 3
-    """Examples and counter-examples for each rule."""
+    premises: Annotated[int, Option("Most premises of a rule.", least=1, most=MOST_PREMISES)] = MOST_PREMISES
+    min_support: Annotated[int, Option("Fewest facts that a rule must predict.", name="support", least=1)] = 10
+    min_coverage: Annotated[
+        float,
+        Option(
+            "Least head coverage: the share of the facts of its conclusion that a rule predicts.",
+            name="coverage",
+            least=0,
+            most=1,
+        ),
+    ] = 0.01
+    min_confidence: Annotated[
+        float,
+        Option(
+            "Least standard confidence: the share of a rule's predictions that are facts.",
+            name="confidence",
+            least=0,
+            most=1,
+        ),
+    ] = 0.1
+    min_pca: Annotated[
+        float,
+        Option(
+            "Least PCA confidence, which counts only predictions that the facts or a critic deny.",
+            name="pca",
+            least=0,
+            most=1,
+        ),
+    ] = 0.5
+    constants: Annotated[bool, Option("Mine rules with constants too.", switch=True)] = False
+    derived: Annotated[bool, Option("First derive, and mine the conclusions as well.", switch=True)] = False
+    sample: Annotated[
+        int,
+        Option(
+            "Facts of each conclusion that rules are screened by, before they are measured on all; 0: all.", least=0
+        ),
+    ] = 2000
+    seconds: Annotated[float, Option("Time limit; a note names what was not explored.", above=0)] = 600.0
+    examples: Annotated[int, Option("Examples and counter-examples a rule.", least=0, most=100)] = 3
 
     def __post_init__(self) -> None:
-        ranges = {
-            "premises": (1, MOST_PREMISES),
-            "min_support": (1, math.inf),
-            "min_coverage": (0, 1),
-            "min_confidence": (0, 1),
-            "min_pca": (0, 1),
-            "sample": (0, math.inf),
-            "examples": (0, 100),
-        }
-        for name, (low, high) in ranges.items():
-            if not low <= getattr(self, name) <= high:
-                bounds = f"at least {low}" if high == math.inf else f"between {low} and {high}"
-                raise HapaxError(f"{name} is {getattr(self, name)!r}. Set it to a number {bounds}.")
-        if not 0 < self.seconds < math.inf:
-            raise HapaxError(f"seconds is {self.seconds!r}. Set it to a number above 0.")
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True)

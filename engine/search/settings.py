@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
 from hapax.engine.search.ends import END_SHARE, EndSize
@@ -15,10 +15,11 @@ from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES
 from hapax.engine.search.progress import Watcher
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.released import MAX_TOKENS, TRIES
-from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule
+from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule, FactThreshold, TypeThreshold
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import Distribution
@@ -26,7 +27,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import MOST_LINES
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.measures import Measure
-from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, find_profile
+from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, ProfileName, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters, Models
 
 Ranker = Literal["model", "random"]
@@ -43,6 +44,11 @@ LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
 
 PASSING = 0.5
 """Share of the partial substitutions that are expected to pass a premise that nobody has judged yet."""
+
+
+def distributions_of(wanted: str) -> tuple[Distribution, ...]:
+    """The distributions that `head`, `long_tail` or `both` names."""
+    return tuple(Distribution) if wanted == "both" else (Distribution(wanted),)
 
 
 @checked
@@ -65,28 +71,101 @@ class SearchSettings:
     statements together, or for each predicate or rule.
     """
 
-    distributions: tuple[Distribution, ...] = (Distribution.HEAD, Distribution.LONG_TAIL)
-    beam: int | None = BEAM
-    keep_share: float | None = None
-    calls_per_question: int = 4
-    values_per_call: int = 50
+    distributions: Annotated[
+        tuple[Distribution, ...],
+        Option(
+            "Distribution to search.",
+            name="distribution",
+            default="both",
+            choices=(*Distribution, "both"),
+            read=distributions_of,
+            in_any_folder=True,
+        ),
+    ] = (Distribution.HEAD, Distribution.LONG_TAIL)
+    beam: Annotated[
+        int | None,
+        Option(
+            "Partial substitutions kept at each step; all: neither the beam nor --keep-share cuts anything.",
+            metavariable="NUMBER|all",
+            none="all",
+            least=1,
+            in_any_folder=True,
+        ),
+    ] = BEAM
+    keep_share: Annotated[
+        float | None,
+        Option(
+            "Share at each end.  [default: a third; 0.75 of each step with --compat]",
+            above=0,
+            most=1,
+            in_any_folder=True,
+        ),
+    ] = None
+    # LINK's number of calls; each asks for 50 values.
+    calls_per_question: Annotated[
+        int, Option("Limit of calls per question.", name="calls", least=1, in_any_folder=True)
+    ] = 4
+    values_per_call: Annotated[
+        int,
+        Option(
+            "Values asked for in one call.  [default: 50; 10 of smollm2 and gguf models; with --compat 50]",
+            name="values",
+            least=1,
+            most=MOST_LINES,
+            in_any_folder=True,
+        ),
+    ] = 50
     critic: bool = True
     likelihood: Ranker = "model"
-    compat: Compat | None = None
-    plan: Preset | None = None
+    compat: Annotated[
+        Compat | None, Option("Search as LINK's paper or its released code does.", in_any_folder=True)
+    ] = None
+    plan: Annotated[
+        Preset | None,
+        Option(
+            "Order in which variables are searched.  [default: cheapest, or premise-first of a model that knows few of "
+            "the probed answers; with --compat link]",
+            in_any_folder=True,
+        ),
+    ] = None
     seed: int = 0
-    temperature: float = 0.7
-    answer_tokens: int = ANSWER_TOKENS
+    temperature: Annotated[float, Option("Sampling temperature.", least=0, in_any_folder=True)] = 0.7
+    answer_tokens: Annotated[
+        int,
+        Option(
+            "Tokens that a model may use for one list of values, its reasoning included.  [default: 1000; 25 a value "
+            "of smollm2 and gguf models]",
+            least=1,
+            in_any_folder=True,
+        ),
+    ] = ANSWER_TOKENS
     max_statements: int | None = None
     rules_together: int = 8
-    fact_threshold: CriticRule | None = None
-    type_threshold: CriticRule | None = None
-    profile: str | None = None
-    calibrated: bool = False
+    fact_threshold: FactThreshold = None
+    type_threshold: TypeThreshold = None
+    profile: ProfileName = None
+    calibrated: Annotated[
+        bool,
+        Option("Compare calibrated probabilities instead of raw scores (`hapax calibrate`).", in_any_folder=True),
+    ] = False
     promise: Promise | None = None
     statement_promise: Promise | None = None
-    certify_by: Grouping = "all"
-    measure: str | None = None
+    certify_by: Annotated[
+        Grouping,
+        Option(
+            "Give one promise for all facts and all statements together, or one for each predicate and each rule.",
+            in_any_folder=True,
+        ),
+    ] = "all"
+    measure: Annotated[
+        str | None,
+        Option(
+            "Measure by which the likelihood model ranks (docs/long_tail.md).  [default: prior, or paper for a model "
+            "that scores whole texts alone, and with --compat]",
+            choices=tuple(Measure),
+            in_any_folder=True,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         self._check_numbers()

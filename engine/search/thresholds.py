@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 
 START = 0.85
 STEP = 0.05
@@ -91,6 +93,28 @@ class CriticRule:
         if self.fixed:
             return format(self.start, ".12g")
         return ",".join(f"{part}={getattr(self, part):.12g}" for part in _PARTS)
+
+
+FactThreshold: TypeAlias = Annotated[
+    CriticRule | None,
+    Option(
+        "P(yes) that facts need: a fixed number, or a threshold that moves with the scores of each question, by start, "
+        "step, floor and cap.  [default: start=0.85,step=0.05,floor=0.7,cap=1]",
+        metavariable="P|NAME=P,...",
+        read=CriticRule.parse,
+        in_any_folder=True,
+    ),
+]
+
+TypeThreshold: TypeAlias = Annotated[
+    CriticRule | None,
+    Option(
+        "P(yes) that the data types of values need, in the same form.  [default: 0.65]",
+        metavariable="P|NAME=P,...",
+        read=CriticRule.parse,
+        in_any_folder=True,
+    ),
+]
 
 
 _PARTS = ("start", "step", "floor", "cap")

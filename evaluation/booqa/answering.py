@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from hapax.evaluation.booqa.corpus import DAYS, sentences
+from hapax.evaluation.booqa.corpus import DAYS, SliceDays, sentences
 from hapax.evaluation.booqa.premises import MOST, Context, PremiseSettings, QuestionWithPremises, ask
 from hapax.evaluation.booqa.records import read_set
 from hapax.evaluation.booqa.scoring import (
@@ -23,12 +23,13 @@ from hapax.evaluation.booqa.scoring import (
 )
 from hapax.evaluation.entailment.graph_files import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
 from hapax.evaluation.entailment.metrics import refuse_one_label
-from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession
+from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession
 from hapax.evaluation.entailment.report import write_curves
 from hapax.evaluation.shared.drawing import file_name
 from hapax.evaluation.shared.results import Evaluation
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import replace_file
@@ -44,14 +45,29 @@ class AnswerOptions(ScorerOptions):
     at most `neighbours` of each, for predicates that are missing from a graph. `days`: length of a time slice.
     """
 
-    scorers: tuple[str, ...] = ("frequency", "null")
-    context: Literal["triple", "sentence", "documents"] = "triple"
-    chosen: Literal["dev", "test", "both"] = "both"
-    premises: int = MOST
-    smooth_premise: str = ""
-    smooth_hypothesis: str = ""
-    neighbours: int = NEIGHBOURS
-    days: int = DAYS
+    training: Annotated[
+        tuple[Path, ...],
+        Option("Pairs that prior counts; required by this scorer.", name="train", path="file", exists=True),
+    ] = ()
+    scorers: Annotated[
+        tuple[str, ...],
+        Option(f"frequency (of the corpus), null, {SCORERS}; repeat the option to compare scorers.", name="scorer"),
+    ] = ("frequency", "null")
+    context: Annotated[
+        Literal["triple", "sentence", "documents"],
+        Option("Kind of premises: triples of the same entities, their sentences, or sentences of similar documents."),
+    ] = "triple"
+    chosen: Annotated[
+        Literal["dev", "test", "both"],
+        Option("Set of questions; both: every set in the folder.", name="set"),
+    ] = "both"
+    premises: Annotated[int, Option("Most premises of a question.", least=1)] = MOST
+    smooth_premise: Annotated[
+        str, Option("Stand-ins for premises missing from a graph: hypernym, hyponym, or lm:FILE.")
+    ] = ""
+    smooth_hypothesis: Annotated[str, Option("Stand-ins for missing hypotheses, as above.")] = ""
+    neighbours: Annotated[int, Option("Most stand-ins of a predicate.", least=1)] = NEIGHBOURS
+    days: SliceDays = DAYS
 
 
 @checked

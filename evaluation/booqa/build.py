@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from hapax.evaluation.booqa.corpus import DAYS, Pair, Sentence, SlicedCorpus, sentences
+from hapax.evaluation.booqa.corpus import DAYS, Pair, Sentence, SliceDays, SlicedCorpus, sentences
 from hapax.evaluation.booqa.filters import (
     CountedUnit,
     CountRange,
@@ -26,12 +26,13 @@ from hapax.evaluation.booqa.negatives import PredicateIndex, Replacer, senses_by
 from hapax.evaluation.booqa.records import DEV, REPORT, TEST, Proposition, write_questions
 from hapax.evaluation.booqa.sampling import BalancedPositive, allotments, drawn, halves, mapped, with_negatives
 from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice, every_sense, first_sense
-from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession
+from hapax.evaluation.entailment.opening import Language, ScorerOptions, ScorerSession
 from hapax.evaluation.entailment.wordnet_folder import open_lexicon
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option, Seed
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import replace_file, unfinished
 from hapax.llm_oracle.backend import OpeningOptions
@@ -46,22 +47,34 @@ UNLIKE = "negative of a far other frequency"
 class BuildSettings:
     """Settings of a build. The defaults are the release's, according to its code and README.
 
-    `frequency_ratio`: most times that a positive's predicate may be as frequent as a negative's, or the reverse; 0: no
-    limit. It is the release's `freq_multiples_cap`, which was 10 for Chinese. `left_out`: corpora whose sentences are
-    no part of this one, such as that from which a graph was built that is to answer the questions.
+    `frequency_ratio` is the release's `freq_multiples_cap`, which was 10 for Chinese. `left_out`: corpora whose
+    sentences are no part of this one, such as that from which a graph was built that is to answer the questions.
     """
 
-    language: str = "EN"
-    days: int = DAYS
-    unit: CountedUnit = CountedUnit.DOCUMENT
+    language: Language = "EN"
+    days: SliceDays = DAYS
+    unit: Annotated[CountedUnit, Option("Unit in which mentions of an entity pair are counted.")] = CountedUnit.DOCUMENT
     pair: CountRange = field(default_factory=lambda: CountRange(15, 30))
     predicate: CountRange = field(default_factory=lambda: CountRange(30, 0))
-    negatives: int = 2
-    sample: int = 40_000
-    frequency_map: bool = True
-    seed: int = 0
-    frequency_ratio: float = 0.0
-    left_out: tuple[Path, ...] = ()
+    negatives: Annotated[int, Option("Most negatives of a positive.", least=1)] = 2
+    sample: Annotated[int, Option("Number of positives in dev and test together.", least=1)] = 40_000
+    frequency_map: Annotated[bool, Option("Draw negatives that are as frequent as positives.", switch=True)] = True
+    seed: Seed = 0
+    frequency_ratio: Annotated[
+        float,
+        Option(
+            "Most times that a positive's predicate may be as frequent as a negative's, or the reverse; 0: no limit.",
+            least=0,
+        ),
+    ] = 0.0
+    left_out: Annotated[
+        tuple[Path, ...],
+        Option(
+            "Triples whose sentences are not used, such as the corpus of a graph that is to answer; repeatable.",
+            path="file",
+            exists=True,
+        ),
+    ] = ()
 
 
 @checked

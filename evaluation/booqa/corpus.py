@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from hapax.evaluation.entailment.pairs import TypedTriple
 from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 
 DAYS = 3
+SliceDays: TypeAlias = Annotated[int, Option("Length of a time slice.", name="days", least=1, most=366)]
 """Length of a slice in the release."""
 
 UNDATED, REPEATED, EXCLUDED = "undated", "sentence repeated", "sentence of a corpus left out"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
 from hapax.engine.search.gates import TYPE_MEASURE
@@ -33,6 +33,7 @@ from hapax.evaluation.shared.results import Evaluation, ExperimentResult, Result
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
@@ -61,10 +62,19 @@ class CalibrationOptions:
     them. `figure`: path of the reliability diagram without its suffix.
     """
 
-    critic: str = "embedded"
-    labels: tuple[str, ...] = (VOTES, "given")
-    reserve: float = 0.0
-    figure: Path | None = None
+    critic: Annotated[str, Option("Model whose scores are calibrated; a+b+c: the weights of several.")] = "embedded"
+    labels: Annotated[
+        tuple[str, ...],
+        Option(
+            "Labels of facts (repeatable; the first that labels a fact decides): votes, given, atlas, reference:NAME, "
+            "or a file with lines of true or false, predicate and arguments, separated by tabs.",
+            metavariable="SOURCE",
+        ),
+    ] = (VOTES, "given")
+    reserve: Annotated[
+        float, Option("Share of labels to set aside for certificates of calibrated scores.", least=0, below=1)
+    ] = 0.0
+    figure: Annotated[Path | None, Option("Reliability diagram to write as FIGURE.png, .svg and .csv.")] = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.reserve < 1.0:

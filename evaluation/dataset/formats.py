@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,15 @@ class Target:
     """
 
     folder: Path
-    formats: tuple[str, ...] = tuple(FORMATS)
-    name: str | None = None
-    force: bool = False
-    version: str = "1"
+    formats: Annotated[
+        tuple[str, ...], Option("Format to write; default: all.", name="format", choices=tuple(FORMATS))
+    ] = tuple(FORMATS)
+    name: Annotated[
+        str | None,
+        Option("Name of the card and of the tasks; default: the folder's name, and for tasks `hapax`."),
+    ] = None
+    force: Annotated[bool, Option("Replace the dataset in the folder.")] = False
+    version: Annotated[str, Option("Version of the dataset, for its card and leaderboards.")] = "1"
 
     def __post_init__(self) -> None:
         if self.name is not None and not (self.name.isascii() and self.name.isidentifier()):

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Annotated, TypeVar, get_args
 from typing import Literal as OneOf
-from typing import TypeVar, get_args
 
 from hapax.engine.inference.proof import proof_from_json
 from hapax.engine.judgements import Judgements, shared_judgements
@@ -18,6 +18,7 @@ from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.evaluation.shared.stored_statements import draw_order_key
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import ChosenRules, ChosenRuns, Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.terms import Constant, Literal
 from hapax.kb.records import RULES, Distribution, StatementPlace, StatementRecord
@@ -43,14 +44,23 @@ class SelectionOptions:
     statements that people deny, `mark` flips their labels, `keep` leaves them the labels of their rules.
     """
 
-    rules: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    sample: int | None = None
-    seed: int = 0
+    rules: ChosenRules = ()
+    runs: ChosenRuns = ()
+    sample: Annotated[
+        int | None,
+        Option("Largest number of statements per distribution; 0: all.", default="0", least=0, none="0"),
+    ] = None
+    seed: Annotated[int, Option("Seed of the sample and of the order of rows.")] = 0
     shared: bool = False
     blocked: BlockList = field(default_factory=BlockList)
     fresh_from: FrozenDataset | None = None
-    judged: JudgedChoice = "drop"
+    judged: Annotated[
+        JudgedChoice,
+        Option(
+            "What becomes of statements that people's votes deny: left out, labelled contradiction, or kept as they "
+            "are."
+        ),
+    ] = "drop"
 
     def __post_init__(self) -> None:
         if self.judged not in get_args(JudgedChoice):

@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from hapax.engine.entailment.graph import DECLARATION, ENTAILS
 from hapax.evaluation.entailment.graph_files import block_to_read, graph_paths, header_types, numbered_lines
 from hapax.evaluation.entailment.wording import predicate_words
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.kb.intake import FactFault, FactIntake
 from hapax.kb.records import PREDICATES
@@ -44,9 +45,9 @@ class GraphImportOptions:
     ones. `at_least`: lowest score that is imported. `skip_faulty`: leave faulty lines out instead of refusing all.
     """
 
-    similarity: str = ""
-    at_least: float = 0.0
-    skip_faulty: bool = False
+    similarity: Annotated[str, Option("Part of the name of the similarities to read.", metavariable="NAME")] = ""
+    at_least: Annotated[float, Option("Lowest score that is imported.", least=0, most=1)] = 0.0
+    skip_faulty: Annotated[bool, Option("Leave out faulty lines instead of refusing a file.")] = False
 
 
 @dataclass(frozen=True)

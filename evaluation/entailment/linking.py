@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.engine.entailment.graph import Edge
 from hapax.engine.entailment.lookup import StoredEdges, store_entailments
@@ -21,6 +21,7 @@ from hapax.engine.withdrawal import retract
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import ExtraMissing, extras_named
+from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
 from hapax.grammar.words import counted
 from hapax.kb.records import content_id
@@ -41,13 +42,13 @@ class LinkOptions:
     `at_least`: lowest cosine of the words of two names. `most`: links that an encoder proposes for a predicate.
     """
 
-    encoder: str = ""
-    at_least: float = 0.6
-    most: int = 3
+    encoder: Annotated[str, Option("Also propose names with near vectors, by a checkpoint: hf:NAME_OR_PATH.")] = ""
+    # A cosine may be negative.
+    at_least: Annotated[float, Option("Lowest cosine that an encoder proposes.", least=-1, most=1)] = 0.6
+    most: Annotated[int, Option("Most links by an encoder for a predicate.", least=1)] = 3
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise ArgumentRejected(f"most is {self.most}. Set it to a whole number from 1.")
+        check_ranges(self)
         kind, _, source = self.encoder.partition(":")
         if self.encoder and (kind != "hf" or not source):
             raise ArgumentRejected(f"There is no encoder {self.encoder}. Give hf:NAME_OR_PATH.")

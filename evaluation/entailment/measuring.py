@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from hapax.evaluation.entailment.bias import AuditSetting, BiasAudit, audit, audit_result
 from hapax.evaluation.entailment.consistency import (
@@ -17,7 +17,7 @@ from hapax.evaluation.entailment.consistency import (
 )
 from hapax.evaluation.entailment.datasets import read_splits, skipped_note
 from hapax.evaluation.entailment.metrics import refuse_one_label
-from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession, leak_warning
+from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession, leak_warning
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.perturbations import Entities
 from hapax.evaluation.entailment.report import Measuring, SubsetResult, experiment_result, measure
@@ -26,6 +26,7 @@ from hapax.evaluation.shared.results import Evaluation
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -43,11 +44,19 @@ class EntailmentOptions(ScorerOptions):
     released code draws them. `skip_faulty`: faulty lines are left out instead of refusing their file.
     """
 
-    scorers: tuple[str, ...] = ("critic",)
-    sides: Literal["both", "hypothesis", "premise"] = "both"
+    scorers: Annotated[tuple[str, ...], Option(f"{SCORERS}; repeat the option to compare scorers.", name="scorer")] = (
+        "critic",
+    )
+    sides: Annotated[
+        Literal["both", "hypothesis", "premise"],
+        Option("Sides of a pair that a scorer sees; both: also measure the hypothesis alone.", name="shown"),
+    ] = "both"
     twin: bool = True
-    released: bool = False
-    skip_faulty: bool = False
+    released: Annotated[
+        bool,
+        Option("Take curves as the released code does: precision 1 at recall 0, AUC50 from .51 on.", name="release"),
+    ] = False
+    skip_faulty: Annotated[bool, Option("Leave out faulty lines instead of refusing a file.")] = False
 
 
 @checked
@@ -59,8 +68,15 @@ class ConsistencyOptions(EntailmentOptions):
     largest number of chains and of negated hypotheses that are made from the set and scored beside it.
     """
 
-    threshold: float | None = None
-    completed: int = 200
+    threshold: Annotated[
+        float | None, Option("Score from which on a pair is affirmed. Default: as many as are true.")
+    ] = None
+    completed: Annotated[
+        int,
+        Option(
+            "Most chains, and most negated hypotheses, that are made from the pairs and scored beside them.", least=0
+        ),
+    ] = 200
 
 
 @checked

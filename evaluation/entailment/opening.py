@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 from hapax.evaluation.entailment import scorers
 from hapax.evaluation.entailment.datasets import read_splits
@@ -14,6 +14,7 @@ from hapax.evaluation.entailment.groups import leaks
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.prompts import Direction
 from hapax.grammar.arguments import ArgumentRejected, checked
+from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.remedies import Operation, Setting
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -35,6 +36,9 @@ BATCH = 512
 Patterns = Literal["directional", "symmetric", "original"]
 
 
+Language: TypeAlias = Annotated[str, Option("Language of the corpus.", choices=("EN", "ZH"))]
+
+
 @checked
 @dataclass(frozen=True)
 class ScorerOptions:
@@ -44,16 +48,22 @@ class ScorerOptions:
     `instances`: largest number of instances of a premise that induce searches.
     """
 
-    model: str = "embedded"
-    patterns: Patterns = "directional"
-    training: tuple[Path, ...] = ()
-    lexicon: str = ""
-    language: str = "EN"
-    instances: int = 10
+    model: Annotated[str, Option("Model for critic, likelihood, induce and encoder.", short="-m")] = "embedded"
+    patterns: Annotated[Patterns, Option("Prompts of Schmitt and Schütze that a model judges or learns from.")] = (
+        "directional"
+    )
+    training: Annotated[
+        tuple[Path, ...],
+        Option(
+            "Pairs that frequency and prior count; required by these scorers.", name="train", path="file", exists=True
+        ),
+    ] = ()
+    lexicon: Annotated[str, Option("WordNet such as oewn:2024; default: the only one for the language.")] = ""
+    language: Language = "EN"
+    instances: Annotated[int, Option("Most instances of a premise that induce searches.", least=1)] = 10
 
     def __post_init__(self) -> None:
-        if self.instances < 1:
-            raise ArgumentRejected(f"instances is {self.instances}. Set it to a whole number from 1.")
+        check_ranges(self)
 
     @property
     def training_pairs(self) -> list[EntailmentPair]:

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain, combinations, zip_longest
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from hapax.evaluation.dataset.frozen import FrozenDataset, FrozenStatement, load_dataset
 from hapax.evaluation.link.probing.asking import ProbeAnswer, ProbeMethod, ProbeSettings, open_asker, probe
@@ -34,6 +34,7 @@ from hapax.evaluation.shared.results import Evaluation, ExperimentResult, Result
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option, Seed, Temperature
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -59,14 +60,19 @@ HEAD, LONG_TAIL = Distribution.HEAD, Distribution.LONG_TAIL
 @checked
 @dataclass(frozen=True, slots=True)
 class LeaderboardOptions:
-    """Options of a leaderboard. `models`: strings of models; `way`: of asking; `sample`: statements of each
-    distribution, None: all; `temperature`, `seed`: of the models' replies."""
+    """Options of a leaderboard. `sample`: None: all statements."""
 
-    models: tuple[str, ...] = ("embedded",)
-    way: Literal["critic", "text", "cot"] = "critic"
-    sample: int | None = None
-    temperature: float = 0.0
-    seed: int = 0
+    models: Annotated[tuple[str, ...], Option("Model to rank (repeatable).", name="model", short="-m")] = ("embedded",)
+    way: Annotated[
+        Literal["critic", "text", "cot"],
+        Option(
+            "How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.",
+            name="ask",
+        ),
+    ] = "critic"
+    sample: Annotated[int | None, Option("Statements per distribution; 0: all.", default="0", least=0, none="0")] = None
+    temperature: Temperature = 0.0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         if not self.models:

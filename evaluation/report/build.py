@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
+from typing import Annotated
 
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
@@ -43,6 +44,7 @@ from hapax.evaluation.votes.next_items import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import ChosenRules, Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.kb import system
@@ -69,10 +71,16 @@ class ReportOptions:
     """
 
     database: str
-    run_id: str | None = None
-    rules: tuple[str, ...] = ()
-    statements: int | None = None
-    rejected: int = REJECTED
+    run_id: Annotated[
+        str | None,
+        Option("Run to report, by the beginning of its id; default: the run that finished last.", name="run"),
+    ] = None
+    rules: ChosenRules = ()
+    statements: Annotated[
+        int | None,
+        Option("Statements to show per rule and distribution.  [default: 5, fewer if there are many rules]", least=0),
+    ] = None
+    rejected: Annotated[int, Option("Rejected values to show per kind.", least=0)] = REJECTED
 
 
 @dataclass(frozen=True, slots=True)

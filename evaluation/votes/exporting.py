@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from hapax.evaluation.votes.items import FACT, STATEMENT, DrawnItems, ItemSource, SampleOptions
 from hapax.evaluation.votes.next_items import NextItems, NextOptions, next_items
@@ -14,6 +14,7 @@ from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, shee
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
@@ -25,6 +26,17 @@ RULES_AUDITED = 3
 """Number of rules that an audit draws, as in appendix C."""
 
 
+def sheet_forms(form: str) -> tuple[str, ...]:
+    """The forms of sheets that `html`, `csv` or `both` names."""
+    return ("html", "csv") if form == "both" else (form,)
+
+
+SheetForms: TypeAlias = Annotated[
+    tuple[str, ...],
+    Option("Format of the sheets.", name="format", default="both", choices=("html", "csv", "both"), read=sheet_forms),
+]
+
+
 @checked
 @dataclass(frozen=True, slots=True)
 class SheetExportOptions:
@@ -33,36 +45,25 @@ class SheetExportOptions:
     kind: SheetKind
     sample: SampleOptions
     voters: tuple[str, ...]
-    per_sheet: int | None = None
-    templates: tuple[int, ...] = (5,)
-    forms: tuple[str, ...] = ("html", "csv")
+    per_sheet: Annotated[int | None, Option("Largest number of items on a sheet; default: all on one.", least=1)] = None
+    templates: Annotated[
+        tuple[int, ...],
+        Option("Number of a probing template of a baseline; repeat for more.", name="template", least=1, most=13),
+    ] = (5,)
+    forms: SheetForms = ("html", "csv")
 
     @classmethod
     def of(cls, kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
         """Read the options of the command line."""
         rules_drawn = options["draw_rules"]
-        if rules_drawn is None and kind == SheetKind.PREDICATES and not options["chosen"]:
+        if rules_drawn is None and kind == SheetKind.PREDICATES and not options["rule"]:
             rules_drawn = RULES_AUDITED
-        sample = SampleOptions(
-            options["seed"],
-            options["sample"] or None,
-            # The command has checked that both are given or none.
-            None if options["head"] is None else (options["head"], options["long_tail"]),
-            options["chosen"],
-            options["runs"],
-            rules_drawn or None,  # 0 asks for all rules
-            options["unjudged"],
-            kind == SheetKind.SOUNDNESS,
-            options.get("derived", False),
-        )
-        return cls(
-            SheetKind(kind),
-            sample,
-            options["named"] or tuple(f"voter-{number}" for number in range(1, options["voters"] + 1)),
-            options["per_sheet"],
-            options["templates"],
-            ("html", "csv") if options["form"] == "both" else (options["form"],),
-        )
+        # The command has checked that both are given or none.
+        ends = None if options["head"] is None else (options["head"], options["long_tail"])
+        # 0 asks for all rules.
+        drawn = {"per_distribution": ends, "rules_drawn": rules_drawn or None, "evenly": kind == SheetKind.SOUNDNESS}
+        voters = options["named"] or tuple(f"voter-{number}" for number in range(1, options["voters"] + 1))
+        return made(cls, options, kind=SheetKind(kind), sample=made(SampleOptions, options, **drawn), voters=voters)
 
 
 @dataclass(frozen=True, slots=True)

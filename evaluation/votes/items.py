@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgements
@@ -33,6 +34,7 @@ from hapax.evaluation.votes.questions import (
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import ChosenRules, ChosenRuns, Option
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text, stated_literals
@@ -64,15 +66,17 @@ class SampleOptions:
     `derived`: of what `derive` concluded, which is in neither distribution.
     """
 
-    seed: int = 0
-    total: int | None = None
+    seed: Annotated[int, Option("Seed of the draw and of the order of items.")] = 0
+    total: Annotated[
+        int | None, Option("Statements to draw; 0: all.", name="sample", default="200", least=0, none="0")
+    ] = None
     per_distribution: tuple[int, int] | None = None
-    rules: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
+    rules: ChosenRules = ()
+    runs: ChosenRuns = ()
     rules_drawn: int | None = None
-    unjudged: bool = False
+    unjudged: Annotated[bool, Option("Leave out items that were voted on before.", name="new")] = False
     evenly: bool = False
-    derived: bool = False
+    derived: Annotated[bool, Option("Draw from what `derive` concluded instead of from searches.")] = False
 
     def __post_init__(self) -> None:
         if self.derived and (self.per_distribution or self.runs or self.rules_drawn):

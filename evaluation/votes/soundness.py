@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
 from hapax.evaluation.votes.questions import SheetKind
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed
 from hapax.grammar.remedies import Operation
 from hapax.grammar.words import counted
 from hapax.kb.records import VOTES, Distribution, StatementRecord, VoteRecord
@@ -72,21 +73,21 @@ class SoundnessOptions:
     statements below which a rule is marked.
     """
 
-    model: str | None = None
-    way: ProbeMethod = ProbeMethod.CRITIC
-    sample: int | None = SAMPLE
-    rules: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    seed: int = 0
-    bar: float = RULE_BAR
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> SoundnessOptions:
-        """From the options of the command line; `--sample 0` asks for all statements."""
-        same_name = {name: options[name] for name in ("model", "runs", "seed", "bar")}
-        return cls(
-            way=ProbeMethod(options["ask"]), sample=options["sample"] or None, rules=options["chosen"], **same_name
-        )
+    model: Annotated[str | None, Option("Model that judges the drawn statements.", short="-m")] = None
+    way: Annotated[
+        ProbeMethod,
+        Option(
+            "How to ask the model: for P(yes), for a reply, or for a chain of thought and a reply.",
+            name="ask",
+        ),
+    ] = ProbeMethod.CRITIC
+    sample: Annotated[
+        int | None, Option("Statements to draw, evenly over rules and distributions; 0: all.", least=0, none="0")
+    ] = SAMPLE
+    rules: ChosenRules = ()
+    runs: ChosenRuns = ()
+    seed: Seed = 0
+    bar: Annotated[float, Option("Share of true statements below which a rule is marked.", least=0, most=1)] = RULE_BAR
 
     @property
     def drawn(self) -> SampleOptions:

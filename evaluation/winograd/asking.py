@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
 from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.winograd.abstraction import Concepts, abstract_pair, read_concepts
@@ -19,6 +20,7 @@ from hapax.evaluation.winograd.prompts import (
 from hapax.evaluation.winograd.reading import Answers, read_as_released, read_strictly
 from hapax.evaluation.winograd.scores import SentenceAnswer
 from hapax.grammar.arguments import checked
+from hapax.grammar.options import Option, Seed, Temperature
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledGenerator
 from hapax.llm_oracle.journal import Journal
@@ -31,6 +33,17 @@ PAIRS_TOGETHER = 16
 """Pairs asked in one batch; when a budget ends, all pairs of its batch stay unanswered."""
 
 
+Sources: TypeAlias = Annotated[tuple[str, ...], Option("Use only these sources, such as CR-WSC-H.", name="source")]
+SkipLeaked: TypeAlias = Annotated[
+    bool,
+    Option("Leave out pairs of another source word for word, and those that a prompt shows as its example."),
+]
+SkipFaulty: TypeAlias = Annotated[bool, Option("Leave out rows that cannot be read, instead of refusing the file.")]
+WordingVariant: TypeAlias = Annotated[
+    PromptWording, Option("Wording of prompts: as the paper prints them, or as its notebooks send them.")
+]
+
+
 @checked
 @dataclass(frozen=True, slots=True)
 class AskSettings:
@@ -39,12 +52,18 @@ class AskSettings:
     """
 
     method: PromptMethod = PromptMethod.ZERO_SHOT
-    variant: PromptWording = PromptWording.PAPER
+    variant: WordingVariant = PromptWording.PAPER
     own: OwnPrompt | None = None
-    temperature: float = 0.0
-    tokens: int = 512
-    seed: int = 0
-    consistent: bool = False
+    temperature: Temperature = 0.0
+    tokens: Annotated[int, Option("Maximum tokens of a reply.", name="reply-tokens", least=1)] = 512
+    seed: Seed = 0
+    consistent: Annotated[
+        bool,
+        Option(
+            "For methods of likelihood: give the two sentences of a pair different answers, the likelier way.",
+            name="pair-consistent",
+        ),
+    ] = False
 
     @property
     def name(self) -> str:

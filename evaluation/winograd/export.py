@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.yaml_text import Function, yaml_text
+from hapax.evaluation.winograd.asking import SkipFaulty, SkipLeaked, Sources, WordingVariant
 from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.leaks import without_leaks
@@ -18,6 +19,7 @@ from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWord
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.unfinished import replace_file
 
@@ -49,19 +51,16 @@ of answers; the others read the answers from the model's text, by the rules in `
 @checked
 @dataclass(frozen=True, slots=True)
 class SchemaExportOptions:
-    """Options of an export. `name`: the first part of all task names; `skip_leaked`, `skip_faulty`: as for asking."""
+    """Options of an export."""
 
-    name: str = "winograd"
-    variant: PromptWording = PromptWording.PAPER
-    sources: tuple[str, ...] = ()
-    formats: tuple[str, ...] = FORMATS
-    skip_leaked: bool = False
-    skip_faulty: bool = False
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> SchemaExportOptions:
-        """From the options of the command line."""
-        return cls(**{**options, "variant": PromptWording(options["variant"])})
+    name: Annotated[str, Option("First part of the task names.")] = "winograd"
+    variant: WordingVariant = PromptWording.PAPER
+    sources: Sources = ()
+    formats: Annotated[tuple[str, ...], Option("Programs to write tasks for.", name="format", choices=FORMATS)] = (
+        FORMATS
+    )
+    skip_leaked: SkipLeaked = False
+    skip_faulty: SkipFaulty = False
 
 
 @checked

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd import gating
 from hapax.evaluation.winograd.analogies import ANALOGIES, paper_prompt, released_prompt
-from hapax.evaluation.winograd.asking import AskSettings, asking
+from hapax.evaluation.winograd.asking import AskSettings, SkipLeaked, asking
 from hapax.evaluation.winograd.data import Pair, core, occurs_in, options_as_named, pairs_of, replaced
 from hapax.evaluation.winograd.entity_replies import EntityPair, read_entities
 from hapax.evaluation.winograd.files import read_file
@@ -22,6 +22,7 @@ from hapax.evaluation.winograd.prompts import PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option, Seed, Temperature, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import DECISIONS, RUNS, Decision, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -45,43 +46,61 @@ _ADDED = ("skip_leaked", "agreement")
 @checked
 @dataclass(frozen=True, slots=True)
 class SchemaGenerationOptions:
-    """Options of a generation.
-
-    `base_method`: a single-prompt method, or `critic` for models that only judge claims, such as Flan-T5. `threshold`:
-    minimum preference for the wrong answer, in nats. `share` and `most`: share and number of the passing pairs to keep
-    for each source pair, the most adversarial first. `skip_leaked`: start from no pair whose answer is given away.
-    `agreement`: pronouns, verbs and articles are made to agree with the new entities (extra `english`).
-    """
+    """Options of a generation."""
 
     model: str
     base: str
     likelihood: str
-    source: str | None = None
-    prompts: tuple[str, ...] = tuple(map(str, range(1, len(ANALOGIES) + 1)))
-    base_method: str = PromptMethod.ZERO_SHOT.value
-    threshold: float = 0.0
-    share: float = 1.0
-    most: int = 5  # as many as CR-WSC-M has of each source pair (section 3.3)
-    temperature: float = 0.0
-    limit: int | None = None
-    seed: int = 0
-    skip_leaked: bool = False
-    agreement: bool = False
+    source: Annotated[
+        str | None, Option("Source to start from, such as WSC273; default: the first source of the file.")
+    ] = None
+    prompts: Annotated[
+        tuple[str, ...],
+        Option(
+            "Analogy prompts: the paper's by number, or the one of the released transcripts.",
+            name="prompt",
+            choices=(*map(str, range(1, len(ANALOGIES) + 1)), "released"),
+        ),
+    ] = tuple(map(str, range(1, len(ANALOGIES) + 1)))
+    base_method: Annotated[
+        str,
+        Option(
+            "Prompting method for the base model; critic: it judges claims, as Flan-T5 can.",
+            choices=("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "critic"),
+        ),
+    ] = PromptMethod.ZERO_SHOT.value
+    threshold: Annotated[float, Option("Minimum preference for the wrong answer, in nats.", least=-1000, most=1000)] = (
+        0.0
+    )
+    share: Annotated[
+        float,
+        Option(
+            "Share of new pairs to keep of each source pair, the most adversarial first.",
+            name="keep-share",
+            above=0,
+            most=1,
+        ),
+    ] = 1.0
+    # As many as CR-WSC-M has of each source pair (section 3.3).
+    most: Annotated[int, Option("Maximum number of new pairs of each source pair.", least=1)] = 5
+    temperature: Temperature = 0.0
+    limit: Annotated[int | None, Option("Maximum number of source pairs.", least=1)] = None
+    seed: Seed = 0
+    skip_leaked: SkipLeaked = False
+    agreement: Annotated[
+        bool,
+        Option(
+            "Make pronouns, verbs and articles agree with the new entities, and leave out pairs where no pronoun "
+            "agrees with both (extra `english`)."
+        ),
+    ] = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
         """Build it from the options of the command line."""
         model = options["model"]
-        same_names = ("source", "threshold", "share", "most", "temperature", "limit", "seed", *_ADDED)
-        same = {name: options[name] for name in same_names}
-        return cls(
-            model,
-            options["base"] or model,
-            options["likelihood"] or model,
-            prompts=options["prompts"],
-            base_method=options["base_method"],
-            **same,
-        )
+        models = (options["base"] or model, options["likelihood"] or model)
+        return made(cls, options, model=model, base=models[0], likelihood=models[1])
 
     def settings(self) -> dict[str, Any]:
         """The options as the settings of a stored run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import typing
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.votes.agreement import agreement
-from hapax.evaluation.votes.exporting import check_voter_names, write_sheets
+from hapax.evaluation.votes.exporting import check_voter_names, sheet_forms, write_sheets
 from hapax.evaluation.votes.importing import VotesReport, store_votes
 from hapax.evaluation.votes.items import subject_id
 from hapax.evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LABELS, SheetKind, VotingItem, schema_item
@@ -25,6 +26,7 @@ from hapax.evaluation.winograd.generation import Generated
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
@@ -159,11 +161,19 @@ def schema_items(path: Path) -> dict[str, VotingItem]:
 class SchemaSheetOptions:
     """Options of sheets. `disputed`: only schemas on which the votes so far differ."""
 
-    annotators: tuple[str, ...]
-    disputed: bool = False
-    per_sheet: int | None = None
-    forms: tuple[str, ...] = ("html", "csv")
-    seed: int = 0
+    annotators: typing.Annotated[tuple[str, ...], Option("Annotators; two, as in the paper.", name="annotator")] = (
+        "annotator-1",
+        "annotator-2",
+    )
+    disputed: typing.Annotated[bool, Option("Only schemas on which annotators differ, for an adjudicator.")] = False
+    per_sheet: typing.Annotated[
+        int | None, Option("Maximum number of schemas on a sheet; default: all on one sheet.", least=1)
+    ] = None
+    forms: typing.Annotated[
+        tuple[str, ...],
+        Option("File format.", name="format", default="both", choices=("html", "csv", "both"), read=sheet_forms),
+    ] = ("html", "csv")
+    seed: typing.Annotated[int, Option("Seed of the order of schemas.")] = 0
 
 
 @checked

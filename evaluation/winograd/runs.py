@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
-from hapax.evaluation.winograd.asking import AskRun, AskSettings, ask_pairs, asking
+from hapax.evaluation.winograd.asking import AskRun, AskSettings, SkipFaulty, SkipLeaked, Sources, ask_pairs, asking
 from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.leaks import without_leaks
 from hapax.evaluation.winograd.likelihoods import scoring
-from hapax.evaluation.winograd.prompts import PROMPTED, SCORED, PromptMethod, PromptWording, read_own
+from hapax.evaluation.winograd.prompts import PROMPTED, SCORED, PromptMethod, read_own
 from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import PREDICATES, RUNS, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -37,28 +38,22 @@ ALL = "all"
 @checked
 @dataclass(frozen=True, slots=True)
 class SchemaAskOptions:
-    """Options of asking. `settings`: a method and its settings for each run; `limit`: most pairs of each source;
-    `published`: rows exactly as published; `skip_leaked`: leave out pairs of another source word for word, and those
-    that a prompt shows as its example; `skip_faulty`: leave out rows that cannot be read, instead of refusing the file.
-    """
+    """Options of asking. `settings`: a method and its settings for each run."""
 
-    model: str = "embedded"
+    model: Annotated[str, Option("Model to ask.", short="-m")] = "embedded"
     settings: tuple[AskSettings, ...] = (AskSettings(),)
-    sources: tuple[str, ...] = ()
-    published: bool = False
-    limit: int | None = None
-    skip_leaked: bool = False
-    skip_faulty: bool = False
+    sources: Sources = ()
+    published: Annotated[
+        bool, Option("Use rows exactly as the release asks them, with their faults.", name="as-published")
+    ] = False
+    limit: Annotated[int | None, Option("Maximum number of pairs of each source.", least=1)] = None
+    skip_leaked: SkipLeaked = False
+    skip_faulty: SkipFaulty = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
         """Build it from the options of the command line."""
-        base = AskSettings(
-            variant=PromptWording(options["variant"]),
-            temperature=options["temperature"],
-            tokens=options["reply_tokens"],
-            seed=options["seed"],
-        )
+        base = made(AskSettings, options, consistent=False)
         consistent = options["pair_consistent"]
         methods: dict[PromptMethod, None] = {}
         for name in options["methods"]:
@@ -76,8 +71,7 @@ class SchemaAskOptions:
                     f"{Setting('settings.own')} {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt."
                 )
             settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
-        names = ("model", "sources", "published", "limit", "skip_leaked", "skip_faulty")
-        return cls(settings=tuple(settings), **{name: options[name] for name in names})
+        return made(cls, options, settings=tuple(settings))
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,21 @@ def test_a_command_has_examples_that_it_accepts(name: str) -> None:
         assert {option.name for option in command.params if option.required} <= given.keys(), line
 
 
+def test_a_command_is_called_by_its_own_name() -> None:
+    """Where the program says a command is, there is one of that name."""
+    assert {name: command.name for name, command in COMMANDS.items()} == {name: name.split()[-1] for name in COMMANDS}
+
+
+def test_the_list_of_commands_shows_the_help_of_each() -> None:
+    """The list is read from the sources of the commands, and says what click would say of the commands themselves."""
+    context = click.Context(main)
+    listed, made = (click.HelpFormatter(width=100) for _ in range(2))
+    main.format_commands(context, listed)
+    click.Group.format_commands(main, context, made)
+
+    assert listed.getvalue() == made.getvalue()
+
+
 def test_a_command_that_reports_prints_json() -> None:
     """--json is everywhere, except where the output is itself data, text or a conversation."""
     without = {name for name, command in COMMANDS.items() if not any("--json" in item.opts for item in command.params)}

@@ -78,6 +78,11 @@ def test_the_doctor_refuses_an_old_prolog(tmp_path: Path, monkeypatch: pytest.Mo
         ("import hapax", ("torch", "lark", "sqlite_utils", "click")),
         ("import hapax; hapax.list_models()", ("torch", "transformers", "wordfreq", "httpx2")),
         ("import hapax; hapax.open_models('openai:m@http://127.0.0.1:9/v1', likelihood='frequency')", ("torch",)),
+        ("from hapax.cli import main; main(['--help'])", ("torch", "lark", "hapax.commands.options")),
+        (
+            "from hapax.cli import main; main(['query', '1 =< 2', '--db', 'none.db'])",
+            ("torch", "hapax.commands.search"),
+        ),
         ("from hapax.cli import main; main(['check'])", ("torch", "transformers", "wordfreq", "sqlite_utils")),
         ("from hapax.cli import main; main(['plan', '--rule', 'allergy', '--db', 'none.db'])", ("torch",)),
     ],

@@ -1,9 +1,10 @@
-"""Backends of other packages: entry points of the group `hapax.models`."""
+"""What other packages add: models by the entry points `hapax.models`, commands by `hapax.commands`."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,61 @@ def test_a_plug_in_cannot_take_a_name(site: Path) -> None:
         hapax.HapaxError, match=r"first and second: these packages each provide a model backend `twice`"
     ):
         hapax.open_models("twice:x")
+
+
+COMMANDS = """
+import click
+
+@click.command()
+@click.argument("name")
+def greet(name):
+    \"\"\"Greet somebody.\"\"\"
+    click.echo(f"Good day, {name}")
+"""
+
+
+def test_a_package_adds_commands(tmp_path: Path) -> None:
+    """A command of another package runs, and is listed with its help, in the program and in a group; none is replaced."""
+    (tmp_path / "greetings.py").write_text(COMMANDS)
+    places = dict.fromkeys(("greet", "evaluate.greet", "check"), "greetings:greet")
+    provide(tmp_path, "greetings", {**places, "broken": "no_such_module:run"}, "hapax.commands")
+
+    listed, below = run(tmp_path, "--help").stdout, run(tmp_path, "evaluate", "--help").stdout
+    broken = run(tmp_path, "broken")
+
+    assert re.search(r"greet +Greet somebody\.", listed)
+    assert re.search(r"greet +Greet somebody\.", below)
+    assert re.search(r"check +Check rules", listed)
+    assert run(tmp_path, "greet", "Ann").stdout == run(tmp_path, "evaluate", "greet", "Ann").stdout == "Good day, Ann\n"
+    assert broken.returncode == 1
+    assert re.search(r"error: greetings: .*no_such_module.*pip uninstall greetings", broken.stderr)
+
+
+EXECUTOR = """
+import click
+from hapax.engine.search.search import search
+
+class Loud:
+    options = staticmethod(click.option("--loudness", default=1))
+
+    def __init__(self, library, options):
+        self.loudness = options["loudness"]
+
+    def search(self, job):
+        return search(job)
+
+    def print_report(self):
+        click.echo("!" * self.loudness)
+"""
+
+
+def test_a_package_adds_an_executor(tmp_path: Path) -> None:
+    """A search runs by the executor of another package, whose option it takes."""
+    (tmp_path / "loud_searches.py").write_text(EXECUTOR)
+    provide(tmp_path, "loud-searches", {"loud": "loud_searches:Loud"}, "hapax.executors")
+    small = ("--rule", "currency", "-m", "simulated", "--beam", "2", "--values", "2", "--calls", "1", "--no-progress")
+
+    searched = run(tmp_path, "search", *small, "--db", tmp_path / "kb.db", "--executor", "loud", "--loudness", "3")
+
+    assert searched.returncode == 0, searched.stderr
+    assert searched.stdout.endswith("!!!\n")

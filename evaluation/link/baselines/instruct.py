@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.engine.search.oracle import GENERATION_BATCH
 from hapax.evaluation.link.baselines.rows import Drop, RowVariable, parse_rows, row_key, row_text, row_variables
@@ -21,6 +21,7 @@ from hapax.evaluation.link.stated import GivenStatementWriter
 from hapax.evaluation.shared.experiments import INSTRUCT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option, Seed, Temperature, check_ranges
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Value
 from hapax.kb.records import (
@@ -77,21 +78,22 @@ class InstructSettings:
     """
 
     wording: int = 1
-    count: int = 200
-    values_per_call: int = 50
-    calls: int = 8  # twice what 200 rows need at 50 a call
-    temperature: float = 0.7
-    released: bool = False
-    bias: bool = False
-    seed: int = 0
+    count: Annotated[int, Option("Statements per rule and distribution.", least=1)] = 200
+    # Replies are numbered lists, read with numbers of up to four digits.
+    values_per_call: Annotated[int, Option("Statements per call.", name="values", least=1, most=9_999)] = 50
+    # Twice what 200 rows need at 50 a call.
+    calls: Annotated[int, Option("Most calls per rule and distribution.", least=1)] = 8
+    temperature: Temperature = 0.7
+    released: Annotated[bool, Option("Spell the prompt as LINK's released code does, not as its table 2.")] = False
+    bias: Annotated[bool, Option("Also put a logit bias on the values of repeated rows.")] = False
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.wording <= len(LONG_TAIL_WORDINGS):
             raise HapaxError(
                 f"There is no wording {self.wording}. Use 1 to {len(LONG_TAIL_WORDINGS)}, as in LINK's table 11."
             )
-        if min(self.count, self.values_per_call, self.calls) < 1:
-            raise HapaxError("Count, values and calls must each be at least 1.")
+        check_ranges(self)
 
     @property
     def parameters(self) -> GenerationParameters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.engine.chosen_rules import chosen_rules, sound_rules
 from hapax.evaluation.link.baselines.instruct import (
@@ -23,6 +23,7 @@ from hapax.evaluation.shared.results import Evaluation, ExperimentResult
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
@@ -44,20 +45,20 @@ MOST_DROPPED = 0.5
 class InstructOptions:
     """Options of the command. `wordings`: numbers in LINK's table 11, ascending."""
 
-    model: str = "embedded"
+    model: Annotated[str, Option("Model that is instructed.", short="-m")] = "embedded"
     wordings: tuple[int, ...] = (1,)
     settings: InstructSettings = field(default_factory=InstructSettings)
-    evaluator: str = "frequency"
-    critic: str | None = None
+    evaluator: Annotated[str, Option("Model that measures delta.")] = "frequency"
+    critic: Annotated[
+        str | None,
+        Option("Model that judges the statements; default: votes if there are any, else known facts."),
+    ] = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> InstructOptions:
         """From the options of the command line."""
-        same_name = ("count", "values_per_call", "calls", "temperature", "released", "bias", "seed")
-        settings = InstructSettings(**{name: options[name] for name in same_name})
-        return cls(
-            options["model"], wording_numbers(options["wordings"]), settings, options["evaluator"], options["critic"]
-        )
+        wordings = wording_numbers(options["wordings"])
+        return made(cls, options, wordings=wordings, settings=made(InstructSettings, options))
 
 
 @dataclass(frozen=True, slots=True)

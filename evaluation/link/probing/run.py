@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from hapax.evaluation.link.probing.asking import ROLE, ProbeMethod, ProbeRun, ProbeSettings, open_asker, probe
 from hapax.evaluation.link.probing.items import ItemSet, probe_items
@@ -31,6 +31,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed, Temperature
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import counted
 from hapax.kb.store import KnowledgeBase
@@ -55,16 +56,38 @@ class ProbeOptions:
     `variants` without it, and for a critic with it.
     """
 
-    model: str = "embedded"
-    way: ProbeMethod = ProbeMethod.CRITIC
-    writer: str | None = None
-    compat: Literal["released"] | None = None
-    variants: tuple[ReleasedVariant, ...] = ()
-    rules: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    sample: int | None = None
-    temperature: float = 0.0
-    seed: int = 0
+    model: Annotated[str, Option("Model that is probed.", short="-m")] = "embedded"
+    way: Annotated[
+        ProbeMethod,
+        Option(
+            "How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.  "
+            "[default: critic; with --compat text]",
+            name="ask",
+        ),
+    ] = ProbeMethod.CRITIC
+    writer: Annotated[
+        str | None,
+        Option(
+            "Model that writes the negations and questions that grammar cannot; with --compat all of them, by default "
+            "the probed model."
+        ),
+    ] = None
+    compat: Annotated[Literal["released"] | None, Option("Ask and score as LINK's released code does.")] = None
+    variants: Annotated[
+        tuple[ReleasedVariant, ...],
+        Option(
+            "With --compat: ask for no explanation; show no worked examples before a chain of thought; ask about "
+            "positive conclusions in the form that the released code has for them, and never uses.",
+            name="variant",
+        ),
+    ] = ()
+    rules: ChosenRules = ()
+    runs: ChosenRuns = ()
+    sample: Annotated[int | None, Option("Statements per distribution; 0: all.", default="200", least=0, none="0")] = (
+        None
+    )
+    temperature: Temperature = 0.0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         if self.compat is None and self.variants:
@@ -82,16 +105,6 @@ class ProbeOptions:
                 f"LINK's released code has the temperature {TEMPERATURE:g}.",
                 Remedy("Leave out {}.", Setting("options.temperature")),
             )
-
-    @classmethod
-    def of(cls, rules: tuple[str, ...], options: Mapping[str, Any]) -> ProbeOptions:
-        """From the options of the command line."""
-        same_name = {name: options[name] for name in ("model", "writer", "temperature", "seed", "runs", "compat")}
-        way = options["ask"] or ("text" if options["compat"] else "critic")
-        variants = tuple(map(ReleasedVariant, options["variants"]))
-        # `--sample 0` asks for all statements.
-        sample = options["sample"] or None
-        return cls(way=ProbeMethod(way), rules=rules, sample=sample, variants=variants, **same_name)
 
     @property
     def released(self) -> ReleasedSettings | None:

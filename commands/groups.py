@@ -1,0 +1,87 @@
+"""Groups of commands, each of which is imported when it runs: `hapax query` waits for no other command."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, MutableMapping
+from functools import cache
+from pkgutil import get_data, resolve_name
+from typing import Any
+
+import click
+
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.plug_ins import load, plug_ins
+
+GROUP = "hapax.commands"
+"""Entry-point group of commands. The name of a command in a group begins with that of the group: `evaluate.grid`."""
+
+
+class CommandTable(MutableMapping[str, click.Command]):
+    """The commands of a group by name, loaded when they are looked up.
+
+    `core`: places of commands as `MODULE:NAME`. All others are entry points, whose names begin with `path`. None of
+    them can take the name of a command of the core.
+    """
+
+    def __init__(self, path: str = "", core: Mapping[str, str] | None = None) -> None:
+        self._path, self._core = path, core or {}
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            place = self._core.get(name)
+            self._loaded[name] = resolve_name(place) if place else load(plug_ins(GROUP)[self._path + name])
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        below = (name.removeprefix(self._path) for name in plug_ins(GROUP) if name.startswith(self._path))
+        return iter(dict.fromkeys((*self._loaded, *self._core, *(name for name in below if "." not in name))))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def help_of(self, name: str) -> str:
+        """The help of a command. Those of Hapax are not loaded for it: their sources say it."""
+        if name not in self._loaded:
+            place = self._core.get(name) or plug_ins(GROUP)[self._path + name].value
+            module, _, attribute = place.partition(":")
+            if module.startswith("hapax."):
+                return _docstrings(module)[attribute]
+        try:
+            return self[name].help or ""
+        except HapaxError as fault:  # of another package
+            return str(fault)
+
+
+@cache
+def _docstrings(module: str) -> Mapping[str, str]:
+    """The docstrings of a module's functions by name, without importing it. Importing all commands takes long."""
+    source = get_data("hapax.commands", f"{module.rpartition('.')[2]}.py") or b""
+    functions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+    return {function.name: ast.get_docstring(function) or "" for function in functions}
+
+
+class CommandGroup(click.Group):
+    """A group whose commands are loaded when they run, to which entry points add more.
+
+    `path`: how the names of its entry points begin, such as `evaluate.`; nothing for the program itself.
+    """
+
+    def __init__(self, *arguments: Any, path: str = "", core: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.commands = self._table = CommandTable(path, core)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with the first sentence of the help of each, as click does, without importing them."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
+        rows = [(name, click.Command(name, help=self._table.help_of(name)).get_short_help_str(limit)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

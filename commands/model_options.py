@@ -1,0 +1,353 @@
+"""The options of models, of their budgets and of the queue of their requests, and what is made of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.markup import escape
+
+import hapax
+from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
+from hapax.commands.declared import Finite, declared
+from hapax.commands.options import F, open_kb, print_notice, together
+from hapax.engine.search.thresholds import FactThreshold, TypeThreshold
+from hapax.grammar.options import made
+from hapax.grammar.words import counted
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import Budget, BudgetReached, Price
+from hapax.llm_oracle.profiles import ProfileName
+
+if TYPE_CHECKING:
+    from hapax.engine.search.profile_choice import ProfileChoice
+    from hapax.engine.search.settings import SearchSettings
+    from hapax.grammar.rules import Library
+    from hapax.kb.store import KnowledgeBase
+    from hapax.llm_oracle.journal import Journal, PlanningJournal
+    from hapax.llm_oracle.registry import BudgetedModels
+
+
+class PriceOf(click.ParamType[tuple[str, Price]]):
+    """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
+
+    name = "price"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
+        """The model and its price, or a usage error."""
+
+        # At the last `=`, since the name of a model may contain one.
+        model, equals, money = str(value).rpartition("=")
+        listed = money.split(",")
+        if not equals or not model or len(listed) != 2:
+            self.fail(f"{value!r} should read MODEL=IN,OUT, such as openai:org/model=0.5,1.5", param, ctx)
+        amount = Finite(0)
+        prompts, answers = (amount.convert(part, param, ctx) for part in listed)
+        return model, Price(prompts, answers)
+
+
+NAMING = (
+    "knowledge",
+    "critic",
+    "likelihood",
+    "evaluator",
+    "evaluators",
+    "model",
+    "models",
+    "base",
+    "mapper",
+    "rerank",
+    "writer",
+)
+"""Parameters of commands that name models."""
+
+
+def warn_of_prices(prices: Mapping[str, Price], asked: Collection[str]) -> None:
+    """Warn of prices without effect: of models that are not asked, or that run in this process and cost nothing."""
+    idle = [name for name in prices if name not in asked or not name.startswith("openai:")]
+    if idle:
+        message = f"--price of {', '.join(idle)} has no effect. Asked: {', '.join(sorted(asked)) or 'no model'}."
+        remedy = "Name a model openai:... as in the option that asks it; all other models cost nothing."
+        err.print(f"[yellow]warning[/] {escape(message)} {remedy}", soft_wrap=True)
+
+
+def _named(options: Mapping[str, Any]) -> set[str]:
+    """The models that a command's options name."""
+    found: set[str] = set()
+    for parameter in NAMING:
+        names = options.get(parameter) or ()
+        # An option that may be repeated gives a tuple.
+        found.update(names if isinstance(names, tuple) else (names,))
+    return found
+
+
+def _priced(command: F) -> F:
+    """The command with a warning of prices without effect, if its options name models."""
+
+    # `wraps` also keeps the options that click has noted on the command so far.
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        if any(parameter in options for parameter in NAMING):
+            warn_of_prices(dict(options["prices"]), _named(options))
+        return command(*arguments, **options)
+
+    return run  # type: ignore[return-value]  # click calls both by name
+
+
+with_opening = together(
+    declared(OpeningOptions, "device", "dtype", "aliases"),
+    click.option(
+        "--price",
+        "prices",
+        type=PriceOf(),
+        multiple=True,
+        metavar="MODEL=IN,OUT",
+        help="Price of a million tokens of prompts and of answers; overrides the alias.",
+    ),
+    declared(OpeningOptions, "proxy", "offline", "probe_again", "retry_unusable", "seed"),
+    _priced,
+)
+
+with_models = together(
+    click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
+    click.option(
+        "--critic",
+        default=None,
+        help="Model that judges. Of several separated by commas the first that covers a claim decides; several joined "
+        "by + are combined, and paraphrased:MODEL is asked in several wordings. Default: the knowledge model.",
+    ),
+    click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
+    click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
+    with_opening,
+)
+
+with_budget = together(
+    declared(Budget, "max_calls", "max_tokens", "max_cost"),
+    # A command with a budget asks models, and their answers are stored one by one.
+    leaving(Left.ANSWERS),
+)
+
+
+class Queueing:
+    """The queue of --queue and --results. At the end of the command it replaces the file of an earlier queue.
+
+    It then prints what is in which file. Missing answers give the exit code of a budget. If the command fails, the
+    earlier queue stays. Raises HapaxError if the file is not a queue or cannot be written, and for a file of results
+    without any.
+    """
+
+    def __init__(self, path: Path, results: Sequence[Path]) -> None:
+        from hapax.llm_oracle.backends.openai_batch import BatchQueue
+
+        self.queue = BatchQueue(path, results)
+
+    def __enter__(self) -> Queueing:
+        return self
+
+    def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
+        # click ends commands by SystemExit, also those that succeed.
+        is_done = fault is None or (isinstance(fault, SystemExit) and fault.code in (None, DONE))
+        is_stopped = isinstance(fault, BudgetReached) or (
+            isinstance(fault, SystemExit) and fault.code == BUDGET_REACHED
+        )
+        try:
+            if is_done or is_stopped:
+                self.queue.land()
+        finally:
+            self.queue.discard()  # of a queue that has landed nothing is left
+        if not (is_done or is_stopped):
+            return
+        for line in self.queue.summary():
+            err.print(escape(line), soft_wrap=True)
+        # Answers are missing, just as when a budget was reached.
+        if is_done and self.queue.count:
+            sys.exit(BUDGET_REACHED)
+
+
+def warn_of_no_queue(asked: Collection[str]) -> None:
+    """Warn of a queue that stays empty, because all models run in this process."""
+    if asked and not any(name.startswith("openai:") for name in asked):
+        message = f"--queue has no effect and stays empty. Asked: {', '.join(sorted(asked))}."
+        err.print(f"[yellow]warning[/] {escape(message)} Only models named openai:... use it.", soft_wrap=True)
+
+
+def _queueing(command: F) -> F:
+    """The command with its queue as the argument `queue`; None without --queue."""
+
+    # `wraps` also keeps the options that click has noted on the command so far.
+    @wraps(command)
+    def run(*arguments: Any, queue: Path | None, results: Sequence[Path], **options: Any) -> Any:
+        if queue is None and results:
+            raise click.UsageError("--results needs --queue, the file for the requests that are still missing.")
+        # A dry run sends nothing, and leaves an earlier queue alone.
+        if queue is None or options.get("dry_run"):
+            return command(*arguments, queue=None, **options)
+        with Queueing(queue, results) as queueing:
+            warn_of_no_queue(_named(options))
+            return command(*arguments, queue=queueing, **options)
+
+    return run  # type: ignore[return-value]  # click calls both by name
+
+
+with_queue = together(
+    click.option(
+        "--queue",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the requests to openai models to this file, as OpenAI Batch JSONL, and send only probes; state "
+        "`logprobs` in an alias to send none.",
+    ),
+    click.option(
+        "--results",
+        multiple=True,
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Results of such a batch, which are read first; needs --queue.",
+    ),
+    _queueing,
+)
+
+
+def opening_options(
+    library: Library | None, options: Mapping[str, Any], journal: Journal | None = None
+) -> OpeningOptions:
+    """The options of `with_opening`, for opening models, and the queue of `with_queue` for their requests."""
+    # `_queueing` has put the opened queue in the place of the path.
+    queueing: Queueing | None = options.get("queue")
+
+    return made(
+        OpeningOptions,
+        options,
+        library=library,
+        journal=journal,
+        prices=dict(options["prices"]),
+        queue=None if queueing is None else queueing.queue,
+        notice=print_notice,
+    )
+
+
+def load_models(
+    library: Library, options: dict[str, Any], journal: Journal | None = None, forecast: bool = False
+) -> BudgetedModels:
+    """The models of the four roles, as the options name them. The journal, if given, stores probes of servers.
+
+    `forecast`: only their identities are needed, so nothing is loaded.
+    """
+    opening = replace(opening_options(library, options, journal), forecast=forecast)
+    names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
+    with err.status("Loading models"):
+        # Field by field: `asdict` would copy the library and the journal.
+        return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
+
+
+def question_settings(
+    *, fact_threshold: FactThreshold = None, type_threshold: TypeThreshold = None, profile: ProfileName = None
+) -> SearchSettings:
+    """The settings under which the questions of a goal are asked."""
+    from hapax.engine.search.settings import SearchSettings
+
+    return SearchSettings(fact_threshold=fact_threshold, type_threshold=type_threshold, profile=profile)
+
+
+with_questions = declared(question_settings)
+"""The options of questions; `made(question_settings, options)` reads them."""
+
+
+def choose_profile(
+    settings: SearchSettings,
+    kb: KnowledgeBase,
+    library: Library,
+    models: BudgetedModels,
+    options: Mapping[str, Any],
+) -> SearchSettings:
+    """The settings with the prompt profile for the model; a line says how it was chosen."""
+    from hapax.engine.search.profile_choice import settled
+
+    return settled(settings, profile_choice(settings, kb, library, models, options))
+
+
+def profile_choice(
+    settings: SearchSettings,
+    kb: KnowledgeBase,
+    library: Library,
+    models: BudgetedModels,
+    options: Mapping[str, Any],
+) -> ProfileChoice:
+    """The prompt profile for the model; a line says how it was chosen."""
+    from hapax.engine.search.profile_choice import ProfileChooser
+
+    chooser = ProfileChooser(
+        kb,
+        library,
+        models.knowledge,
+        models.journal or open_journal(kb, options),
+        again=bool(options["probe_again"]),
+        # A queue is answered later, and a dry run not at all.
+        can_ask=options.get("queue") is None and not options.get("dry_run"),
+        notice=lambda text: err.print(escape(text), soft_wrap=True),
+    )
+    choice = chooser.choose(settings)
+    if choice.message:
+        err.print(escape(choice.message), soft_wrap=True)
+    return choice
+
+
+def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
+    """The journal of a knowledge base with the options' budget. Models opened with it register their prices."""
+    from hapax.llm_oracle.journal import Journal
+
+    # A command without such options has no limits.
+    budget = made(Budget, options)
+    journal = Journal(kb, budget, retry_unusable=bool(options.get("retry_unusable")))
+    context = click.get_current_context(silent=True)  # None where no command line asked
+    if context is not None:
+        context.call_on_close(lambda: _print_without_answer(journal))
+    return journal
+
+
+def _print_without_answer(journal: Journal) -> None:
+    """Say at the end of a command how many requests have no answer."""
+    refused = {role: used.refused for role, used in journal.statistics.items() if used.refused}
+    if refused:
+        requests = counted(sum(refused.values()), "request was", "requests were")
+        print_notice(
+            f"refused {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
+            "`hapax stats` shows the reasons."
+        )
+    unusable = {role: used.unusable for role, used in journal.statistics.items() if used.unusable}
+    if unusable:
+        requests = counted(sum(unusable.values()), "request")
+        print_notice(
+            f"unusable {requests} without a usable reply: {counts_text(unusable)}. They are passed over; `hapax stats` "
+            "shows the reasons, and --retry-unusable asks again."
+        )
+
+
+with_dry_run = click.option("--dry-run", is_flag=True, help="Print what would be asked, and ask nothing.")
+
+
+def print_foreseen(journal: PlanningJournal, as_json: bool) -> None:
+    """Print the requests that a dry run would have sent."""
+    requests, answered = len(journal.missing), journal.total.hits
+    if as_json:
+        click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))
+        return
+    click.echo(
+        f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
+        f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
+    )
+
+
+@contextmanager
+def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
+    """The knowledge base, opened for reading if it exists, and a journal that sends nothing."""
+    from hapax.llm_oracle.journal import PlanningJournal
+
+    # An empty one in memory stands for a file that is not there yet.
+    known = Path(database).exists()
+    with leaving(Left.UNCHANGED), open_kb(database if known else None, read_only=known) as kb:
+        yield kb, PlanningJournal(kb)
