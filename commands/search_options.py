@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from hapax.commands.declared import declared
 from hapax.commands.options import together
-from hapax.engine.certificates import Promise, PromiseMethod
+from hapax.engine.certificates import Promise
 from hapax.engine.search.gates import gates_in_order
 from hapax.engine.search.settings import THRESHOLDS, SearchSettings
 from hapax.grammar.options import Option, made
@@ -61,19 +61,10 @@ def promises(
             in_any_folder=True,
         ),
     ] = 0.9,
-    method: Annotated[
-        PromiseMethod,
-        Option(
-            "Method of the promise; anytime: it may be tested again after every label; conformal: on the expected "
-            "share of false values of a question.",
-            name="promise",
-            in_any_folder=True,
-        ),
-    ] = "learn-then-test",
 ) -> dict[str, Promise]:
     """The promises of a search, by the fields of its settings."""
     wanted = {"promise": precision, "statement_promise": statement_precision}
-    return {name: Promise(share, confidence, method) for name, share in wanted.items() if share is not None}
+    return {name: Promise(share, confidence) for name, share in wanted.items() if share is not None}
 
 
 with_promise = together(
@@ -93,7 +84,7 @@ def search_settings(options: dict[str, Any]) -> SearchSettings:
     if not promised:
         # A search without a promise would look as if it had the one that was asked for.
         context = click.get_current_context(silent=True)  # None where no command line asked
-        for name in ("confidence", "promise", "certify_by"):
+        for name in ("confidence", "certify_by"):
             if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --precision or --statement-precision.")
     return made(
