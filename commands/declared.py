@@ -88,7 +88,8 @@ def _click_option(item: Declared) -> Callable[[F], F]:
         item.name,
         cls=SearchSetting if option.in_any_folder else click.Option,
         type=_click_type(get_args(kind)[0] if is_repeated else kind, option),
-        is_flag=kind is bool,
+        # Not False: click would then let the option stand without its value.
+        is_flag=True if kind is bool else None,
         multiple=is_repeated,
         required=item.default is inspect.Parameter.empty,
         # For click None would be a default, too, and what is required has none.

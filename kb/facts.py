@@ -299,13 +299,12 @@ class FactRelations:
 
     def lacks_index(self, indicator: str) -> bool:
         """True if the facts of a large predicate cannot be looked up by each of their arguments."""
-        if not self.is_large(indicator):
-            return False
         relation = self.get(indicator)
         if relation is None or relation.arity == 1:
             return False
         sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
-        return not self._kb.query(sql, (f"relation_{relation.number}_by_{relation.arity}",))
+        has_index = self._kb.query(sql, (f"relation_{relation.number}_by_{relation.arity}",))
+        return not has_index and self.is_large(indicator)
 
     def index(self, indicators: Iterable[str]) -> None:
         """Index the facts of predicates by each argument, so that a question may begin anywhere."""

@@ -83,6 +83,8 @@ def test_a_time_limit_amidst_a_product_names_it(kb: hapax.KnowledgeBase) -> None
 def test_a_part_that_a_constant_makes_small_is_no_product(kb: hapax.KnowledgeBase) -> None:
     """Of 4,000 facts one matches the constant, so that nothing is multiplied."""
     rules = "@name one\n@generic none\nis_made(Thing A, 7) & is_found(Object C, Year D) & 5 < D -> is_early(Thing A)\n"
-    library = hapax.parse_rules(f"given is_made(Thing, Year)\ngiven is_found(Object, Year)\ntype Year < Number\n{rules}")
+    library = hapax.parse_rules(
+        f"given is_made(Thing, Year)\ngiven is_found(Object, Year)\ntype Year < Number\n{rules}"
+    )
 
     assert "HPX418" not in [item.code for item in hapax.check_rules(library, kb)]

@@ -94,8 +94,7 @@ def test_the_ranker_is_what_parts_head_and_long_tail() -> None:
     models, kb = simulated(library), hapax.KnowledgeBase()
     options: dict[str, Any] = {"beam": 20}
     full, chance = (
-        rows(searched(library, models, kb, likelihood=ranker, **options))[0]["delta"]
-        for ranker in ("model", "random")
+        rows(searched(library, models, kb, likelihood=ranker, **options))[0]["delta"] for ranker in ("model", "random")
     )
 
     assert abs(chance) < full

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.released_traces import (
+from released_replay import (
     equal_questions,
     read_questions,
     read_rules,
