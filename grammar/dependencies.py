@@ -538,19 +538,6 @@ def _needs_all(rule: Rule, literal: Literal) -> bool:
     return literal.negated or rule.aggregate is not None
 
 
-def recursive_predicates(library: Library) -> frozenset[str]:
-    """Indicators of the predicates that depend on themselves, directly or through others."""
-    # A cycle needs a premise that rules conclude. Without one, networkx need not be loaded.
-    if not any(literal.atom.indicator in library.derived for literal in literals_of(library.rules)):
-        return frozenset()
-    import networkx as nx
-
-    graph = predicate_graph(library)
-    # A component of one predicate is a cycle only with an edge from it to itself.
-    cycles = (members for members in nx.strongly_connected_components(graph) if len(members) > 1)
-    return frozenset(chain(nx.nodes_with_selfloops(graph), *cycles))
-
-
 def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
     """Cycles of predicates that contain a negation or aggregate, at most one per strongly connected component."""
     needed: set[str] = set()

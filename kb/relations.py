@@ -192,11 +192,6 @@ class Relations:
         sql = "UPDATE derived_predicates SET maintained = 1, atoms = ? WHERE indicator = ?"
         self._conn.execute(sql, (self.atom_count(indicator) + difference, indicator))
 
-    def add_atoms(self, table: str, indicator: str, select: str) -> int:
-        """Add the atoms of a SELECT that are missing; returns the number of new ones."""
-        sql = f"INSERT OR IGNORE INTO {table} ({', '.join(columns_of(indicator))}) {select}"
-        return self.run(sql)
-
     def add_pairs(self, table: str, first: int, seconds: Collection[int]) -> None:
         """Add the missing pairs of one constant with each of the others."""
         sql = f"INSERT OR IGNORE INTO {table} (a1, a2) SELECT ?, value FROM json_each(?)"  # noqa: S608  our table

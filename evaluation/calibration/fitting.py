@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from hapax.engine.search.score_maps import ScoreMap
 from hapax.evaluation.shared.estimates import Estimate, auc, of_groups
+from hapax.evaluation.shared.lazy import np
 from hapax.llm_oracle.combined_critic import logit, sigmoid
 
 FOLDS = 5

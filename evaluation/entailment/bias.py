@@ -9,8 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hapax.evaluation.entailment.groups import pair_and_converse
 from hapax.evaluation.entailment.metrics import TwinFigure, compare, concordance, released_area
 from hapax.evaluation.entailment.pairs import EntailmentPair
@@ -24,6 +22,7 @@ from hapax.evaluation.entailment.perturbations import (
 from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, Measure, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups
+from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

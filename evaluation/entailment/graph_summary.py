@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-from scipy.sparse import coo_matrix  # type: ignore[import-untyped]  # ships no types
-from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # ships no types
-
 from hapax.engine.entailment import STRONG
 from hapax.engine.entailment.graph import INDICATOR, Edge, stored_edge
+from hapax.evaluation.shared.lazy import np, scipy
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
 from hapax.grammar.terms import Atom
@@ -73,8 +70,9 @@ def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> Entail
     size = len(numbers)
     if not size:
         return EntailmentSummary(0, 0, 0, 0, 0, ())
-    links = coo_matrix((np.ones(len(starts), dtype=np.int8), (np.asarray(starts), np.asarray(ends))), (size, size))
-    count, labels = connected_components(links, directed=True, connection="strong")
+    cells = np.ones(len(starts), dtype=np.int8), (np.asarray(starts), np.asarray(ends))
+    links = scipy.sparse.coo_matrix(cells, (size, size))
+    count, labels = scipy.sparse.csgraph.connected_components(links, directed=True, connection="strong")
     sizes = np.bincount(labels, minlength=count)
     largest = int(sizes.argmax())
     members = sorted(text for text, number in numbers.items() if labels[number] == largest)

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from hapax.evaluation.shared.estimates import NOTHING, RESAMPLES, Estimate
+from hapax.evaluation.shared.lazy import np
 from hapax.grammar.errors import HapaxError
 
 RELEASED_HALF = 0.51
@@ -19,7 +18,10 @@ RELEASED_HALF = 0.51
 HALF = 0.5
 """The precision above which earlier work measures AUC (Hosseini et al. 2018; Schmitt and Schütze 2021)."""
 
-_Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.ends import Ends, Values, ends, matched_pairs, pair_pool
 from hapax.engine.search.ranking import random_score
@@ -31,6 +29,7 @@ from hapax.evaluation.shared.estimates import (
     share,
     spearman,
 )
+from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

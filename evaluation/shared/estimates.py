@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from scipy import stats  # type: ignore[import-untyped]  # ships no types
+from hapax.evaluation.shared.lazy import np, scipy
 
 RESAMPLES = 1000
 """Bootstrap resamples of each interval."""
@@ -57,7 +56,7 @@ def share(hits: Sequence[bool]) -> Estimate:
     """Share of hits, with Wilson's interval."""
     if not hits:
         return NOTHING
-    interval = stats.binomtest(sum(hits), len(hits)).proportion_ci(method="wilson")
+    interval = scipy.stats.binomtest(sum(hits), len(hits)).proportion_ci(method="wilson")
     return Estimate(sum(hits) / len(hits), float(interval.low), float(interval.high), len(hits))
 
 
@@ -100,7 +99,7 @@ def mended_share(scores: Sequence[float], judged: Sequence[tuple[float, bool, fl
     centre = math.fsum(scores) / size + (total + PSEUDO_LABELS * added * (1.0 - 2 * typical)) / whole
     variance = math.fsum(error**2 * (1.0 - 1.0 / each) for error, each in zip(errors, stands_for, strict=True))
     variance += PSEUDO_LABELS * added**2 * ((1.0 - typical) ** 2 + typical**2)
-    width = float(stats.norm.ppf(0.975)) * math.sqrt(variance) / whole
+    width = float(scipy.stats.norm.ppf(0.975)) * math.sqrt(variance) / whole
     # A share lies between 0 and 1, which neither the correction nor the normal interval knows.
     inner = [min(max(end, 0.0), 1.0) for end in (value, min(value, centre - width), max(value, centre + width))]
     return Estimate(inner[0], inner[1], inner[2], len(judged))
@@ -197,14 +196,14 @@ def signed_rank_test(first: Sequence[float], second: Sequence[float]) -> float:
     if not step:  # all values are 0
         return 1.0
     differences = np.round(np.subtract(first, second) / step)
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+    return float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for their number (Benjamini and Hochberg 1995); nan stays nan."""
     known = [value for value in p_values if not math.isnan(value)]
     # SciPy refuses nan, so only known values are adjusted and put back in their places.
-    in_order = iter(stats.false_discovery_control(known) if known else ())
+    in_order = iter(scipy.stats.false_discovery_control(known) if known else ())
     return [value if math.isnan(value) else float(next(in_order)) for value in p_values]
 
 
@@ -215,7 +214,7 @@ def auc(positive: Any, negative: Any) -> float:
     """
     if not len(positive) or not len(negative):
         return math.nan
-    ranks = stats.rankdata(np.concatenate([positive, negative]))
+    ranks = scipy.stats.rankdata(np.concatenate([positive, negative]))
     # Sum of the positive ranks less its least possible value: pairs in which the positive case is above.
     above = ranks[: len(positive)].sum() - len(positive) * (len(positive) + 1) / 2
     return float(above / (len(positive) * len(negative)))
@@ -238,8 +237,8 @@ def cohens_d(first: Any, second: Any) -> float:
 def spearman(first: Any, second: Any) -> float:
     """Spearman's rank correlation; nan if either side is constant."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.ConstantInputWarning)  # the result is nan
-        return float(stats.spearmanr(first, second).statistic)
+        warnings.simplefilter("ignore", scipy.stats.ConstantInputWarning)  # the result is nan
+        return float(scipy.stats.spearmanr(first, second).statistic)
 
 
 def _rounding(*samples: Any) -> float:
@@ -267,8 +266,8 @@ def _bootstrapped(
     if min(map(len, samples)) < 2 or math.isnan(value):  # nothing to resample
         return Estimate(value, math.nan, math.nan, count)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # the interval is nan
-        interval = stats.bootstrap(
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)  # the interval is nan
+        interval = scipy.stats.bootstrap(
             [np.asarray(sample, dtype=float) for sample in samples],
             statistic,
             paired=paired,

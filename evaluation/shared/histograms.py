@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
+from hapax.evaluation.shared.lazy import np
 
 
 def bin_edges(low: float, high: float, bins: int) -> list[float]:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups
+from hapax.evaluation.shared.lazy import np
 
 
 @dataclass(frozen=True, slots=True)

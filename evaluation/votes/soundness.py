@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any
 
-import numpy as np
-
 from hapax.engine.judgements import (
     ENTAILMENT_QUESTION,
     FALSE_FACTS,
@@ -35,6 +33,7 @@ from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.judged import JudgedCounts
+from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DistinctTexts,

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hapax.evaluation.shared.estimates import Estimate, of_groups, share
+from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.resolving import resolve_schema_pairs, resolve_schemas

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from scipy import stats  # type: ignore[import-untyped]  # ships no types
-
 from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.lazy import scipy
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +92,5 @@ def mcnemar(first: Iterable[SentenceAnswer], second: Iterable[SentenceAnswer]) -
     only_first, only_second = outcomes.count((True, False)), outcomes.count((False, True))
     differing = only_first + only_second
     # The binomial test needs at least one trial.
-    p_value = float(stats.binomtest(only_first, differing).pvalue) if differing else 1.0
+    p_value = float(scipy.stats.binomtest(only_first, differing).pvalue) if differing else 1.0
     return McNemar(only_first, only_second, p_value)

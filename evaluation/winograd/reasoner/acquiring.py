@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from scipy import stats  # type: ignore[import-untyped]  # ships no types
-
+from hapax.evaluation.shared.lazy import scipy
 from hapax.evaluation.winograd.reasoner.events import ClauseRelation
 from hapax.evaluation.winograd.reasoner.learning import Observation
 from hapax.evaluation.winograd.reasoner.reasoning import StatedSentence
@@ -171,7 +170,7 @@ def _verdict(record: AcquiredRuleRecord, groups: dict[str, Counter[bool]]) -> st
     total = record.support + record.exceptions
     if record.support < LEAST_SUPPORT:
         return f"holds in {record.support} sentences only"
-    low = float(stats.binomtest(record.support, total).proportion_ci(0.9, method="wilson").low)
+    low = float(scipy.stats.binomtest(record.support, total).proportion_ci(0.9, method="wilson").low)
     if low < LEAST_PRECISION:
         return f"right in {record.support} of {total}, which may be less than {LEAST_PRECISION:.0%}"
     for group, counts in groups.items():

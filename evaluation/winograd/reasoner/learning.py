@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from scipy.optimize import minimize  # type: ignore[import-untyped]  # ships no types
-
 from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.lazy import np, scipy
 from hapax.evaluation.winograd.data import WinogradItem
 from hapax.evaluation.winograd.reasoner.reasoning import Reasoner, StatedSentence
 from hapax.evaluation.winograd.reasoner.weighing import MARGIN_ALONE, RuleWeights
@@ -89,7 +87,7 @@ def _most_likely(design: np.ndarray, start: np.ndarray, precision: np.ndarray | 
         # The second value is its gradient (`jac=True`).
         return value, -(design.T @ (1 / (1 + np.exp(margins)))) + precision * strayed
 
-    found: np.ndarray = minimize(loss, start.copy(), jac=True, method="L-BFGS-B").x
+    found: np.ndarray = scipy.optimize.minimize(loss, start.copy(), jac=True, method="L-BFGS-B").x
     return found
 
 
