@@ -170,3 +170,20 @@ def test_a_merge_refuses_given_facts_that_break_a_declaration(tmp_path: Path) ->
     assert "hapax retract" in refused.stderr
     with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
         assert facts_of(kb) == [("likes", "ann", "bob")]
+
+
+def test_a_refused_import_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The rows before a faulty one were read in many batches; no fact, no predicate and no name of them stays."""
+    table, database = tmp_path / "likes.csv", tmp_path / "kb.db"
+    rows = [f"likes,p{number},q{number}" for number in range(2_000)]
+    table.write_text("\n".join(["predicate,argument1,argument2", *rows, "likes,"]) + "\n")
+    run("import", table, "--db", database, "--skip-faulty")
+    before = sorted(run("export", "--format", "csv", "--db", database).stdout.splitlines())
+    table.write_text("\n".join(["predicate,argument1,argument2", "hates,x,y", *rows, "hates,"]) + "\n")
+    refused = invoke("import", table, "--db", database)
+
+    assert refused.exit_code == 1
+    assert sorted(run("export", "--format", "csv", "--db", database).stdout.splitlines()) == before
+    with hapax.KnowledgeBase(database) as kb:
+        assert kb.query("SELECT count(*) FROM symbols WHERE symbol = '\"x\"'") == [(0,)]
+        assert [name for (name,) in kb.query("SELECT predicate FROM relations")] == ["likes"]
