@@ -72,7 +72,8 @@ def copy(tmp_path: Path) -> Path:
     for room in ROOMS:
         # With the bytecode, which Python takes for the unchanged files; compiling takes longer than the commands.
         shutil.copytree(ROOT / room, tmp_path / room, symlinks=True, ignore=shutil.ignore_patterns("*.pyc.*"))
-    shutil.copy(ROOT / "cli.py", tmp_path)
+    for name in ("cli.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "world.rules").write_text(WORLD, "utf-8")
     (tmp_path / "long.rules").write_text(LONG, "utf-8")
     return tmp_path
