@@ -55,14 +55,11 @@ def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, re
     theory = Theory(rules, kb)
     if not reason.strip():
         raise HapaxError("A withdrawal needs a reason.", Remedy("Add {}.", Setting("reason", "TEXT")))
-    by_id = {}
-    for text in texts(facts):
-        fact = _stored_fact(theory, text)
-        by_id[fact.id] = fact
+    by_id = {fact.id: fact for fact in (_stored_fact(theory, text) for text in texts(facts))}
     with kb.transaction():
         # What had fallen before is no effect of this change.
         before, followed = _fallen(kb), current_rules(kb, theory.library)
-        kb.withdraw(list(by_id), reason.strip(), USER)
+        kb.withdraw(by_id.values(), reason.strip(), USER)
         change = _revised(theory, before)
         return replace(change, facts=tuple(by_id.values()), derived=_derived_again(theory, followed))
 
@@ -77,7 +74,7 @@ def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> Fa
     withdrawn = {item.fact.id: item.fact for item in kb.withdrawals()}
     restored: dict[str, FactRecord] = {}
     for text in texts(facts):
-        fact = withdrawn.get(_fact_id(theory, text))
+        fact = withdrawn.get(_id(_named(theory, text)))
         if fact is None:
             raise HapaxError(
                 f"{kb.place}: {text} is not withdrawn.",
@@ -187,25 +184,33 @@ def _atom(fact: FactRecord) -> Atom:
     return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))
 
 
-def _fact_id(theory: Theory, text: str) -> str:
-    """The id that a fact, named by atom or id, has."""
+def _named(theory: Theory, text: str) -> FactRecord | str:
+    """The fact that an atom names, without its origin; an id as it is."""
     text = text.strip()
     # An id is 32 hexadecimal digits.
     if len(text) == 32 and set(text) <= set("0123456789abcdef"):
         return text
     _, atom = worded_atom(text, theory)
-    return FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
+    return _bare(atom)
+
+
+def _bare(atom: Atom) -> FactRecord:
+    return FactRecord(*fact_key(atom), types=(), source=Source.GIVEN)
+
+
+def _id(named: FactRecord | str) -> str:
+    return named if isinstance(named, str) else named.id
 
 
 def _stored_fact(theory: Theory, text: str) -> FactRecord:
-    kb = theory.kb
-    fact_id = _fact_id(theory, text)
-    fact = kb.facts_by_id([fact_id]).get(fact_id)
+    kb, named = theory.kb, _named(theory, text)
+    # All facts are read to find one by its id.
+    fact = kb.facts_by_id([named]).get(named) if isinstance(named, str) else kb.fact(named.predicate, named.arguments)
     if fact is None:
-        gone = kb.withdrawals(fact_id)
+        gone = kb.withdrawals(_id(named))
         if gone:
             raise HapaxError(f"{text} is withdrawn already: {gone[-1].text}.")
-        stated = any(fact_id == FactRecord(*fact_key(atom), (), Source.GIVEN).id for atom in theory.library.facts)
+        stated = any(_bare(atom).id == _id(named) for atom in theory.library.facts)
         listed = f"Run {Operation('export_facts')} to see the facts."
         remedy = "A rule file states it: delete it there." if stated else listed
         raise HapaxError(f"{kb.place}: there is no fact {text}. {remedy}")

@@ -613,17 +613,16 @@ class KnowledgeBase(RecordStore):
 
     # -- withdrawn facts
 
-    def withdraw(self, fact_ids: Iterable[str], reason: str, author: str) -> int:
+    def withdraw(self, facts: Iterable[FactRecord], reason: str, author: str) -> int:
         """Withdraw facts with the reason, and return their number; candidates, decisions and proofs stay.
 
         `author`: see `Withdrawal`. Statements that rest on a withdrawn fact are no longer among `statements()`.
         """
         with self.transaction():
-            facts = self.facts_by_id(fact_ids)
+            stored = [found for fact in facts if (found := self.fact(fact.predicate, fact.arguments)) is not None]
             now = _now()
-            self.add(WITHDRAWALS, [Withdrawal.of(fact, reason, author, now) for fact in facts.values()])
-            self.relations.remove(facts.values())
-        return len(facts)
+            self.add(WITHDRAWALS, [Withdrawal.of(fact, reason, author, now) for fact in stored])
+            return self.relations.remove(stored)
 
     def restore(self, fact_ids: Iterable[str]) -> int:
         """Undo withdrawals: the facts stand again as they were. Returns the number of facts that were withdrawn."""

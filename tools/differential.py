@@ -256,7 +256,7 @@ class ChangingFacts:
         """Add facts; after the first time also withdraw a few, and bring some of these back."""
         rng, few = self.rng, (0, 1, 2, 4)
         gone = [] if first else rng.sample(sorted(self.facts), min(len(self.facts), rng.choice(few)))
-        self.kb.withdraw(gone, "wrong", "user")
+        self.kb.withdraw([self.facts[identity] for identity in gone], "wrong", "user")
         restored = [identity for identity in gone if rng.random() < 0.2]
         self.kb.restore(restored)
         for identity in set(gone) - set(restored):

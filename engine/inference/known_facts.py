@@ -379,7 +379,7 @@ class KnownFacts:
             # Another candidate, of another spelling or question, may have found the same fact.
             supports.discard(fact.candidate_id or "")
             if current is not None and current.candidate_id == fact.candidate_id and not supports:
-                self._kb.withdraw([fact.id], "a gate rejects the proposal that it rests on", "the gates of a search")
+                self._kb.withdraw([fact], "a gate rejects the proposal that it rests on", "the gates of a search")
                 del known.facts[fact.arguments]
                 if known.given.pop(fact.arguments, None) is not None:
                     known.given_changed()
@@ -389,7 +389,7 @@ class KnownFacts:
         """Withdraw facts for these reasons, whichever candidates found them, from the knowledge base too."""
         for fact, reason in reasons.items():
             known = self._of(f"{fact.predicate}/{len(fact.arguments)}")
-            self._kb.withdraw([fact.id], reason, author)
+            self._kb.withdraw([fact], reason, author)
             known.supports.pop(fact.id, None)
             for index in (known.facts, known.given, known.found):
                 index.pop(fact.arguments, None)

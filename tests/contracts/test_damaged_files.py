@@ -243,7 +243,8 @@ def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
     lost, gone = (copied(proved, tmp_path / f"{name}.db") for name in ("lost", "gone"))
     change(lost, "DELETE FROM proofs WHERE key = (SELECT min(key) FROM proofs)")
     with hapax.KnowledgeBase(proved) as kb:
-        kb.withdraw([fact for (fact,) in kb.query("SELECT fact_id FROM statement_facts LIMIT 1")], "", "user")
+        (rested,) = kb.query("SELECT fact_id FROM statement_facts LIMIT 1")
+        kb.withdraw(kb.facts_by_id(rested).values(), "", "user")
     with closing(sqlite3.connect(gone)) as connection, connection:
         select = "SELECT fact_id, count(*) FROM statement_facts GROUP BY fact_id ORDER BY 2 LIMIT 1"
         fact, statements = connection.execute(select).fetchone()

@@ -71,7 +71,7 @@ def test_far_pages_have_the_rows_that_follow_the_near_ones(
     fruit_kb(database)
     fruit_kb(database, ("apple", "lemon"), "again")
     with KnowledgeBase(database) as kb:
-        kb.withdraw([FactRecord("is_sweet", ("melon",), ("Fruit",), Source.MODEL).id], "it is not", "user")
+        kb.withdraw([FactRecord("is_sweet", ("melon",), ("Fruit",), Source.MODEL)], "it is not", "user")
     with KnowledgeBase(database, read_only=True) as kb:
         tables.know_popularity(kb)
         near = [tables.statements(kb, Wanted(), Page(number, 1, order)).rows for number in range(1, 7)]

@@ -49,7 +49,7 @@ def test_the_index_follows_the_file(place: Path) -> None:
     with closing(sqlite3.connect(place)) as connection, connection:
         connection.execute("UPDATE statements SET premise = 'we visit Trondheim' WHERE premise LIKE '%Bergen%'")
     with KnowledgeBase(place) as kb:
-        kb.withdraw([fact.id for fact in kb.facts() if "12" in str(fact.arguments)], "", "user")
+        kb.withdraw([fact for fact in kb.facts() if "12" in str(fact.arguments)], "", "user")
     assert (index.search("bergen").row_count, index.search("trondheim").row_count) == (0, 1)
     assert index.search("12").names == ()
     place.unlink()
