@@ -209,11 +209,14 @@ def _stored_fact(theory: Theory, text: str) -> FactRecord:
     if fact is None:
         gone = kb.withdrawals(_id(named))
         if gone:
-            raise HapaxError(f"{text} is withdrawn already: {gone[-1].text}.")
+            raise HapaxError(
+                f"{text} is withdrawn already: {gone[-1].text}.",
+                Remedy("Run {} to bring it back.", Operation("restore", text)),
+            )
         stated = any(_bare(atom).id == _id(named) for atom in theory.library.facts)
-        listed = f"Run {Operation('export_facts')} to see the facts."
-        remedy = "A rule file states it: delete it there." if stated else listed
-        raise HapaxError(f"{kb.place}: there is no fact {text}. {remedy}")
+        listed = Remedy("Run {} to see the facts.", Operation("export_facts"))
+        remedy = Remedy("A rule file states it: delete it there.") if stated else listed
+        raise HapaxError(f"{kb.place}: there is no fact {text}.", remedy)
     if _atom(fact) in theory.library.facts:
         raise HapaxError(f"A rule file states {text} as well, so it would still hold. Delete it there first.")
     return fact
