@@ -1,4 +1,4 @@
-"""What all benchmarks share: sizes, processor time, turns of ways that do the same work, and the table of figures."""
+"""Shared by all benchmarks: sizes, processor time, turns of ways that do the same work, and the table of figures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Size(NamedTuple):
-    """How large the work is, `tiny`, `small` or `full`, and how often each way does it."""
+    """The size of the work, `tiny`, `small` or `full`, and the number of times that each way does it."""
 
     name: str
     turns: int
@@ -62,7 +62,7 @@ class Figure:
 
 
 class Turn(NamedTuple):
-    """What a way took for the work once, and the number of its results, in which all ways must agree."""
+    """The cost of the work, done once in one way, and the number of its results, in which all ways must agree."""
 
     cost: float
     results: int
@@ -242,5 +242,10 @@ def _processor() -> str:
 
 def write_figures(path: Path, size: Size, figures: Iterable[Figure]) -> None:
     """Write the figures and the machine as JSON."""
-    found = {"size": size.name, "turns": size.turns, "machine": machine(), "figures": [vars(one) for one in figures]}
+    found = {
+        "size": size.name,
+        "turns": size.turns,
+        "machine": machine(),
+        "figures": [vars(figure) for figure in figures],
+    }
     path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -79,27 +79,27 @@ def first_question(kb: hapax.KnowledgeBase, rules: hapax.Library, facts: int) ->
 
 def warm(kb: hapax.KnowledgeBase, rules: hapax.Library, facts: int, size: Size) -> Iterator[Figure]:
     """Questions of an open base with one argument bound and with both, beside an indexed table of SQLite."""
-    things = [f"x{row * facts // ASKED}" for row in range(min(ASKED, facts))]
+    names = [f"x{row * facts // ASKED}" for row in range(min(ASKED, facts))]
 
     def each(ask: Callable[[str], Sequence[Any]]) -> Way:
-        """The way of asking about each thing; the cost is the milliseconds of one question."""
+        """The way of asking about each name; the cost is the milliseconds of one question."""
 
         def way() -> Turn:
             found: list[Any] = []
-            seconds = seconds_of(lambda: found.extend(row for thing in things for row in ask(thing)))
-            return Turn(1000 * seconds / len(things), len(found))
+            seconds = seconds_of(lambda: found.extend(row for name in names for row in ask(name)))
+            return Turn(1000 * seconds / len(names), len(found))
 
         return way
 
     with closing(indexed_table(":memory:", facts)) as table:
         ways = {
             "one argument bound": (
-                lambda thing: hapax.query(f"is_a({thing}, Kind)", rules, kb),
-                lambda thing: table.execute("SELECT y FROM is_a WHERE x = ?", (thing,)).fetchall(),
+                lambda name: hapax.query(f"is_a({name}, Kind)", rules, kb),
+                lambda name: table.execute("SELECT y FROM is_a WHERE x = ?", (name,)).fetchall(),
             ),
             "both arguments bound": (
-                lambda thing: hapax.query(f"is_a({thing}, bird)", rules, kb),
-                lambda thing: table.execute("SELECT 1 FROM is_a WHERE x = ? AND y = 'bird'", (thing,)).fetchall(),
+                lambda name: hapax.query(f"is_a({name}, bird)", rules, kb),
+                lambda name: table.execute("SELECT 1 FROM is_a WHERE x = ? AND y = 'bird'", (name,)).fetchall(),
             ),
         }
         for bound, (ours, theirs) in ways.items():
@@ -108,7 +108,7 @@ def warm(kb: hapax.KnowledgeBase, rules: hapax.Library, facts: int, size: Size) 
 
 
 def explained(kb: hapax.KnowledgeBase, rules: hapax.Library, facts: int, proofs: int, size: Size) -> Iterator[Figure]:
-    """What has many proofs, and explanations of an open base. Lines count as results."""
+    """Questions with many proofs, and explanations of an open base. Lines count as results."""
     questions: dict[str, Callable[[], Sequence[Any]]] = {
         f"question with {proofs:,} proofs": lambda: hapax.query("is_near(s, t)", rules, kb),
         f"`why` with {proofs:,} proofs": lambda: hapax.why("is_near(s, t)", rules, kb).lines,

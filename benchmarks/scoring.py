@@ -78,7 +78,7 @@ def scored(work: str, ours: Score, theirs: Score, texts: Sequence[str], size: Si
     def way(score: Score) -> Turn:
         return Turn(seconds_of(partial(in_calls, score)), len(texts))
 
-    largest = max(abs(own - other) for own, other in zip(in_calls(ours), in_calls(theirs), strict=True))
+    largest = max(abs(own - peers) for own, peers in zip(in_calls(ours), in_calls(theirs), strict=True))
     if largest > CLOSE:
         raise RuntimeError(f"{work}: a score differs by {largest:.2g} from that of the padded loop.")
     ways = {"hapax": partial(way, ours), "padded loop": partial(way, theirs)}

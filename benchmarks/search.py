@@ -45,7 +45,7 @@ class LookupModel:
         return [self._known[role, request] for request in asked]
 
     def asked(self, role: str) -> list[Any]:
-        """What was asked by the method of this name, in order and once each."""
+        """The requests to the method of this name, in order and once each."""
         return [request for name, request in self._known if name.endswith(role)]
 
 

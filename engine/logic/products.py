@@ -81,9 +81,9 @@ def product_of(rule: Rule, library: Library, rows: Callable[[Atom], int]) -> Pro
             part = _Connected(names, ())
         else:
             continue  # it only tests combinations
-        for other in [other for other in parts if other.names & names]:
-            parts.remove(other)
-            part = _Connected(part.names | other.names, part.atoms + other.atoms)
+        for sharing in [earlier for earlier in parts if earlier.names & names]:
+            parts.remove(sharing)
+            part = _Connected(part.names | sharing.names, part.atoms + sharing.atoms)
         parts.append(part)
     # Atoms without variables and equations with constants multiply nothing.
     parts = [part for part in parts if part.names and part.atoms]

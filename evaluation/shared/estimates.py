@@ -94,10 +94,10 @@ def mended_share(scores: Sequence[float], judged: Sequence[tuple[float, bool, fl
     typical = math.fsum(score / chance for score, _, chance in judged) / weight
     # For how many values an added one stands: few heavy labels count as fewer equal ones, and none is added once all
     # values are judged.
-    added = math.fsum(each**2 for each in stands_for) / weight * max(0.0, 1.0 - len(judged) / size)
+    added = math.fsum(count**2 for count in stands_for) / weight * max(0.0, 1.0 - len(judged) / size)
     whole = size + 2 * PSEUDO_LABELS * added
     centre = math.fsum(scores) / size + (total + PSEUDO_LABELS * added * (1.0 - 2 * typical)) / whole
-    variance = math.fsum(error**2 * (1.0 - 1.0 / each) for error, each in zip(errors, stands_for, strict=True))
+    variance = math.fsum(error**2 * (1.0 - 1.0 / count) for error, count in zip(errors, stands_for, strict=True))
     variance += PSEUDO_LABELS * added**2 * ((1.0 - typical) ** 2 + typical**2)
     width = float(scipy.stats.norm.ppf(0.975)) * math.sqrt(variance) / whole
     # A share lies between 0 and 1, which neither the correction nor the normal interval knows.

@@ -54,14 +54,14 @@ def search(*more: str) -> Result:
 
 
 def searched_with(*more: str) -> str:
-    """What a search says that ends well, in one line."""
+    """The output of a search that ends well, in one line."""
     result = search(*more)
     assert result.exit_code == 0, result.output
     return flat(result.output)
 
 
 def refused(*more: str, code: int = 1) -> str:
-    """What a search says that makes no promise."""
+    """The output of a search that makes no promise."""
     result = search(*more)
     assert result.exit_code == code
     return flat(result.output)
@@ -93,7 +93,7 @@ def gems(searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def plan(*more: str) -> int:
-    """How many statements `plan` expects."""
+    """The number of statements that `plan` expects."""
     command = ("plan", "gems.rules", "-m", "scripted:gems.json", "--likelihood", "scripted:gems.json", "--values", 120)
     (rule,) = told(*command, "--db", "kb.db", *more)["rules"]
     return int(rule["statements"]["expected"])

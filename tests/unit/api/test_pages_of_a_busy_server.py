@@ -90,13 +90,14 @@ def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.Mo
     thread = threading.Thread(target=browser.run, daemon=True)
     thread.start()
     try:
-        for begun in (b"", b"GET /style.css HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        for begun, answers in ((b"", 0), (b"GET /style.css HTTP/1.1\r\nHost: localhost\r\n\r\n", 1)):
             with socket.create_connection(browser.socket.getsockname(), timeout=30) as connection:
                 connection.sendall(begun)
                 time.sleep(0.1)
                 connection.sendall(b"GET / HTTP/1.1\r\nHost:")
-                while connection.recv(65536):
-                    pass
+                # Ends when the server closes the connection.
+                received = b"".join(iter(lambda: connection.recv(65536), b""))
+            assert received.count(b"HTTP/1.1 ") == answers
     finally:
         browser.server.should_exit = True
         thread.join(10)
