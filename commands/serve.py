@@ -1,15 +1,13 @@
-"""The commands `serve` and `datasette`: a knowledge base in a web browser."""
+"""`serve`: a knowledge base in a web browser."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.markup import escape
 
-import hapax
 from hapax.commands.agents import asking_models
 from hapax.commands.console import Left, err, leaving
 from hapax.commands.model_options import with_budget, with_models, with_questions
@@ -63,23 +61,3 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     err.print(f"{escape(str(database))}: {server.link} (Ctrl-C ends it)", soft_wrap=True)
     with leaving(Left.STORED):
         server.run()
-
-
-@click.command()
-@click.option("-o", "--output", default="-", show_default=True, help="JSON file to write; - for stdout.")
-@with_database
-def datasette(output: str, database: str) -> None:
-    """Write metadata with which Datasette opens the knowledge base: titles, facets, and queries with sentences.
-
-    Tables that only Hapax needs are hidden. The metadata names the knowledge base by its file, which is only read.
-
-    \b
-    hapax datasette -o metadata.json --db hapax.db
-    datasette hapax.db --metadata metadata.json
-    """
-    from hapax.kb.whole_files import atomic_text_file
-
-    # Read before the file is opened, so that an error keeps an earlier one.
-    metadata = hapax.datasette_metadata(database)
-    with atomic_text_file(output) as stream:
-        stream.write(json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")

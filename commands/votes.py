@@ -117,12 +117,12 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     hapax votes next 100 statements --precision 0.9 --voter ann
     hapax votes next 100 statements --derived
     """
-    from hapax.evaluation.votes.exporting import export_next
+    from hapax.evaluation.votes.exporting import export_next, sheet_forms
     from hapax.evaluation.votes.next_items import NextOptions
 
     # Checked before the knowledge base is opened.
     drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])
-    forms = ("html", "csv") if options["format"] == "both" else (options["format"],)
+    forms = sheet_forms(options["format"])
     with open_kb(database, existing=True) as kb:
         found, paths = export_next(kb, drawn, options["named"] or ("voter-1",), options["out"], forms)
     share, name = found.share, f"derived {kind}" if options["derived"] else kind
@@ -153,7 +153,7 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
 @click.option("--skip-faulty", is_flag=True, help="Skip faulty rows instead of rejecting all files.")
 @with_json
 def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, as_json: bool) -> None:
-    """Import filled-in sheets: CSV files, and the JSON files that the page saves.
+    """Import filled-in sheets: CSV files, and what Label Studio exports as JSON.
 
     The sheets are those that `votes export` and `votes next` wrote.
 

@@ -105,8 +105,6 @@ from .evaluation.entailment.report import draw_entailments as draw_entailments
 from .evaluation.entailment.tuning import TrainingOptions as TrainingOptions
 from .evaluation.entailment.tuning import evaluate_training as evaluate_training
 from .evaluation.entailment.tuning import train_entailment as train_entailment
-from .evaluation.leaderboard.board import LeaderboardOptions as LeaderboardOptions
-from .evaluation.leaderboard.board import leaderboard as leaderboard
 from .evaluation.link.ablation import evaluate_ablation as evaluate_ablation
 from .evaluation.link.baselines.config import read_grid as read_grid
 from .evaluation.link.baselines.grid import evaluate_grid as evaluate_grid
@@ -175,7 +173,6 @@ from .kb.backups import restore_backup as restore_backup
 from .kb.export import export_facts as export_facts
 from .kb.intake import FactsRejected as FactsRejected
 from .kb.mappings import TableMapping as TableMapping
-from .kb.metadata import datasette_metadata as datasette_metadata
 from .kb.records import Distribution as Distribution
 from .kb.store import KnowledgeBase as KnowledgeBase
 from .llm_oracle.backend import OpeningOptions as OpeningOptions

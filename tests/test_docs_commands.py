@@ -55,7 +55,6 @@ NOT_RUN = {
     r"answers\.json|whole\.txt": "needs answers of other programs; test_entailment",
     r"graphs/|--of shop_in": "needs published entailment graphs; test_entailment",
     r"--encoder": "needs an encoder; test_encoders",
-    r"^leaderboard": "asks several models; test_leaderboards",
     r"sheets/|^votes (report|next)|reversed\.jsonl": "needs what people have filled in; test_vote_sheets",
     r"^verify .*--(seal|signers)": "needs a key; test_damaged_files",
     r"evaluate booqa": "needs a WordNet; test_booqa",

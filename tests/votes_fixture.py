@@ -1,13 +1,11 @@
-"""People who fill in sheets of votes, as CSV files and as pages."""
+"""People who fill in sheets of votes, as CSV files and in Label Studio."""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 Answer = Callable[[dict[str, str]], str]
 """From a row's cells to what a person answers; the qualification answers itself."""
@@ -45,55 +43,18 @@ def fill_csv(path: Path, answer: Answer, **cells: str) -> Path:
     return path
 
 
-def fill_page(path: Path, answer: Answer, comment: str = "") -> Path:
-    """Answer every question of a page, and save the file that its button saves."""
-    island = Page.of(path).island
-    rows = [
-        {**row, "answer": answered({**row, "kind": island["kind"]}, answer), "comment": comment}
-        for row in island["rows"]
-    ]
-    head = {name: island[name] for name in ("format", "sheet", "kind")}
-    voter = Page.of(path).attributes("input", "id", "voter")["value"]
-    saved = path.with_suffix(".json")
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    saved.write_text(f'{json.dumps({**head, "voter": voter})[:-1]},"rows":[\n{lines}\n]}}\n', encoding="utf-8")
+def fill_tasks(path: Path, answer: Answer, comment: str = "") -> Path:
+    """Answer every question of a sheet in JSON, and save it as Label Studio exports a project."""
+    tasks = json.loads(path.read_text("utf-8"))
+    for number, task in enumerate(tasks, start=1):
+        chosen = answered(task["data"], answer)
+        results = []
+        if chosen:
+            results.append({"from_name": "answer", "type": "choices", "value": {"choices": [chosen]}})
+        if comment:
+            results.append({"from_name": "comment", "type": "textarea", "value": {"text": [comment]}})
+        annotation = {"completed_by": 1, "was_cancelled": False, "result": results}
+        task.update(id=number, annotations=[annotation] if results else [])
+    saved = path.with_suffix(".exported.json")
+    saved.write_text(json.dumps(tasks), "utf-8")
     return saved
-
-
-class Page(HTMLParser):
-    """The tags of a page with their attributes, its texts, and what stands in its scripts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[tuple[str, str]] = []
-
-    @classmethod
-    def of(cls, path: Path) -> Page:
-        page = cls()
-        page.feed(path.read_text(encoding="utf-8"))
-        page.close()
-        return page
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if self.tags and data.strip():
-            self.texts.append((self.tags[-1][0], data))
-
-    def attributes(self, tag: str, name: str, value: str) -> dict[str, str | None]:
-        return next(
-            attributes for tag_name, attributes in self.tags if tag_name == tag and attributes.get(name) == value
-        )
-
-    @property
-    def island(self) -> dict[str, Any]:
-        (text,) = (data for tag, data in self.texts if tag == "script" and data.lstrip().startswith("{"))
-        found: dict[str, Any] = json.loads(text)
-        return found
-
-    @property
-    def shape(self) -> list[tuple[str, list[str]]]:
-        """Tags with the names of their attributes."""
-        return [(tag, sorted(attributes)) for tag, attributes in self.tags]

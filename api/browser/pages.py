@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from hapax.api.browser import tables
-from hapax.api.browser.tables import Page, StoredTable, Wanted
+from hapax.api.browser.tables import SENTENCE, Page, StoredTable, Wanted
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.logic.derive import statement_by_id
@@ -46,7 +46,6 @@ from hapax.grammar.remedies import CALL
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.verbalize import statement_text
-from hapax.kb.metadata import SENTENCE
 from hapax.kb.records import (
     CANDIDATES,
     PREDICATES,

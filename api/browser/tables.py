@@ -12,7 +12,6 @@ from typing import Any
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
-from hapax.kb.metadata import SENTENCE
 from hapax.kb.popularity import CELLS, is_ranked, ranks_table
 from hapax.kb.records import FACTS, Distribution, Source, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
@@ -25,6 +24,9 @@ MOST_ROWS = 100_000
 """Rows of a table as JSON or CSV."""
 FAR = 100_000
 """Place of a row from which on all rows that are not listed are found first, before those above it are skipped."""
+
+SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
+"""SQL for the text of a statement."""
 
 MINUS = "-"
 """Before the name of a column: from the greatest down."""

@@ -139,7 +139,7 @@ def _introduction(summary: DatasetSummary) -> str:
     target = summary.target
     return (
         f"Version {_cells((target.version,))[0]}, with the checksum `{summary.checksum}` of statements and questions, "
-        "which `hapax leaderboard` and `hapax.load_dataset` verify.\n\n"
+        "which `hapax.load_dataset` verifies.\n\n"
         "Statements of the form *If premise, then conclusion*, each an instance of a logical rule, with the facts that "
         "it rests on. The split `head` holds statements that a language model finds likely, `long_tail` those that it "
         "finds unlikely, as in the dataset LINT (*In Search of the Long-Tail: Systematic Generation of Long-Tail "

@@ -55,7 +55,7 @@ class Target:
         Option("Name of the card and of the tasks; default: the folder's name, and for tasks `hapax`."),
     ] = None
     force: Annotated[bool, Option("Replace the dataset in the folder.")] = False
-    version: Annotated[str, Option("Version of the dataset, for its card and leaderboards.")] = "1"
+    version: Annotated[str, Option("Version of the dataset, for its card.")] = "1"
 
     def __post_init__(self) -> None:
         if self.name is not None and not (self.name.isascii() and self.name.isidentifier()):

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.dataset.columns import PROBES, STATEMENTS, DatasetTable, Row, json_text, probe_rows
 from hapax.evaluation.link.probing.items import ProbeItem
-from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
@@ -26,7 +25,6 @@ from hapax.grammar.terms import Value
 from hapax.kb.foreign_files import parquet_table
 from hapax.kb.records import Distribution, StatementPlace, statement_id, text_id
 from hapax.kb.values import encode_tree
-from hapax.llm_oracle.protocols import ModelIdentity
 
 METADATA = "metadata.json"
 """Written into every dataset; only a folder that has it may be replaced."""
@@ -83,42 +81,22 @@ class Checksum:
         return hashlib.sha256(self._statements.digest() + self._questions.digest()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class FrozenStatement:
-    """A statement of a frozen dataset as models are asked about it. `values`: of all its variables, in order."""
-
-    item: ProbeItem
-    values: tuple[Value, ...]
-
-    @property
-    def cluster(self) -> tuple[str, tuple[Value, ...]]:
-        """Rule and values. Rows of one cluster are not independent cases."""
-        return self.item.rule, self.values
-
-
 @dataclass(frozen=True)
 class FrozenDataset:
-    """A verified dataset. `rankers`: models that divided it into head and long tail, with those that taught them.
-
-    `judged`: people's judgements on the statements of its rules and runs, also on those that were left out; None in
-    datasets of older versions. `judged_choice`: what became of denied ones.
-    """
+    """A verified dataset. `statements`: as models are asked about them."""
 
     folder: Path
     name: str
     version: str
     checksum: str
-    statements: tuple[FrozenStatement, ...]
-    rankers: tuple[ModelIdentity, ...]
+    statements: tuple[ProbeItem, ...]
     _ids: frozenset[str]
     _text_ids: frozenset[str]
-    judged: JudgedCounts | None = None
-    judged_choice: str = "drop"
 
     @property
     def rules(self) -> tuple[str, ...]:
         """Names of the rules of its statements, sorted."""
-        return tuple(sorted({statement.item.rule for statement in self.statements}))
+        return tuple(sorted({statement.rule for statement in self.statements}))
 
     def contains(self, place: StatementPlace) -> bool:
         """True if the dataset has the text, or the rule with these values."""
@@ -136,7 +114,7 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
     place = Path(folder)
     metadata = _metadata(place)
     checksum = Checksum()
-    statements: list[FrozenStatement] = []
+    statements: list[ProbeItem] = []
     ids: set[str] = set()
     text_ids: set[str] = set()
     expected: list[Row] = []
@@ -145,7 +123,7 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
             checksum.take_statement(row)
             statement = _statement(row)
             statements.append(statement)
-            expected += probe_rows(statement.item)
+            expected += probe_rows(statement)
             text_ids.add(text_id(row["premise"], row["conclusion"]))
             # All derivations of the text: a statement is not fresh if any of them is here.
             ids.add(_id_of(row))
@@ -179,10 +157,8 @@ def load_dataset(folder: str | Path) -> FrozenDataset:
         metadata["version"],
         metadata["checksum"],
         tuple(statements),
-        _rankers(metadata),
         frozenset(ids),
         frozenset(text_ids),
-        *_judged(metadata),
     )
 
 
@@ -219,20 +195,6 @@ def _metadata(folder: Path) -> dict[str, Any]:
     return metadata
 
 
-def _judged(metadata: dict[str, Any]) -> tuple[JudgedCounts | None, str]:
-    stored = metadata.get("judged")
-    if not isinstance(stored, dict):
-        return None, "drop"
-    counts = JudgedCounts(**{name.name: int(stored.get(name.name, 0)) for name in fields(JudgedCounts)})
-    return counts, str(stored.get("choice", "drop"))
-
-
-def _rankers(metadata: dict[str, Any]) -> tuple[ModelIdentity, ...]:
-    return tuple(
-        ModelIdentity(ranker["name"], taught_by=tuple(ranker["taught_by"])) for ranker in metadata.get("rankers", ())
-    )
-
-
 def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
     """Rows of a table, head before long tail, from JSON Lines or else from Parquet."""
     lines = [folder / "jsonl" / f"{table.name}-{distribution.value}.jsonl" for distribution in Distribution]
@@ -260,8 +222,8 @@ def _rows(folder: Path, table: DatasetTable) -> Iterator[dict[str, Any]]:
             yield row | {name: json.loads(row[name]) for name in objects}
 
 
-def _statement(row: Row) -> FrozenStatement:
-    item = ProbeItem(
+def _statement(row: Row) -> ProbeItem:
+    return ProbeItem(
         row["id"],
         row["rule"],
         row["domain"],
@@ -273,7 +235,6 @@ def _statement(row: Row) -> FrozenStatement:
         Polarity(row["polarity"]),
         entailed=row["label"] == ENTAILS,
     )
-    return FrozenStatement(item, tuple(value for _, value in _substitution(row)))
 
 
 def _substitution(row: Row) -> list[tuple[str, Value]]:

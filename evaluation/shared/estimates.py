@@ -199,14 +199,6 @@ def signed_rank_test(first: Sequence[float], second: Sequence[float]) -> float:
     return float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for their number (Benjamini and Hochberg 1995); nan stays nan."""
-    known = [value for value in p_values if not math.isnan(value)]
-    # SciPy refuses nan, so only known values are adjusted and put back in their places.
-    in_order = iter(scipy.stats.false_discovery_control(known) if known else ())
-    return [value if math.isnan(value) else float(next(in_order)) for value in p_values]
-
-
 def auc(positive: Any, negative: Any) -> float:
     """Probability that a positive case scores above a negative one, ties counting half; nan if a side is empty.
 

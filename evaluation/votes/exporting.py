@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from hapax.evaluation.votes.items import FACT, STATEMENT, DrawnItems, ItemSource, SampleOptions
 from hapax.evaluation.votes.next_items import NextItems, NextOptions, next_items
 from hapax.evaluation.votes.questions import SheetKind
-from hapax.evaluation.votes.sheets import VotingSheet, csv_text, html_text, sheets
+from hapax.evaluation.votes.sheets import VotingSheet, csv_text, labelling_config, sheets, tasks_text
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -27,13 +27,19 @@ RULES_AUDITED = 3
 
 
 def sheet_forms(form: str) -> tuple[str, ...]:
-    """The forms of sheets that `html`, `csv` or `both` names."""
-    return ("html", "csv") if form == "both" else (form,)
+    """The forms of sheets that `json`, `csv` or `both` names."""
+    return ("json", "csv") if form == "both" else (form,)
 
 
 SheetForms: TypeAlias = Annotated[
     tuple[str, ...],
-    Option("Format of the sheets.", name="format", default="both", choices=("html", "csv", "both"), read=sheet_forms),
+    Option(
+        "Format of the sheets: CSV for a spreadsheet, JSON for Label Studio.",
+        name="format",
+        default="both",
+        choices=("json", "csv", "both"),
+        read=sheet_forms,
+    ),
 ]
 
 
@@ -50,7 +56,7 @@ class SheetExportOptions:
         tuple[int, ...],
         Option("Number of a probing template of a baseline; repeat for more.", name="template", least=1, most=13),
     ] = (5,)
-    forms: SheetForms = ("html", "csv")
+    forms: SheetForms = ("json", "csv")
 
     @classmethod
     def of(cls, kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
@@ -124,15 +130,20 @@ def export_next(
 
 
 def write_sheets(voting_sheets: Sequence[VotingSheet], forms: Sequence[str], folder: Path) -> list[Path]:
-    """Write each sheet in each form, and return the files."""
+    """Write each sheet in each form, with Label Studio's configuration beside JSON, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for sheet in voting_sheets:
         for form in forms:
             path = folder / f"{sheet.name}.{form}"
             # A spreadsheet takes a CSV for UTF-8 only if it begins with a byte order mark.
-            text = html_text(sheet) if form == "html" else "\ufeff" + csv_text(sheet)
+            text = tasks_text(sheet) if form == "json" else "\ufeff" + csv_text(sheet)
             replace_file(path, text)
+            paths.append(path)
+    if "json" in forms:
+        for kind in sorted({sheet.kind for sheet in voting_sheets}):
+            path = folder / f"{kind.value}-label-studio.xml"
+            replace_file(path, labelling_config(kind))
             paths.append(path)
     return paths
 

@@ -1,4 +1,4 @@
-"""Reading of filled-in sheets: CSV from a spreadsheet, or JSON from the page."""
+"""Reading of filled-in sheets: CSV from a spreadsheet, or JSON from Label Studio."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from hapax.evaluation.votes.questions import SheetKind
-from hapax.evaluation.votes.sheets import COLUMNS, FORMAT, INSTRUCTIONS, QUALIFICATION, row_check
+from hapax.evaluation.votes.sheets import COLUMNS, INSTRUCTIONS, QUALIFICATION, row_check
 from hapax.grammar.errors import HapaxError
 from hapax.kb.csv_text import read_cell
 from hapax.kb.intake import FactFault
@@ -21,6 +22,9 @@ _NEEDED = tuple(name for name in COLUMNS if name not in {"choices", "comment"})
 _NUMBER = re.compile("[0-9]{1,7}")
 _MAX_CELL = 1 << 20
 """Longest cell, as in other tables that Hapax reads; Python's own limit is 128 kB."""
+
+
+_EXPORT_AGAIN = "export the project from Label Studio as JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
         line = data[: error.start].count(b"\n") + 1
         return [], [FactFault(str(path), line, "this is not UTF-8; save the sheet as CSV UTF-8")]
     try:
-        rows = list(_json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text))
+        rows = list(_json_rows(path, text) if text.lstrip().startswith(("[", "{")) else _csv_rows(path, text))
     except _UnreadableError as error:
         return [], [FactFault(str(path), error.line, str(error))]
     if not rows:
@@ -114,9 +118,6 @@ def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
         delimiter = max(",;\t", key=header.count)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         names = [name.strip().lower() for name in next(reader, [])]
-        # People send the page back instead of its answers; as CSV it would lack a column, which helps nobody.
-        if header.lstrip().lower().startswith("<!doctype"):
-            raise _UnreadableError(1, "this is the page, not its answers; save them as a JSON file with its button")
         if missing := [name for name in _NEEDED if name not in names]:
             raise _UnreadableError(1, f"no column {missing[0]!r}; restore the first row as it was exported")
         # reader.line_num is the last line of a row, and a row with line ends in its cells has several.
@@ -133,24 +134,33 @@ def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
 
 
 def _json_rows(path: Path, text: str) -> Iterator[FilledRow]:
+    """The rows of tasks that Label Studio exported; their lines are the numbers of the tasks in the file."""
     try:
-        whole = json.loads(text)
+        tasks = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _UnreadableError(getattr(error, "lineno", 1), "not valid JSON; save the page's answers again") from error
-    if not isinstance(whole, dict) or whole.get("format") != FORMAT or not isinstance(whole.get("rows"), list):
-        raise _UnreadableError(1, f"not the answers of a sheet ({FORMAT!r}); save them with the button of the page")
-    # json.loads forgets lines, so those of the rows are found by their numbers.
-    lines = {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r'"row":\s*(\d+)', text)}
-    for cells in whole["rows"]:
-        if not isinstance(cells, dict):
-            raise _UnreadableError(1, "a row is not an object; save the page's answers again")
-        # The page writes these once for the whole file, a CSV in every row.
-        common = {name: whole.get(name, "") for name in ("sheet", "kind", "voter")}
-        row = {}
-        for name, value in {**cells, **common}.items():
-            # The checksum was computed from texts, so numbers become texts again.
-            row[name] = value if isinstance(value, str) else json.dumps(value)
-        yield _filled(path, lines.get(row.get("row", ""), 1), row)
+        raise _UnreadableError(getattr(error, "lineno", 1), f"not valid JSON; {_EXPORT_AGAIN}") from error
+    for number, task in enumerate(tasks, start=1):
+        try:
+            data, annotations = task["data"], task.get("annotations", ())
+            # A task that its annotator skipped or nobody opened has no answer.
+            for annotation in annotations or ({"result": ()},):
+                yield _filled(path, number, _texts(data) | _given(annotation))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise _UnreadableError(number, f"not a task of Label Studio ({error!r}); {_EXPORT_AGAIN}") from error
+
+
+def _texts(data: Mapping[str, object]) -> dict[str, str]:
+    """The data of a task as texts, of which the checksum was computed."""
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in data.items()}
+
+
+def _given(annotation: Mapping[str, Any]) -> dict[str, str]:
+    """The answer and the comment of somebody."""
+    given = {"answer": "", "comment": ""}
+    for result in annotation["result"]:
+        words = result["value"]["choices" if result["from_name"] == "answer" else "text"]
+        given[result["from_name"]] = " ".join([words] if isinstance(words, str) else words)
+    return given
 
 
 def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:

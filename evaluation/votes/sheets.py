@@ -1,26 +1,22 @@
-"""Sheets as files: a CSV for a spreadsheet, and a self-contained HTML page for a browser.
+"""Sheets as files: a CSV for a spreadsheet, and JSON for Label Studio.
 
 Every row carries its question and a checksum, by which an import finds rows that were changed by accident.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
+import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from pathlib import Path
-from typing import Any
+from html import escape
 
 from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem, WorkedExample
 from hapax.kb.csv_text import write_rows
 from hapax.kb.records import content_id
 
-FORMAT = "hapax votes 1"
 QUALIFICATION, ITEM, INSTRUCTIONS = "qualification", "item", "instructions"
 COLUMNS = (
     "sheet",
@@ -187,53 +183,43 @@ def _example_text(example: WorkedExample) -> str:
     return f"Example: {example.item.text} {answered} {example.reason}".rstrip()
 
 
-# -- HTML
+# -- Label Studio
 
 
-def html_text(sheet: VotingSheet) -> str:
-    """The sheet as a page that loads nothing; its policy allows no script and no style but its own."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    folder = Path(__file__).parent
-    script, style = ((folder / f"sheet.{ending}").read_text("utf-8") for ending in ("js", "css"))
-    page = Environment(autoescape=True, loader=FileSystemLoader(folder), undefined=StrictUndefined, trim_blocks=True)
-    wording, rows = WORDINGS[sheet.kind], sheet.rows
-    examples = []
-    for example in wording.examples:
-        examples.append((example, list(zip(example.item.questions, example.answers, strict=True))))
-    return page.get_template("sheet.html").render(
-        wording=wording,
-        sheet=sheet,
-        groups=list(_groups(sheet, rows)),
-        examples=examples,
-        data=_island(sheet, rows),  # as JSON in an element that no browser runs
-        script=script,
-        style=style,
-        script_hash=_policy_hash(script),
-        style_hash=_policy_hash(style),
-    )
-
-
-def _groups(sheet: VotingSheet, rows: Sequence[SheetRow]) -> Iterator[tuple[str, int, tuple[str, ...], list[SheetRow]]]:
-    """Section, number in the section, lines to read and questions of each item."""
-    items = {item.id: item for item in sheet.items}
-    items |= {example.item.id: example.item for example in WORDINGS[sheet.kind].qualification}
-    for section, of_section in groupby(rows, lambda row: row.section):
-        for number, (identity, of_item) in enumerate(groupby(of_section, lambda row: row.item), start=1):
-            yield section, number, items[identity].lines, list(of_item)
-
-
-def _island(sheet: VotingSheet, rows: Sequence[SheetRow]) -> dict[str, Any]:
-    """Data from which the page's script writes the file of answers."""
-    identity = sheet.id  # computed anew at each access
-    cells = []
+def tasks_text(sheet: VotingSheet) -> str:
+    """The sheet as tasks for Label Studio, in JSON: one for each question."""
+    rows, identity = sheet.rows, sheet.id  # both are computed anew at each access
+    tasks = []
     for row in rows:
-        same_names = ("section", "item", "question", "text", "asked", "required")
-        own = {name: getattr(row, name) for name in same_names}
-        cells.append({"row": row.number, "rows": len(rows), **own, "check": row.check(identity, len(rows))})
-    return {"format": FORMAT, "sheet": identity, "kind": sheet.kind.value, "name": sheet.name, "rows": cells}
+        data = {
+            "sheet": identity,
+            "kind": sheet.kind.value,
+            "voter": sheet.voter,
+            "row": row.number,
+            "rows": len(rows),
+            "section": row.section,
+            "item": row.item,
+            "question": row.question,
+            "text": row.text,
+            "asked": row.asked,
+            "choices": [{"value": choice} for choice in row.choices],
+            "check": row.check(identity, len(rows)),
+        }
+        tasks.append({"data": data})
+    return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
 
 
-def _policy_hash(text: str) -> str:
-    """The form in which a Content-Security-Policy names the one script or style that may run."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def labelling_config(kind: SheetKind) -> str:
+    """The labelling interface of Label Studio for sheets of a kind, with their instructions."""
+    wording = WORDINGS[kind]
+    headers = []
+    for text in (wording.title, *wording.instructions, *map(_example_text, wording.examples)):
+        headers.append(f'  <Header value="{escape(text)}" size="5"/>\n')
+    return (
+        f"<View>\n{''.join(headers)}"
+        '  <Text name="text" value="$text"/>\n'
+        '  <Text name="asked" value="$asked"/>\n'
+        '  <Choices name="answer" toName="text" value="$choices" choice="single-radio"/>\n'
+        '  <TextArea name="comment" toName="text" placeholder="Comment"/>\n'
+        "</View>\n"
+    )

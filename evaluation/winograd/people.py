@@ -14,7 +14,7 @@ from typing import Any
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.votes.agreement import agreement
-from hapax.evaluation.votes.exporting import check_voter_names, sheet_forms, write_sheets
+from hapax.evaluation.votes.exporting import SheetForms, check_voter_names, write_sheets
 from hapax.evaluation.votes.importing import VotesReport, store_votes
 from hapax.evaluation.votes.items import subject_id
 from hapax.evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LABELS, SheetKind, VotingItem, schema_item
@@ -169,10 +169,7 @@ class SchemaSheetOptions:
     per_sheet: typing.Annotated[
         int | None, Option("Maximum number of schemas on a sheet; default: all on one sheet.", least=1)
     ] = None
-    forms: typing.Annotated[
-        tuple[str, ...],
-        Option("File format.", name="format", default="both", choices=("html", "csv", "both"), read=sheet_forms),
-    ] = ("html", "csv")
+    forms: SheetForms = ("json", "csv")
     seed: typing.Annotated[int, Option("Seed of the order of schemas.")] = 0
 
 

@@ -13,7 +13,6 @@ from hapax.cli import main
 
 WITHOUT_JSON = {
     "compile": "prints Prolog, rules or LINK's JSON",
-    "datasette": "prints JSON anyway",
     "export": "prints facts in a format of --format",
     "fmt": "prints or writes rule text",
     "lsp": "speaks a protocol",

@@ -29,7 +29,6 @@ FAILING = {
     "import of a faulty row": "import faulty.csv --rules my.rules",
     "merge of a missing file": "merge nosuch.db",
     "an evaluation without a key": "evaluate ablation my.rules -m openai:gpt-4.1",
-    "a leaderboard without a dataset": "leaderboard nosuch -m simulated",
     "expansion without a key": "rules expand my.rules --rules my.rules --variable C -m openai:gpt-4.1 -o new.rules",
     "mining": "rules mine my.rules",
     "a plan": "plan my.rules -m nosuch:model",

@@ -62,7 +62,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("why-not", "possesses('Ann', crane)"),
     ("report", "-o", "report.html"),
     ("dataset", "dataset", "--in-both", "keep", "--format", "jsonl", "--format", "lint", "--format", "lm-eval"),
-    ("leaderboard", "dataset", *SCRIPTED, "--html", "board.html"),
     ("votes", "export", "statements", "--voter", "ann", "--out", "sheets"),
     ("calibrate", "--rules", "world.rules", "--critic", "simulated:12", "--labels", "labels.tsv"),
     ("mcp",),

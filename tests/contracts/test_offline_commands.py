@@ -31,7 +31,6 @@ ASKING = {
     "long-tail": "evaluate long-tail --rules money.rules --judge openai:small --judge openai:other",
     "probe": "evaluate probe --sample 2",
     "probe cot": "evaluate probe --sample 2 --ask cot",
-    "leaderboard": "leaderboard frozen --sample 2",
     "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
     "winograd rules": "evaluate winograd rules schemas.csv --mapper openai:small",

@@ -91,7 +91,6 @@ def fitting(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "grid": hapax.read_grid(grid),
         "evaluation": hapax.resolve_schemas([]),
         "SchemaGenerationOptions.likelihood": "embedded",
-        "leaderboard.dataset": Path("folder"),
         "expand_rules.files": hapax.ExpansionFiles(Path("meta.rules"), Path("out.rules")),
         "export_sheets.options": hapax.SheetExportOptions(**sheets),
         "export_schema_sheets.options": hapax.SchemaSheetOptions(("ann",)),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import csv
-import hashlib
+import json
 import re
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from cli_fixture import run
 from papers_fixture import bring, fault, judge, lines, notes, script
-from votes_fixture import Page, fill_csv, fill_page
+from votes_fixture import fill_csv, fill_tasks
 
 import hapax
 
@@ -174,44 +173,26 @@ def test_voters_have_the_same_items_in_orders_of_their_own(database: Path) -> No
     assert sorted(item for path in parts for item in items(path)) == sorted(orders[0])
 
 
-def test_a_page_allows_nothing_but_its_own_script_and_style(database: Path) -> None:
-    """The policy names both by hash, nothing is loaded, and no right answer of the qualification is on the page. Each
-    question is a group with a legend, each text field has a label, and progress is told."""
-    page = Page.of(export(database) / "statements-ann.html")
-    policy = page.attributes("meta", "http-equiv", "Content-Security-Policy")["content"] or ""
-    code = [data for tag, data in page.texts if tag == "script"][1]
-    style = next(data for tag, data in page.texts if tag == "style")
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (code, style)]
-    names = {name for _, attributes in page.tags for name in attributes}
-    labelled = {attributes["for"] for tag, attributes in page.tags if tag == "label" and "for" in attributes}
-    fields = {attributes["id"] for tag, attributes in page.tags if tag == "input" and attributes["type"] == "text"}
-    counts = Counter(tag for tag, _ in page.tags)
+def test_label_studio_shows_text_question_and_answers(database: Path) -> None:
+    """Its configuration names fields of the tasks, and has the sheet's instructions; no right answer is in either."""
+    folder = export(database, "--format", "json")
+    tasks = [task["data"] for task in json.loads((folder / "statements-ann.json").read_text("utf-8"))]
+    view = ET.fromstring((folder / "statements-label-studio.xml").read_text("utf-8"))  # noqa: S314  our own
+    shown = {element.get("value", "")[1:] for element in view if element.get("value", "").startswith("$")}
 
-    assert policy.split("; ") == [
-        "default-src 'none'",
-        f"script-src 'sha256-{hashes[0]}'",
-        f"style-src 'sha256-{hashes[1]}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
-    assert not {name for name in names if name.startswith("on")}
-    assert names.isdisjoint({"src", "href", "action", "style", "checked"})
-    assert {"answer", "answers"}.isdisjoint(page.island["rows"][0])
-    assert counts["fieldset"] == counts["legend"] == len(page.island["rows"])
-    assert fields == labelled
-    assert page.attributes("span", "id", "status")["role"] == "status"
-    assert page.tags[0] == ("html", {"lang": "en"})
+    assert shown == {"text", "asked", "choices"}
+    assert shown <= tasks[0].keys()
+    assert "answer" not in tasks[0]
+    assert [choice["value"] for choice in tasks[0]["choices"]] == ["yes", "no"]
+    assert len(view.findall("Header")) > 3
 
 
-@pytest.mark.parametrize("fill", [fill_csv, fill_page])
+@pytest.mark.parametrize("fill", [fill_csv, fill_tasks])
 def test_hostile_texts_stay_texts_and_come_back(tmp_path: Path, fill: Callable[..., Path]) -> None:
-    """Formulas, markup and reversed text change nothing of sheet or page, and votes on them are those filled in."""
+    """Formulas, markup and reversed text change nothing of a sheet, and votes on them are those filled in."""
     hostile = [("milk", text.replace('"', '""')) for text in HOSTILE]
     database = bring(tmp_path / "kb.db", {("allergy", "head"): hostile})
-    harmless = [("milk", f"d{n}") for n in range(len(HOSTILE))]
-    plain = bring(tmp_path / "plain.db", {("allergy", "head"): harmless}, lint="plain")
     table = sheet(database)
-    shapes = [Page.of(path.parent / "statements-ann.html").shape for path in (table, sheet(plain, out="plain-sheets"))]
     given: dict[str, str] = {}
 
     def answer(row: dict[str, str]) -> str:
@@ -219,10 +200,9 @@ def test_hostile_texts_stay_texts_and_come_back(tmp_path: Path, fill: Callable[.
             return yes(row)
         return given.setdefault(row["item"].partition(":")[2], "no" if len(given) % 2 else "yes")
 
-    assert shapes[0] == shapes[1]
     assert not [cell for row in cells(table) for cell in row.values() if re.match(r"[=+\-@\t\r\n]", cell)]
     assert "\u202e" not in table.read_text("utf-8-sig")
-    source = table if fill is fill_csv else table.with_suffix(".html")
+    source = table if fill is fill_csv else table.with_suffix(".json")
     run("votes", "import", fill(source, answer), "--db", database)
     with hapax.KnowledgeBase(database, read_only=True) as kb:
         votes = {vote.statement_id: vote.answer for vote in kb.votes() if vote.question == "entailment"}
@@ -237,7 +217,7 @@ def test_all_faults_are_told_at_once_with_their_lines(database: Path) -> None:
     """Strange and missing answers, changed rows and lost ones; nothing is stored. The same sheet as CSV and as JSON, or
     a voter without a name, is refused, too."""
     path = fill_csv(sheet(database), yes)
-    saved = fill_page(path.with_suffix(".html"), yes)
+    saved = fill_tasks(path.with_suffix(".json"), yes)
     assert "ann already answered" in refused(database, path, saved)
     rows = cells(path)
     first = next(place for place, row in enumerate(rows) if row["section"] == "item")
@@ -286,11 +266,12 @@ def test_who_fails_the_qualification_does_not_count(database: Path) -> None:
         (b"\xff\xfe", "UTF-8"),
         (b"a,b\n1,2\n", "column 'sheet'"),
         (b"", "column 'sheet'"),
-        (b"<!doctype html>\n<html></html>", "page"),
-        (b'{"format": "other"}', "answers of a sheet"),
-        (b'{"format": "hapax votes 1", "rows": [1]}', "row"),
-        (b'{"format": "hapax votes 1", "rows": []}', "no rows"),
-        (b'{"format": "hapax votes 1", "rows": [{"rows": "9999999999", "row": [1]}]}', "changed"),
+        (b"<!doctype html>\n<html></html>", "column 'sheet'"),
+        (b'{"format": "other"}', "not a task"),
+        (b"[1]", "not a task"),
+        (b"[]", "no rows"),
+        (b'[{"data": {"rows": 9999999999, "row": [1]}}]', "changed"),
+        (b'[{"data": {}, "annotations": [{"result": [{"from_name": "answer"}]}]}]', "not a task"),
         (b"{" * 50_000, "JSON"),
     ],
 )

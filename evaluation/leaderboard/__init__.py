@@ -1,1 +1,0 @@
-"""The leaderboard: many models on one frozen dataset, head against long tail."""
