@@ -67,9 +67,7 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
     """Read Winograd schemas, count them by source, and list faulty rows and leaked pairs.
 
     Rows count from 0 after the header. Accepted files are the annotated WSC file (WSC273 and CR-WSC-H), the generated
-    file (CR-WSC-M), the published files of DPR, PDP, WinoGrande, XWinograd, KnowRef, WinoGender, WinoBias and the
-    perturbed Winograd schemas, and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and
-    label.
+    file (CR-WSC-M), and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label.
 
     docs/winograd.md says where the published files are from.
 
@@ -210,7 +208,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 )
 @declared(
     hapax.SchemaGenerationOptions,
-    *("source", "prompts", "base_method", "threshold", "share", "most", "skip_leaked", "agreement", "limit"),
+    *("source", "prompts", "base_method", "threshold", "share", "most", "skip_leaked", "limit"),
     "temperature",
 )
 @with_opening

@@ -72,7 +72,6 @@ COMMANDS = {
     "list_models": "models",
     "mine_rules": "rules mine",
     "restore": "retract --undo",
-    "reword_schemas": "evaluate winograd reword",
     "split_entailments": "evaluate entailment data",
     "store_entailments": "evaluate entailment facts",
     "train_entailment": "evaluate entailment train",

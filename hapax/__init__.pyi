@@ -137,7 +137,6 @@ from .evaluation.winograd.export import export_schemas as export_schemas
 from .evaluation.winograd.gating import measure_association as measure_association
 from .evaluation.winograd.generation import SchemaGenerationOptions as SchemaGenerationOptions
 from .evaluation.winograd.generation import generate_schemas as generate_schemas
-from .evaluation.winograd.hybrid import combine_proofs as combine_proofs
 from .evaluation.winograd.leaks import count_schemas as count_schemas
 from .evaluation.winograd.leaks import read_schemas as read_schemas
 from .evaluation.winograd.people import SchemaSheetOptions as SchemaSheetOptions
@@ -146,12 +145,6 @@ from .evaluation.winograd.people import import_schema_sheets as import_schema_sh
 from .evaluation.winograd.people import judge_schemas as judge_schemas
 from .evaluation.winograd.people import write_schemas as write_schemas
 from .evaluation.winograd.prompts import PromptMethod as PromptMethod
-from .evaluation.winograd.resolving import resolve_pronoun as resolve_pronoun
-from .evaluation.winograd.resolving import resolve_schema_pairs as resolve_schema_pairs
-from .evaluation.winograd.resolving import resolve_schemas as resolve_schemas
-from .evaluation.winograd.rewordings.making import reword_schemas as reword_schemas
-from .evaluation.winograd.rewordings.making import write_rewordings as write_rewordings
-from .evaluation.winograd.rewordings.robustness import measure_robustness as measure_robustness
 from .evaluation.winograd.runs import SchemaAskOptions as SchemaAskOptions
 from .evaluation.winograd.tables import AskedSchemas as AskedSchemas
 from .evaluation.winograd.tables import ask_schemas as ask_schemas

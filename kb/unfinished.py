@@ -81,22 +81,6 @@ def replace_file(place: Path, content: str | bytes, *, is_durable: bool = True) 
         publish(written, place, is_durable=is_durable)
 
 
-@contextmanager
-def files_into(folder: Path) -> Iterator[Path]:
-    """A new folder, whose files move into `folder` when the block ends without an error; missing folders are made.
-
-    They replace files and links of their names, one by one; other files of the folder stay.
-    """
-    folder = folder.resolve()  # named by the user, so a link is followed
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with unfinished(folder) as new:
-        new.mkdir()
-        yield new
-        folder.mkdir(exist_ok=True)
-        for file in sorted(new.iterdir()):
-            publish(file, folder / file.name)
-
-
 def exchange(new: Path, place: Path) -> None:
     """Replace the folder `place` by `new`, which `unfinished` gave. The block of `unfinished` removes the earlier one.
 

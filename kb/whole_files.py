@@ -1,4 +1,4 @@
-"""Atomic writing of files and folders: a file appears complete under its name, or not at all."""
+"""Atomic writing of files: a file appears complete under its name, or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.unfinished import files_into, publish, unfinished
+from hapax.kb.unfinished import publish, unfinished
 
 STDOUT = "-"
 
@@ -66,13 +66,6 @@ def atomic_path(name: str | Path) -> Iterator[Path]:
         with unfinished(path) as temporary:
             yield temporary
             publish(temporary, path)
-
-
-@contextmanager
-def atomic_folder(name: str | Path) -> Iterator[Path]:
-    """Temporary folder, whose files move to the folder of this name if the block ends without an error."""
-    with _translated_errors(name), files_into(Path(name)) as temporary:
-        yield temporary
 
 
 @contextmanager

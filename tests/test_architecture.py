@@ -60,12 +60,7 @@ FENCES = {
     "sklearn": ("evaluation/booqa/retrieval.py", "evaluation/calibration/fitting.py"),
     "wn": ("evaluation/entailment/lexicon.py",),
     "ray": ("engine/cluster/on_ray.py",),
-    "lemminflect": (
-        "evaluation/winograd/rewordings/making.py",
-        "evaluation/winograd/reasoner/parsing.py",
-        "evaluation/entailment/linking.py",
-    ),
-    "spacy": ("evaluation/winograd/reasoner/parsing.py",),
+    "lemminflect": ("evaluation/entailment/linking.py",),
     "click": ("commands/", "cli.py"),
     "rich": ("commands/",),
 }
@@ -311,7 +306,6 @@ OTHER_FILES = {
     "evaluation/booqa/corpus.py": "writes into the folder of `unfinished`",
     "evaluation/dataset/": "writes into the folder of `unfinished`, or at a path of `atomic_path`",
     "evaluation/report/page.py": "writes at a path of `atomic_path`",
-    "evaluation/winograd/reasoner/lessons.py": "writes into a folder of `atomic_folder`",
     "kb/backups.py": "writes at the path of `unfinished`",
     "kb/seals.py": "writes at the path of `unfinished`",
     "kb/whole_files.py": "writes at the path of `unfinished`, or to a device that the user names",

@@ -34,7 +34,6 @@ NOT_RUN = {
     r"^search .*--executor ray": "needs a cluster; test_cluster_ray",
     r"--figure (4|13)": "needs rules with statements at both ends, by more than one method; test_likelihoods",
     r"--judge vectors:": "needs a table of word vectors that has to be downloaded; test_word_vectors",
-    r"winograd learn": "learns for minutes",
     r"search (?:--(?!rule)|my\.rules shipped|shipped/library)(?!.*--rule (?!rule1))": "searches many rules, which takes minutes",
     r"^derive shipped/library": "takes half a minute",
     r"evaluate entailment (train|test )|gauge/": "trains models",
@@ -49,7 +48,6 @@ NOT_RUN = {
         r"(?<![\w:])(?:openai|hf):[\w./@:-]+|(?<=[ ,:+])smollm2(?:-critic)?(?=[ ,+]|$)|(?<=calibrate --critic )embedded"
     ): "needs a server, or a model that has to be downloaded",
     r"wsc_273|generated_modify": "needs the data that lies beside the repository",
-    r"winograd (reword|hybrid|robustness|learn)|--method reasoner|reworded\.jsonl": "needs the extra `english`",
     r"^calibrate|--calibrated": "needs labels of the reader's own; test_promises",
     r"probing_set|lint\.db": "needs the files of LINK's code; test_lint_import",
     r"answers\.json|whole\.txt": "needs answers of other programs; test_entailment",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -84,33 +84,6 @@ def _premises(instances: Mapping[Atom, Sequence[RuleInstance]]) -> Iterable[Atom
             if not literal.negated:
                 found[instance.substitution.apply(literal.atom)] = None
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class EveryDerivation:
-    """Every rule instance that takes part in deriving some goals, by conclusion, over the facts it rests on."""
-
-    library: Library
-    facts: FactIndex
-    instances: Mapping[Atom, Sequence[RuleInstance]]
-
-    def proof(self, goal: Atom, kept: Callable[[RuleInstance], bool] = lambda _: True) -> Proof | None:
-        """A proof of a goal by the instances that are kept; None if these do not prove it."""
-        chosen = {}
-        for conclusion, group in self.instances.items():
-            if remaining := [instance for instance in group if kept(instance)]:
-                chosen[conclusion] = remaining
-        return Prover(self.library, self.facts, chosen).atom(goal)
-
-
-def derive_every_way(theory: Theory, goals: Sequence[Atom]) -> EveryDerivation:
-    """All derivations of those ground goals that hold; none of a goal that does not."""
-    part = theory.relevant_to(goals=[goal.indicator for goal in goals])
-    part.index()
-    with reading(theory.kb):
-        demand = Demand(part.source(), part.library)
-        instances = demand.instances(goals)
-        return EveryDerivation(demand.library, FactIndex(demand.library, demand.records(), part.assumed), instances)
 
 
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:

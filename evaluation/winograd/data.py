@@ -6,7 +6,6 @@ Rows count from 0 after the header, as in the papers and the released code.
 from __future__ import annotations
 
 import difflib
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +16,6 @@ from hapax.grammar.errors import HapaxError
 
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
-
-BLANK = "_"
-"""Stands for the pronoun in sets whose sentences have a blank instead (WinoGrande)."""
-
-METHODS = ("patterns", "reasoner")
-"""Methods that resolve a pronoun by theories."""
-
-PARTS = ("read", "unread")
-"""Halves of the schemas: the reasoner was written with `read` in view; `unread` was only counted."""
-
-# Fixed for good: another seed would put schemas that were read among the unread ones.
-_SPLIT_SEED = 7
-
-STAND_IN = "they"
-"""Pronoun that fills a blank for a parser or pattern. Its number says nothing of the entity meant."""
 
 UNCHANGED = "kept unchanged"
 """Remedy of faults that the reader leaves in the text."""
@@ -84,15 +68,9 @@ class WinogradItem:
     pronoun_start: int | None = None
     """Where the pronoun begins in the text, if the file says so."""
 
-    rewording: str = ""
-    """Kind of change that made this sentence of another one, such as `voice`; empty for an original."""
-
-    base: str = ""
-    """Identity that an original shares with its rewordings; empty if the file has no rewordings of it."""
-
     def to_json(self) -> dict[str, Any]:
         """The item as an object for a JSONL file; `read_items` derives ids and places from file name and row."""
-        row: dict[str, Any] = {
+        return {
             "pair": self.pair,
             "family": self.family,
             "text": self.text,
@@ -100,9 +78,6 @@ class WinogradItem:
             "options": list(self.options),
             "label": self.answer,
         }
-        if self.base:
-            row |= {"base": self.base, "rewording": self.rewording, "pronoun_loc": self.pronoun_start}
-        return row
 
 
 Pair = tuple[WinogradItem, WinogradItem]
@@ -168,7 +143,7 @@ def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
 def is_schema(pair: Pair) -> bool:
     """True if both sentences of the pair have the same options, in one order, as those of a schema have.
 
-    Sets without schemas, such as PDP, have neighbouring sentences as pairs.
+    A file of one's own may call any two sentences a pair.
     """
     first, second = ([option.casefold() for option in item.options] for item in pair)
     return first == second
@@ -327,9 +302,3 @@ def clause_with(item: WinogradItem, entity: str) -> str | None:
     before, behind = item.text[start : pronoun.start()], item.text[pronoun.end() : end]
     sentence = f"{before}{in_place_of(pronoun, entity)}{behind}".strip(" .,;:!?")
     return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def part_of(item: WinogradItem) -> str:
-    """The half of a schema, by a hash of its family, so that sentences made from one schema stay together."""
-    family = item.family.rpartition(":")[2]
-    return PARTS[int(hashlib.sha256(f"{_SPLIT_SEED}:{family}".encode()).hexdigest(), 16) % 2]

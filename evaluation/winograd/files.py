@@ -30,7 +30,6 @@ from hapax.evaluation.winograd.data import (
     pronoun_of,
     replaced,
 )
-from hapax.evaluation.winograd.published_sets import FORMATS, PlainRow, SetFormat, format_of
 from hapax.kb.values import refusal
 from hapax.kb.whole_files import atomic_text_file
 
@@ -48,9 +47,8 @@ def read_items(
     """Items of a file, in its order; only those of `source` if it is given. Raises UnreadableItemsError.
 
     The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
-    pairs are read. Files in a format of `published_sets`, and any other CSV or JSONL file with text, pronoun, options
-    (or entity1 and entity2) and label, are separate sources. A pronoun that does not fit its sentence is corrected
-    unless `published`.
+    pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
+    source of its own. A pronoun that does not fit its sentence is corrected unless `published`.
     """
     items = read_file(path, published, skip_faulty).items
     return items if source is None else [item for item in items if item.source == source]
@@ -62,12 +60,7 @@ def read_file(path: Path, published: bool = False, skip_faulty: bool = False) ->
     `skip_faulty`: faulty rows are left out and listed as faults, except in the paper's own two files.
     """
     path = Path(path)
-    text = _text(path)
-    published_format = format_of(text)
-    if published_format is not None:
-        file = _read_plain(_published_rows(path, text, published_format), path, published, skip_faulty)
-    else:
-        file = _read_table(path, _rows(path, text), published, skip_faulty)
+    file = _read_table(path, _rows(path, _text(path)), published, skip_faulty)
     # Other sources come after the three known ones.
     file.faults.sort(key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else 9, fault.rows))
     return file
@@ -81,28 +74,11 @@ def _read_table(path: Path, rows: Sequence[Mapping[str, Any]], published: bool, 
     if columns >= _GENERATED:
         return _read_generated(_as_text(rows), path.name, published)
     if {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
-        return _read_plain(((number, [row]) for number, row in enumerate(rows)), path, published, skip_faulty)
+        return _read_plain(rows, path, published, skip_faulty)
     raise UnreadableItemsError(
-        f"{path}: not every row has text, pronoun, label and options (or entity1 and entity2), nor has the file a "
-        f"known format ({', '.join(known.name for known in FORMATS)}). "
+        f"{path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
         "Give a CSV file with these columns in its header, or a JSONL file with these fields."
     )
-
-
-Record = tuple[int, list[PlainRow] | UnreadableItemsError]
-"""Number of a record of a file, and its plain rows or what is wrong with it."""
-
-
-def _published_rows(path: Path, text: str, published_format: SetFormat) -> Iterator[Record]:
-    try:
-        records = published_format.records(text)
-    except UnreadableItemsError as error:
-        raise UnreadableItemsError(f"{path}: {error}") from error
-    for number, record in enumerate(records):
-        try:
-            yield number, published_format.rows(record)
-        except UnreadableItemsError as error:
-            yield number, UnreadableItemsError(f"{path.name} row {number}: {error}")
 
 
 def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
@@ -259,16 +235,14 @@ def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: boo
     return file
 
 
-def _read_plain(records: Iterable[Record], path: Path, published: bool, skip_faulty: bool) -> ItemFile:
+def _read_plain(rows: Sequence[Mapping[str, Any]], path: Path, published: bool, skip_faulty: bool) -> ItemFile:
     """Any other file: pairs by their `pair` field, or else adjacent rows of one schema with different labels."""
     file = ItemFile()
-    usable = _usable(records, path, file, skip_faulty)
-    originals = {number: rows[0] for number, rows in usable.items()}
-    paired = {number: row for number, row in originals.items() if not str(row.get("pair") or "")}
-    heads = _pair_heads(paired, path.name)
-    for number, rows in usable.items():
-        for row in rows:
-            file.items.append(_plain_item(path, number, row, heads.get(number)))
+    usable = _usable(rows, path, file, skip_faulty)
+    unpaired = {number: row for number, row in usable.items() if not str(row.get("pair") or "")}
+    heads = _pair_heads(unpaired, path.name)
+    for number, row in usable.items():
+        file.items.append(_plain_item(path, number, row, heads.get(number)))
     _check_pair_sizes(file, path, skip_faulty)
     for item in file.items:
         for option in item.options:
@@ -281,17 +255,16 @@ def _read_plain(records: Iterable[Record], path: Path, published: bool, skip_fau
     return file
 
 
-def _usable(records: Iterable[Record], path: Path, file: ItemFile, skip_faulty: bool) -> dict[int, list[PlainRow]]:
-    """Rows of each record without a fault, by its number. Others are refused, or listed as faults and left out."""
-    usable: dict[int, list[PlainRow]] = {}
-    for number, rows in records:
+def _usable(
+    rows: Sequence[Mapping[str, Any]], path: Path, file: ItemFile, skip_faulty: bool
+) -> dict[int, Mapping[str, Any]]:
+    """The rows without a fault, by number. Others are refused, or listed as faults and left out."""
+    usable: dict[int, Mapping[str, Any]] = {}
+    for number, row in enumerate(rows):
         try:
-            if isinstance(rows, UnreadableItemsError):
-                raise rows
-            for row in rows:
-                # Made for its faults alone; pairs are known only when all rows are.
-                _item(_Place(path.stem, number, path.name, "", ""), row, _entities(row, path.name, number))
-            usable[number] = rows
+            # Made for its faults alone; pairs are known only when all rows are.
+            _item(_Place(path.stem, number, path.name, "", ""), row, _entities(row, path.name, number))
+            usable[number] = row
         except UnreadableItemsError as error:
             if not skip_faulty:
                 raise
@@ -299,19 +272,11 @@ def _usable(records: Iterable[Record], path: Path, file: ItemFile, skip_faulty: 
     return usable
 
 
-def _plain_item(path: Path, number: int, row: PlainRow, head: int | None) -> WinogradItem:
+def _plain_item(path: Path, number: int, row: Mapping[str, Any], head: int | None) -> WinogradItem:
     """The item of a plain row. `head`: row of the first sentence of its pair, if the row names no pair."""
-    source = f"{path.stem}:{row['part']}" if row.get("part") else path.stem
-    pair = str(row["pair"]) if head is None else f"{source}:{head}"
-    family, rewording = str(row.get("family") or pair), str(row.get("rewording") or "")
-    # Rewordings of a pair are a pair of their own; a file of ours says so itself.
-    if rewording and not row.get("base"):
-        pair = f"{pair}/{rewording}"
-    item = _item(_Place(source, number, path.name, pair, family), row, _entities(row, path.name, number))
-    base = str(row.get("base") or (item.id if "rewording" in row else ""))
-    # Rows of one record share its number.
-    identity = f"{item.id}/{row['variant']}" if row.get("variant") else item.id
-    return replace(item, id=identity, rewording=rewording, base=base)
+    pair = str(row["pair"]) if head is None else f"{path.stem}:{head}"
+    place = _Place(path.stem, number, path.name, pair, str(row.get("family") or pair))
+    return _item(place, row, _entities(row, path.name, number))
 
 
 def _check_pair_sizes(file: ItemFile, path: Path, skip_faulty: bool) -> None:
@@ -328,8 +293,8 @@ def _check_pair_sizes(file: ItemFile, path: Path, skip_faulty: bool) -> None:
 
 def row_of(item: WinogradItem) -> int:
     """The item's row in its file, from 0 after the header."""
-    # Ids are `SOURCE:ROW` or `SOURCE:ROW/VARIANT`, and a source may have a colon.
-    return int(item.id.rpartition(":")[2].partition("/")[0])
+    # Ids are `SOURCE:ROW`, and a source may have a colon.
+    return int(item.id.rpartition(":")[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,8 +384,8 @@ def _check_pronouns(file: ItemFile, published: bool) -> None:
     wrong: dict[tuple[str, str, str], list[int]] = {}
     for position, item in enumerate(file.items):
         # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one. So may it where a
-        # published set states the place, or a rewording moved the clauses.
-        if item.source == WSC273 or item.base or _is_stated(item):
+        # file states the place.
+        if item.source == WSC273 or _is_stated(item):
             continue
         fitting = pronoun_of(item)
         if fitting.casefold() == item.pronoun.casefold():

@@ -40,8 +40,6 @@ SENTENCE_GATE, REPLY_GATE = "winograd template", "winograd reply"
 MOST_WORDS = 8
 """Words of the longest entity; longer texts describe the relation instead."""
 
-_ADDED = ("skip_leaked", "agreement")
-
 
 @checked
 @dataclass(frozen=True, slots=True)
@@ -87,13 +85,6 @@ class SchemaGenerationOptions:
     limit: Annotated[int | None, Option("Maximum number of source pairs.", least=1)] = None
     seed: Seed = 0
     skip_leaked: SkipLeaked = False
-    agreement: Annotated[
-        bool,
-        Option(
-            "Make pronouns, verbs and articles agree with the new entities, and leave out pairs where no pronoun "
-            "agrees with both (extra `english`)."
-        ),
-    ] = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
@@ -108,9 +99,8 @@ class SchemaGenerationOptions:
         settings["prompts"] = list(self.prompts)
         for name in ("threshold", "share", "temperature"):
             settings[name] = str(settings[name])
-        for name in _ADDED:  # without these options the identities of runs stay what they were
-            if not settings[name]:
-                del settings[name]
+        if not self.skip_leaked:  # without this option the identities of runs stay what they were
+            del settings["skip_leaked"]
         return settings
 
 
@@ -232,8 +222,6 @@ class GenerateSession:
             show("Asking for analogous entities")
             generated.candidates = self._proposed(pairs)
             _instantiate(generated.candidates)
-            if self._options.agreement:
-                _make_agree(generated.candidates)
             show("Measuring associations")
             self._associate(generated, run_id)
             show("Asking the base model")
@@ -396,19 +384,6 @@ def _instantiate(candidates: Sequence[EntityProposal]) -> None:
                 for item in candidate.source
             )
             candidate.pair = first, second
-
-
-def _make_agree(candidates: Sequence[EntityProposal]) -> None:
-    """Word the new schemas so that they agree with their entities, and reject those that cannot."""
-    from hapax.evaluation.winograd.agreement import Agreement, DisagreementError
-
-    agreement = Agreement()
-    for candidate in candidates:
-        if candidate.pair is not None:
-            try:
-                candidate.pair = agreement.agreed(candidate.pair)
-            except DisagreementError as error:
-                candidate.rejected = str(error)
 
 
 def _unfit(source: Pair, entities: EntityPair) -> str:

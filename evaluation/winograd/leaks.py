@@ -67,10 +67,9 @@ def without_leaks(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def items_without_leaks(items: Sequence[WinogradItem]) -> list[WinogradItem]:
-    """The items less those of leaked pairs and their rewordings. Items without a partner stay."""
+    """The items less those of leaked pairs. Items without a partner stay."""
     leaked = {leak.pair for leak in leaks_of(pairs_of(items))}
-    bases = {item.base for item in items if item.pair in leaked and item.base}
-    return [item for item in items if item.pair not in leaked and item.base not in bases]
+    return [item for item in items if item.pair not in leaked]
 
 
 def _words(text: str) -> str:

@@ -33,14 +33,13 @@ ASKING = {
     "probe cot": "evaluate probe --sample 2 --ask cot",
     "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
-    "winograd rules": "evaluate winograd rules schemas.csv --mapper openai:small",
     "entailment score": "evaluate entailment score dev.txt --scorer critic --scorer likelihood",
     "entailment predicates": "evaluate entailment predicates --rules buying.rules",
     "rules lint": "rules lint money.rules",
     "rules verbalise": "rules verbalise wordless.rules",
 }
 """A command line for each command that asks; `-m` and what goes with it comes behind."""
-NO_MODEL_OPTION = ("calibrate", "grid", "likelihood", "long-tail", "winograd rules")
+NO_MODEL_OPTION = ("calibrate", "grid", "likelihood", "long-tail")
 UNQUEUED = {"evaluate booqa build", "evaluate entailment bias", "evaluate entailment consistency", "mcp", "serve"}
 """They ask step by step: about one word after the other, under one condition after the other, as an agent wants it."""
 

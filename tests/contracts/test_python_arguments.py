@@ -89,7 +89,7 @@ def fitting(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "base": "embedded",
         "copy": "copy.db",
         "grid": hapax.read_grid(grid),
-        "evaluation": hapax.resolve_schemas([]),
+        "evaluation": hapax.count_schemas(),
         "SchemaGenerationOptions.likelihood": "embedded",
         "expand_rules.files": hapax.ExpansionFiles(Path("meta.rules"), Path("out.rules")),
         "export_sheets.options": hapax.SheetExportOptions(**sheets),

@@ -1,1 +1,0 @@
-"""Rewordings of Winograd sentences that keep the meaning, and how well methods keep their answers under them."""
