@@ -344,7 +344,7 @@ class _NeedFinder:
 
 def run_demand(
     theory: Theory,
-    goal_text: str,
+    goal: str | Goal,
     oracle: DemandOracle | None,
     budget: DemandBudget | None = None,
     *,
@@ -354,7 +354,8 @@ def run_demand(
 
     Without an oracle the result says what the first round would ask: give a budget of no rounds.
     """
-    goal = theory.goal(goal_text)
+    if isinstance(goal, str):
+        goal = theory.goal(goal)
     part = theory.relevant_to(goals=called_indicators(goal, theory.library))
     part.index()
     return _Loop(part, goal, oracle, budget or DemandBudget(), session).run()

@@ -14,7 +14,6 @@ from math import ceil
 from typing import Any
 
 from hapax.engine.inference.known_facts import FactTable
-from hapax.engine.inference.session import PrologSession
 from hapax.engine.search.beams import POOL, Beam, RuleSearch
 from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, Missing
@@ -298,7 +297,7 @@ _COUNTED = ("questions", "calls", "claims", "texts", "values")
 @contextmanager
 def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
     """A search that sends nothing. Its oracle stores facts as it goes, in a scratch file in memory."""
-    with KnowledgeBase(None) as scratch, PrologSession() as session:
+    with KnowledgeBase(None) as scratch:
         journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
         # Facts of models come from the stored answers, as they do in a search.
         scratch.add_facts(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
@@ -307,7 +306,7 @@ def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> 
         oracle = Oracle(scratch, job.library, models, job.settings, promises=promises, journal=journal)
         oracle.finished, oracle.takes_parts = job.kb, True
         job = replace(job, kb=scratch)
-        yield _Walk(job, oracle, session, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
+        yield _Walk(job, oracle, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
 
 
 @dataclass

@@ -16,8 +16,9 @@ from itertools import chain
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
 from hapax.engine.inference.known_facts import FactTable, Row
 from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import LimitExceeded, PrologSession, PrologTerm
-from hapax.engine.inference.theory import Theory
+from hapax.engine.inference.session import LimitExceeded, PrologTerm
+from hapax.engine.inference.theory import QueryResult, Theory
+from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.logic.query import run_query
 from hapax.engine.search.beams import Beam, RuleSearch
@@ -35,9 +36,10 @@ from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.engine.search.stored_certificates import certificate_lines
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.goals import Compound, Goal, GoalVariable
 from hapax.grammar.remedies import Setting
-from hapax.grammar.rules import Library, PredicateKind, Rule, type_key
-from hapax.grammar.terms import Atom, Constant, CutDecimal, Literal, Value, Variable
+from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, type_key
+from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
 from hapax.kb import system
 from hapax.kb.records import (
     CERTIFICATES,
@@ -70,13 +72,10 @@ TABLE_LIMITS = replace(BULK_LIMITS, seconds=60.0, answers=500_000)
 """Limits of deriving all rows of a predicate; beyond them its atoms are asked for as beams need them."""
 
 ROWS_PER_GOAL = 200
-"""Atoms in one goal about a derived predicate; the text of a goal is limited to 100 kB."""
+"""Atoms of a derived predicate that a demand loop answers together."""
 
 GC_THRESHOLD = 50_000
 """Objects allocated between two garbage collections during a search; Python's 700 are meant for small programs."""
-
-_ROW = "Row"
-"""A variable name that no rule can have: in rules a variable is one letter."""
 
 Answers = Mapping[Inquiry, QuestionAnswer]
 Bindings = dict[str, Value]
@@ -101,8 +100,8 @@ def search(job: SearchJob) -> SearchReport:
     kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in job.library.completed().signatures))
     oracle = Oracle(kb, job.library, job.models, job.settings, run.id, promises=promises, journal=journal)
     try:
-        with _watched(job, journal, run) as progress, PrologSession() as session, _rare_garbage_collection():
-            report = SearchRun(job, oracle, session, progress).report()
+        with _watched(job, journal, run) as progress, _rare_garbage_collection():
+            report = SearchRun(job, oracle, progress).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
             kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
@@ -244,7 +243,6 @@ class SearchRun:
 
     job: SearchJob
     oracle: Oracle
-    session: PrologSession
     progress: Progress = field(default_factory=Progress)
     table_limits: QueryLimits = TABLE_LIMITS
     tables: dict[str, FactTable | None] = field(default_factory=dict)
@@ -259,21 +257,13 @@ class SearchRun:
     def _derived_rows(self, indicator: str) -> list[Row] | None:
         """All rows of a predicate that rules derive from given facts; None if they are too many or take too long."""
         name, _, arity = indicator.rpartition("/")
-        names = [f"V{place}" for place in range(int(arity))]
+        goal = f"{name}({', '.join(f'V{place}' for place in range(int(arity)))})"
         theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
         try:
-            answers = run_query(theory, f"{name}({', '.join(names)})", self.table_limits, session=self.session)
+            found = run_query(theory, goal, self.table_limits)
         except LimitExceeded:
             return None
-        if answers.truncated:
-            return None
-        rows: list[Row] = []
-        for row in answers.rows:
-            # A compound term is not a value of a rule's variable.
-            values = tuple(cell for cell in row if not isinstance(cell, PrologTerm))
-            if len(values) == len(names):
-                rows.append(values)
-        return rows
+        return None if found.truncated else plain_rows(found)
 
     def report(self) -> SearchReport:
         """Search all rules that the models can answer."""
@@ -372,7 +362,7 @@ class SearchRun:
                 journal=known.journal,
             )
             oracle.finished, oracle.takes_parts = known.finished, True
-            SearchRun(replace(self.job, kb=scratch), oracle, self.session)._search_together(plans)
+            SearchRun(replace(self.job, kb=scratch), oracle)._search_together(plans)
 
     def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Take the rules through all steps of their plans; rules with short plans wait for the others."""
@@ -538,25 +528,18 @@ class SearchRun:
         """
         found: dict[Atom, list[Bindings]] = {atom: [] for atom in atoms}
         oracle = _CountingOracle(self.oracle, lambda answers: self._count(rule_search, answers))
-        # All atoms of a group have values at the same places, so that one goal with a table of rows covers them.
+        theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
+        # All atoms have values at the same places, so that one rule covers a group of them.
         for start in range(0, len(atoms), ROWS_PER_GOAL):
             group = atoms[start : start + ROWS_PER_GOAL]
-            theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
-            demanded = run_demand(theory, _goal(group), oracle, DEMAND, session=self.session)
+            goal, joined = _joined(theory, group)
+            demanded = run_demand(joined, goal, oracle, DEMAND)
             if demanded.budget is not None and not demanded.complete:
                 raise demanded.budget
             rule_search.cut = rule_search.cut or not demanded.complete
-            names = [variable.name for variable in group[0].variables]
-            for row in demanded.result.rows:
-                cells = dict(zip(demanded.result.columns, row, strict=True))
-                number = cells[_ROW]
-                values: Bindings = {}
-                for name in names:
-                    cell = cells[name]
-                    if not isinstance(cell, PrologTerm):  # a compound term is not a value of a rule's variable
-                        values[name] = cell
-                if isinstance(number, int) and len(values) == len(names):
-                    found[group[number]].append(values)
+            for number, *values in plain_rows(demanded.result):
+                names = goal.variables[1:]
+                found[group[int(number)]].append(dict(zip(names, values, strict=True)))
         # Given values are of whatever type their facts and rules say.
         is_given = bool(atoms) and self.facts.needs_no_model(Literal(atoms[0]))
         return found if is_given else self._of_declared_types(found)
@@ -707,25 +690,34 @@ def _reported_to(progress: Progress, oracle: Oracle) -> Iterator[None]:
         journal.on_batch, oracle.on_round = before, None
 
 
-def _goal(atoms: Sequence[Atom]) -> str:
-    """One goal for atoms with values at the same places: `member([Row, Row0], [[0, "x"], [1, "y"]]), p(Row0, B)`."""
-    positions = [position for position, term in enumerate(atoms[0].arguments) if isinstance(term, Constant)]
-    keys = ", ".join([_ROW, *(f"{_ROW}{position}" for position in positions)])
-    # A third has no literal: an equation before the table gives it to a variable.
-    equations: dict[CutDecimal, str] = {}
-    rows = []
-    for number, atom in enumerate(atoms):
-        cells = [str(number)]
-        for position in positions:
-            term = atom.arguments[position]
-            if isinstance(term, Constant) and isinstance(term.value, CutDecimal):
-                cells.append(equations.setdefault(term.value, f"{_ROW}_{len(equations)}"))
-            else:
-                cells.append(str(term))
-        rows.append(f"[{', '.join(cells)}]")
-    arguments = []
-    for position, term in enumerate(atoms[0].arguments):
-        arguments.append(f"{_ROW}{position}" if isinstance(term, Constant) else term.name)
-    calculated = [f"{name} is {value.exact}" for value, name in equations.items()]
-    table = f"member([{keys}], [{', '.join(rows)}])"
-    return ", ".join([*calculated, table, f"{atoms[0].predicate}({', '.join(arguments)})"])
+def _joined(theory: Theory, atoms: Sequence[Atom]) -> tuple[Goal, Theory]:
+    """A goal for the numbers of those atoms that hold, with the values of their variables, and its theory.
+
+    The atoms have values at the same places. A rule joins these values, each row with its number, with the predicate.
+    """
+    first, number = atoms[0], Variable("Number", "Number")
+    places = [place for place, term in enumerate(first.arguments) if isinstance(term, Constant)]
+    terms = list(first.arguments)
+    for place in places:
+        terms[place] = Variable(f"Value{place}", "")
+    keys = Atom("keys of a search", (number, *(terms[place] for place in places)))
+    head = Atom("rows of a search", (number, *first.variables))
+    rule = rule_of([Literal(keys), Literal(Atom(first.predicate, tuple(terms)))], head)
+    given = [
+        Atom(keys.predicate, (Constant(row), *(atom.arguments[place] for place in places)))
+        for row, atom in enumerate(atoms)
+    ]
+    term = Compound(head.predicate, tuple(GoalVariable(variable.name) for variable in head.variables), rule.place)
+    goal = Goal(term, tuple(variable.name for variable in head.variables))
+    declared = [
+        PredicateSignature(atom.predicate, (OBJECT,) * len(atom.arguments), PredicateKind.GIVEN)
+        for atom in (keys, head)
+    ]
+    library = theory.library
+    library = replace(library, rules=(*library.rules, rule), signatures=(*library.signatures, *declared))
+    return goal, replace(theory, library=library, assume=tuple(given))
+
+
+def plain_rows(found: QueryResult) -> list[Row]:
+    """Answers that rules give: their cells are constants."""
+    return [tuple(cell for cell in row if not isinstance(cell, PrologTerm)) for row in found.rows]
