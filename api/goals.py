@@ -146,17 +146,17 @@ def _asked(theory: Theory, goal: str, models: Models, options: QueryOptions) -> 
     from hapax.engine.search.demand import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
     from hapax.engine.search.profile_choice import ProfileChooser, settled
-    from hapax.engine.search.settings import SearchSettings
+    from hapax.engine.search.settings import SearchJob, SearchSettings
     from hapax.llm_oracle.registry import journal_of
 
     kb, rules, journal = theory.kb, theory.library, journal_of(theory.kb, models)
     settings = options.settings or SearchSettings()
     # With the journal of the goal, so that a probe counts against its budget.
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
-    oracle = Oracle(kb, rules, models, settings, run_id="query", journal=journal)
-    oracle.known.looks_up = oracle.takes_parts = True
+    oracle = Oracle(SearchJob(rules, (), kb, models, settings, journal), "query", takes_parts=True)
+    oracle.known.looks_up = True
     # Rounds and questions have limits of their own; the journal limits calls and money.
     result = run_demand(theory, goal, oracle, DemandBudget(limits=options.limits or QueryLimits()))
     revised(kb, rules)
-    stopped = str(oracle.budget_reached or result.stopped) if result.stopped else ""
+    stopped = str(oracle.scorer.budget_reached or result.stopped) if result.stopped else ""
     return result.result, result.complete, stopped

@@ -35,7 +35,7 @@ from hapax.engine.search.account import DistributionCut, StepAccount, shortage, 
 from hapax.engine.search.beams import substitution_subject
 from hapax.engine.search.demand import is_asked
 from hapax.engine.search.gates import PARSER
-from hapax.engine.search.ranking import joined_scores, ranked_parts, ranked_text
+from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
 from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement
 from hapax.engine.stories import Story, first_of
@@ -676,7 +676,7 @@ class _Replay:
             # Of the plain log-likelihood the total is stored, by whose mean LINK ranks.
             is_total = measure == "log_likelihood"
             scores = {part: item.score / ((is_total and item.token_count) or 1) for part, item in assessed.items()}
-            score = joined_scores([text], scores).get(text)
+            score = mean_of_parts(text, scores)
             if score is None:
                 return f"{named}: step {step.step} did not rank it"
             verdicts = [self._verdict(name, cut, score) for name, cut in step.cuts.items()]

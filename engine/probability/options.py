@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option
+from hapax.grammar.options import Option, check_ranges
 
 Method: TypeAlias = OneOf["auto", "exact", "bounds", "best"]
 Together: TypeAlias = OneOf["", "reply", "run"]
@@ -52,7 +52,4 @@ class ProbabilityOptions:
             raise HapaxError(f"There is no method {self.method!r}. Choose {', '.join(get_args(Method))}.")
         if self.together not in get_args(Together):
             raise HapaxError(f"Facts cannot be taken together by {self.together!r}. Choose reply or run.")
-        if not 0 <= self.at_least <= 1:
-            raise HapaxError(f"at_least is {self.at_least}. Write a probability from 0 to 1.")
-        if self.proofs < 1 or self.nodes < 1:
-            raise HapaxError("proofs and nodes must be at least 1.")
+        check_ranges(self)

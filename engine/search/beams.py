@@ -17,14 +17,12 @@ from hapax.engine.search.ends import Ends, divided
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount, LastVerdicts
 from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
 from hapax.engine.search.ranking import (
-    claimed_places,
+    TextWriter,
     equal_texts,
     kept,
     random_score,
-    ranked_literals,
     ranked_parts,
     released_penalty,
-    type_claims,
 )
 from hapax.engine.search.released import FIRST_VALUES, first_calls
 from hapax.engine.search.settings import SearchSettings
@@ -43,11 +41,10 @@ from hapax.grammar.terms import (
     Variable,
     variable_names,
 )
-from hapax.grammar.verbalize import literal_text, statement_text
+from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.kb.values import encode_value
 from hapax.llm_oracle.measures import RankedText, TextMeasures
-from hapax.llm_oracle.prompts import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,38 +437,9 @@ class RuleSearch:
         return True
 
     def texts(self) -> dict[Beam, str]:
-        """By beam, the text by which it is ranked: the ranked literals joined with "and".
-
-        Until a literal has all its values, a value is ranked by its type: `Saffron is an ingredient.`
-        """
-        ranked = ranked_literals(self.plan.rule, self.library, self.names, self.settings.compat)
-        if not ranked:
-            variables = [step.variable for step in self.plan.steps[: self.step_number + 1]]
-            claimed = claimed_places(self.plan.rule, variables, self.library, self.settings.compat)
-            types = [variables[place].data_type for place in claimed]
-            claims = {}
-            for beam in self.beams:
-                values = [beam.values[place] for place in claimed]
-                claims[beam] = type_claims(values, types)
-            return claims
-        parts: dict[Beam, list[str]] = {beam: [] for beam in self.beams}
-        names = self.names
-        for literal in ranked:
-            positions = [names.index(variable.name) for variable in literal.variables if variable.name in names]
-            for beam, texts in parts.items():
-                texts.append(self._literal_text(literal, positions, beam))
-        written = str if self.settings.is_released else sentence
-        return {beam: written(" and ".join(texts)) for beam, texts in parts.items()}
-
-    def _literal_text(self, literal: Literal, positions: Sequence[int], beam: Beam) -> str:
-        """The literal in words; `positions` of its variables in the beam. Many beams share a text, so it is cached."""
-        key = (literal, tuple(beam.values[position] for position in positions))
-        if key not in self._texts:
-            bound = {self.names[position]: Constant(beam.values[position]) for position in positions}
-            if self.settings.is_released:
-                bound |= dict.fromkeys(self.plan.rule.generic, Constant(PERSON))
-            self._texts[key] = literal_text(literal, self.library, bound, self.plan.rule.generic)
-        return self._texts[key]
+        """By beam, the text by which it is ranked."""
+        writer = TextWriter(self.plan.rule, self.library, self.names, self.settings.compat, self._texts)
+        return {beam: writer.text(beam.values) for beam in self.beams}
 
     def ranked_texts(self, texts: Mapping[Beam, str]) -> dict[str, RankedText]:
         """By part of the beams' texts that is measured apart, the part with the values that it may mention."""

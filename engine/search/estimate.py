@@ -18,10 +18,11 @@ from hapax.engine.search.beams import POOL, Beam, RuleSearch
 from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, Missing
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.oracle import Oracle, critic_names, journaled
+from hapax.engine.search.oracle import journaled
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.ranking import ranked_literals
 from hapax.engine.search.report import Unanswerable
+from hapax.engine.search.scoring import critic_names
 from hapax.engine.search.search import (
     DEMAND,
     ROWS_PER_GOAL,
@@ -30,6 +31,7 @@ from hapax.engine.search.search import (
     SearchRun,
     rows_of,
     settled_measure,
+    trial,
     unanswerable,
 )
 from hapax.engine.search.settings import SearchJob, SearchSettings
@@ -47,7 +49,6 @@ from hapax.grammar.dependencies import (
 )
 from hapax.grammar.rules import Library, Rule, type_key
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable, variable_names
-from hapax.kb.records import Source
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.calls import JournaledCritic
@@ -297,16 +298,11 @@ _COUNTED = ("questions", "calls", "claims", "texts", "values")
 @contextmanager
 def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
     """A search that sends nothing. Its oracle stores facts as it goes, in a scratch file in memory."""
-    with KnowledgeBase(None) as scratch:
-        journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
-        # Facts of models come from the stored answers, as they do in a search.
-        scratch.add_facts(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
-        promises = Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
-        models = journaled(job.models, journal)
-        oracle = Oracle(scratch, job.library, models, job.settings, promises=promises, journal=journal)
-        oracle.finished, oracle.takes_parts = job.kb, True
-        job = replace(job, kb=scratch)
-        yield _Walk(job, oracle, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
+    journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
+    promises = Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
+    planned = replace(job, models=journaled(job.models, journal), journal=journal)
+    with trial(planned, promises) as (own, oracle):
+        yield _Walk(own, oracle, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
 
 
 @dataclass

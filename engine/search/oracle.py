@@ -7,15 +7,14 @@ thresholds.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from hapax.engine.inference.known_facts import KnownFacts, atom_values
 from hapax.engine.search.consistency import Consistency, ProposedFact
-from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, TYPE_MEASURE, QuestionGates, gates_in_order
+from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, QuestionGates
 from hapax.engine.search.inquiry import (
     AskedQuestion,
     Inquiry,
@@ -26,20 +25,18 @@ from hapax.engine.search.inquiry import (
     pattern_atom,
     question_words,
 )
-from hapax.engine.search.promises import BELOW_CERTAIN, Promises
+from hapax.engine.search.promises import Promises
 from hapax.engine.search.released import RELEASED_CLAIMS, ReleasedGates
-from hapax.engine.search.settings import SearchSettings
-from hapax.engine.search.thresholds import FACT_FLOOR, CriticRule
+from hapax.engine.search.scoring import Claim, Scorer
+from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.engine.search.thresholds import CriticRule
 from hapax.engine.search.wording import QuestionWording
-from hapax.grammar.remedies import Setting
-from hapax.grammar.rules import Library, Tolerance
+from hapax.grammar.rules import Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import (
-    ASSESSMENTS,
     CANDIDATES,
     DECISIONS,
-    Assessment,
     Candidate,
     Decision,
     DenialRecord,
@@ -51,27 +48,20 @@ from hapax.kb.records import (
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.answers import ParsedValue
-from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
-from hapax.llm_oracle.critic_probing import CriticProbe, probe_claims, probe_result, reads_any_words
+from hapax.llm_oracle.critic_probing import reads_any_words
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, measured
 from hapax.llm_oracle.profile_probing import general_examples
 from hapax.llm_oracle.prompts import conflict_question, sentence
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
     Critic,
-    CriticScore,
     Generation,
     GenerationRequest,
     Generator,
     LikelihoodModel,
-    LogLikelihood,
-    ModelIdentity,
     Models,
-    Scored,
-    SpannedText,
 )
 from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
 
@@ -81,18 +71,14 @@ GENERATION_BATCH = 64
 SLOW_BATCH = 16
 """Prompts in one batch of a model of any words, all of which an interruption loses, unless it streams its answers."""
 
-A = TypeVar("A")
-
 
 class AtomVerdict(NamedTuple):
-    """Truth of an atom that no question proposed, with its score and the threshold of truth.
+    """Truth of an atom that no question proposed, with its score.
 
     A score between the thresholds is neither true nor false.
     """
 
-    atom: Atom
     score: float | None
-    threshold: float
     is_true: bool
     is_false: bool
 
@@ -128,90 +114,41 @@ def asked_question(
     return AskedQuestion(inquiry, gates, calls, tolerance, settings.tries, samples=settings.samples)
 
 
-@dataclass(slots=True)
-class _WithinBudget:
-    """The oracle's ranker as long as the budget lasts. Texts that the budget stops count as refused.
-
-    `is_whole`: False once it stopped one.
-    """
-
-    oracle: Oracle
-    is_whole: bool = True
-
-    @property
-    def identity(self) -> ModelIdentity:
-        return self.oracle.models.likelihood.identity
-
-    @property
-    def model(self) -> Any:
-        """The ranker behind the journal, by whose abilities measures are chosen."""
-        ranker = self.oracle.models.likelihood
-        return getattr(ranker, "model", ranker)
-
-    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
-        return self._scores(texts)
-
-    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
-        return self._scores(texts)
-
-    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
-        return [math.nan if answer.refused else answer.total for answer in self._scores(names)]
-
-    def _scores(self, asked: Sequence[Scored]) -> list[LogLikelihood]:
-        ranker = self.oracle.models.likelihood
-        assert isinstance(ranker, JournaledLikelihood)  # noqa: S101  `journaled` made it
-        answers = self.oracle.within_budget(lambda: ranker.scores(asked), len(asked))
-        self.is_whole = self.is_whole and None not in answers
-        return [answer or LogLikelihood(0.0, 0, refused="the budget was reached") for answer in answers]
-
-
 class Oracle:
     """Answers questions and judges ground atoms for one run.
 
     `on_round` is called after each round of calls, with the growth of the numbers of accepted and rejected values.
 
     A batch that the budget leaves incomplete raises BudgetReached before anything that follows from it is stored: what
-    a part of the answers suggests may be false once all are there. `budget_reached` is the first of these exceptions.
-    `takes_parts`: for goals and forecasts, which take what is there: incomplete answers are marked as such
-    (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are not asked again, `kb` by
-    default. `promises`: what the critic's scores are worth.
+    a part of the answers suggests may be false once all are there. `scorer.budget_reached` is the first of these
+    exceptions. `takes_parts`: for goals and forecasts, which take what is there: incomplete answers are marked as such
+    (`QuestionAnswer.complete`). `finished`: the knowledge base whose finished questions are not asked again, that of
+    the job by default. `promises`: what the critic's scores are worth.
     """
 
     def __init__(
         self,
-        kb: KnowledgeBase,
-        library: Library,
-        models: Models,
-        settings: SearchSettings | None = None,
+        job: SearchJob,
         run_id: str = "",
-        *,
         promises: Promises | None = None,
-        journal: Journal | None = None,
+        *,
+        takes_parts: bool = False,
+        finished: KnowledgeBase | None = None,
     ) -> None:
-        self.finished = kb
-        self.takes_parts = False
-        self.kb, self.library, self.run_id = kb, library, run_id
-        self.settings, self.promises = settings or SearchSettings(), promises or Promises()
+        kb = job.kb
+        self.finished = kb if finished is None else finished
+        self.kb, self.library, self.run_id = kb, job.library, run_id
+        self.settings, self.promises = job.settings, promises or Promises()
         self.gates, self._rules, self._parameters = self.settings.gates, self.settings.rules, self.settings.parameters
-        self.journal = journal or Journal(kb)
-        self.models = journaled(models, self.journal)
-        self.known = KnownFacts(kb, library)
-        self.wording = QuestionWording(self.settings.words, library, self.known, general_examples())
-        self.consistency = Consistency(kb, library, self.known, run_id, self.conflict_probabilities)
-        self.budget_reached: BudgetReached | None = None
+        self.journal = job.journal or Journal(kb)
+        self.models = journaled(job.models, self.journal)
+        self.scorer = Scorer(kb, self.models, self.settings, self.promises, takes_parts)
+        self.known = KnownFacts(kb, self.library)
+        self.wording = QuestionWording(self.settings.words, self.library, self.known, general_examples())
+        self.consistency = Consistency(kb, self.library, self.known, run_id, self.conflict_probabilities)
         self.on_round: Callable[[int, int], None] | None = None
-        self.critic_probe: CriticProbe | None = None
-        """Set once a question ended without a value because of the critic's scores."""
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
-        self._indicators: dict[str, str] = {}
-        """By claim, the indicator of its fact's predicate, by which scores are calibrated."""
-        self._types: dict[str, str] = {}
-        """By claim about a data type, this type."""
-        self._unanswered: dict[str, str] = {}
-        """By claim without an answer, the reason. Its P(yes) is none, and no threshold may accept it."""
-        self._sources: dict[str, str] = {}
-        """By claim, the source that states it, for the facts that are made of the claims."""
         self._samples: dict[Question, int] = {}
         """Under `released`, numbers of samples of questions with one right value."""
         self._counted: set[str] = set()
@@ -232,7 +169,7 @@ class Oracle:
         self._restore(asked)
         while open_questions := [question for question in asked if question.is_open]:
             self._round(self._in_turn(open_questions))
-        self._require(not any(question.cut for question in asked))
+        self.scorer.require(not any(question.cut for question in asked))
         self._end(asked)
         # Before the decisions, which tell of facts that lose in a conflict.
         self._settle_conflicts(asked)
@@ -304,12 +241,12 @@ class Oracle:
         """
         unique = list(dict.fromkeys(atoms))
         truths = {atom: self.known.truth(atom) for atom in unique if atom not in self._probabilities}
-        claims = {atom: self.claim(atom) for atom, truth in truths.items() if truth is None and self.settings.critic}
-        self._indicators.update((claim, atom.indicator) for atom, claim in claims.items())
-        scores = self._score({"probability": list(dict.fromkeys(claims.values()))})["probability"]
-        self._require(scores.keys() >= set(claims.values()))
+        open_atoms = [atom for atom, truth in truths.items() if truth is None and self.settings.critic]
+        claims = {atom: Claim(self.claim(atom), about=atom.indicator) for atom in open_atoms}
+        scores = self.scorer.probabilities(claims.values())
+        self.scorer.require(scores.keys() >= set(claims.values()))
         for atom, truth in truths.items():
-            probability = truth if truth is not None else scores.get(claims.get(atom, ""))
+            probability = scores.get(claims[atom]) if atom in claims else truth
             # What the budget left unscored is not remembered, so that it is asked for again.
             if probability is not None or not self.settings.critic:
                 self._probabilities[atom] = probability
@@ -320,19 +257,19 @@ class Oracle:
 
         All conflicts are one batch. Atoms that are given or computed are not asked about. Raises BudgetReached.
         """
-        questions: list[dict[Atom, str]] = []
+        asked: list[dict[Atom, Claim]] = []
         for atoms in conflicts:
             claims = [self.claim(atom) for atom in atoms]
             judged = [atom for atom in atoms if self.settings.critic and self.known.truth(atom) is None]
-            questions.append({atom: conflict_question(self.claim(atom), claims) for atom in judged})
-        batch = list(dict.fromkeys(chain.from_iterable(asked.values() for asked in questions)))
-        scores = self._score({"conflict": batch})["conflict"]
-        self._require(len(scores) == len(batch))
+            asked.append({atom: Claim(conflict_question(self.claim(atom), claims), "conflict") for atom in judged})
+        batch = set(chain.from_iterable(by_atom.values() for by_atom in asked))
+        scores = self.scorer.probabilities(chain.from_iterable(by_atom.values() for by_atom in asked))
+        self.scorer.require(len(scores) == len(batch))
         answered: list[dict[Atom, float]] = []
-        for asked in questions:
-            known = {atom: scores[text] for atom, text in asked.items() if text in scores}
+        for by_atom in asked:
+            known = {atom: scores[claim] for atom, claim in by_atom.items() if claim in scores}
             # Scores with and without the conflict in view do not compare.
-            answered.append(known if len(known) == len(asked) else {})
+            answered.append(known if len(known) == len(by_atom) else {})
         return answered
 
     def verify(self, atoms: Sequence[Atom]) -> dict[Atom, bool]:
@@ -341,8 +278,8 @@ class Oracle:
         Raises BudgetReached where the budget left an atom unscored.
         """
         verdicts = self.verdicts(atoms)
-        if self.budget_reached and len(verdicts) < len(set(atoms)):
-            raise self.budget_reached
+        if self.scorer.budget_reached and len(verdicts) < len(set(atoms)):
+            raise self.scorer.budget_reached
         return {atom: verdict.is_true for atom, verdict in verdicts.items()}
 
     def verdicts(self, atoms: Iterable[Atom], negated: bool = False) -> dict[Atom, AtomVerdict]:
@@ -351,40 +288,30 @@ class Oracle:
         Without a critic every premise holds, the negated ones too. Raises BudgetReached unless parts are taken.
         """
         verdicts: dict[Atom, AtomVerdict] = {}
-        for atom, score in self.probabilities(atoms).items():
-            threshold = self.threshold_of(atom.indicator)
-            if score is None:
-                if not self.settings.critic:
-                    verdicts[atom] = AtomVerdict(atom, None, threshold, is_true=not negated, is_false=negated)
-                continue
-            is_true = score >= threshold
-            verdicts[atom] = AtomVerdict(atom, score, threshold, is_true, not is_true and self._is_denied(atom, score))
-        self._store_verdicts(list(verdicts.values()))
-        return verdicts
-
-    def _is_denied(self, atom: Atom, score: float) -> bool:
-        """True if an atom is false for sure, as a negated literal needs it: by its score, or by a source."""
-        is_low = score <= self.denial_limit(atom.indicator)
-        return is_low or self.known.is_covered(atom) or self.known.truth(atom) == 0.0
-
-    def _store_verdicts(self, verdicts: Sequence[AtomVerdict]) -> None:
-        """Store verdicts on atoms that no question proposed, and true ones as facts."""
         decisions: list[Decision] = []
         facts: list[FactRecord] = []
         denials: list[DenialRecord] = []
-        for atom, score, threshold, is_true, _ in verdicts:
-            if self.known.truth(atom) is not None:
+        for atom, score in self.probabilities(atoms).items():
+            truth, threshold = self.known.truth(atom), self.threshold_of(atom.indicator)
+            is_denied = score is not None and score <= self.denial_limit(atom.indicator)
+            if score is not None:
+                is_true = score >= threshold
+                is_false = not is_true and (is_denied or self.known.is_covered(atom) or truth == 0.0)
+                verdicts[atom] = AtomVerdict(score, is_true, is_false)
+                reason = f"P(true) {score:.3f} {'reaches' if is_true else 'is below'} the threshold {threshold:.2f}"
+            elif not self.settings.critic:
+                is_true, reason = not negated, "no critic"
+                verdicts[atom] = AtomVerdict(None, is_true, negated)
+            if atom not in verdicts or truth is not None:
                 continue  # given or computed: nobody judged it
             values = atom_values(atom)
-            relation = "reaches" if score is not None and score >= threshold else "is below"
-            reason = "no critic" if score is None else f"P(true) {score:.3f} {relation} the threshold {threshold:.2f}"
             subject = fact_id(atom.predicate, values)
             decisions.append(Decision(self.run_id, CRITIC.name, subject, is_true, score, threshold, reason))
             if is_true:
                 types = self.library.signature(atom.indicator).argument_types
                 facts.append(self._fact(atom, types, score, None))
-            elif score is not None and score <= self.denial_limit(atom.indicator):
-                denials.append(DenialRecord(atom.predicate, values, score, self.run_id or None))
+            elif is_denied:
+                denials.append(DenialRecord(atom.predicate, values, score or 0.0, self.run_id or None))
         if decisions:
             with self.kb.transaction():
                 self.kb.add(DECISIONS, decisions)
@@ -392,53 +319,13 @@ class Oracle:
                 self.known.deny(denials)
         if CONSISTENCY in self.gates:
             self.consistency.settle((), facts)
+        return verdicts
 
     def claim(self, atom: Atom) -> str:
         """The sentence by which the critic judges a ground atom."""
         words = atom_text(atom, self.library)
         # LINK's released code has neither a capital letter nor a full stop.
         return words if self.settings.is_released else sentence(words)
-
-    # -- likelihood
-
-    def log_likelihoods(self, texts: Iterable[str], *, evaluator: bool = False) -> dict[str, float]:
-        """Mean token log-likelihood of each text, in nats. Texts that the model refused are missing.
-
-        Raises BudgetReached where the budget left a text unscored.
-        """
-        model = self.models.evaluator if evaluator else self.models.likelihood
-        unique = list(dict.fromkeys(texts))
-        scores = self.within_budget(lambda: model.log_likelihoods(unique), len(unique))
-        self._require(None not in scores)
-        name = model.identity.title
-        known = [(text, score) for text, score in zip(unique, scores, strict=True) if score and not score.refused]
-        self.kb.add(
-            ASSESSMENTS,
-            (Assessment(text, "log_likelihood", name, score.total, score.token_count) for text, score in known),
-        )
-        return {text: score.per_token for text, score in known}
-
-    def measures(self, texts: Iterable[RankedText], measures: Sequence[Measure]) -> dict[str, TextMeasures]:
-        """The ranker's measures of each text. Texts that the model refused are missing.
-
-        Every measure is stored, so that a search by another one asks nothing again. Raises BudgetReached.
-        """
-        unique = list({ranked.text: ranked for ranked in texts}.values())
-        ranker = _WithinBudget(self)
-        answers = measured(ranker, unique, measures) if unique else []
-        self._require(ranker.is_whole)
-        known: dict[str, TextMeasures] = {}
-        for ranked, answer in zip(unique, answers, strict=True):
-            # The count of a name that was refused is NaN.
-            if answer is not None and all(map(math.isfinite, answer.scores.values())):
-                known[ranked.text] = answer
-        name = self.models.likelihood.identity.title
-        assessments = []
-        for ranked_text, scored in known.items():
-            for measure, score in scored.scores.items():
-                assessments.append(Assessment(ranked_text, measure.value, name, score, scored.name_tokens))
-        self.kb.add(ASSESSMENTS, assessments)
-        return known
 
     # -- one round of calls
 
@@ -464,41 +351,10 @@ class Oracle:
         for question in asked:
             question.end()
         starved = [question for question in asked if question.is_starved]
-        if starved and self._ranks():
+        if starved and self.scorer.only_ranks():
             for question in starved:
                 question.gates.rank()
         self._report(question for question in asked if not question.restored)  # nor were their calls reported
-
-    def _ranks(self) -> bool:
-        """True if the critic says no to known truths, so that its scores can only order values.
-
-        It is probed when the first question ends without a value because of its scores.
-        """
-        settings = self.settings
-        if not (settings.ranks_if_needed and settings.critic and reads_any_words(self.models.critic.identity)):
-            return False
-        if self.critic_probe is None:
-            truths, falsehoods = probe_claims()
-            claims = [*truths, *falsehoods]
-            scores = self.within_budget(lambda: self.models.critic.probabilities(claims), len(claims))
-            self._require(None not in scores)
-            known = [score.probability for score in scores if score is not None]
-            if len(known) < len(claims):  # the budget ended the probe
-                return False
-            self.critic_probe = probe_result(known)
-        return self.critic_probe.says_no(FACT_FLOOR)
-
-    @property
-    def critic_note(self) -> str | None:
-        """Message about a critic that says no to everything; None unless values were ranked for it."""
-        if self.critic_probe is None or not self.critic_probe.says_no(FACT_FLOOR):
-            return None
-        return (
-            f"{self.models.critic.identity.name} as critic says no to everything: {self.critic_probe}. Where "
-            "no value of a question reached a threshold, the better half was accepted by rank. Expect false "
-            f"statements. Choose another critic with {Setting('critic')}, or set a threshold with "
-            f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}."
-        )
 
     def _replies(self, asked: Sequence[AskedQuestion]) -> dict[AskedQuestion, list[ParsedGeneration]]:
         """The parsed replies to the next request of each question; questions without one are marked as cut."""
@@ -511,7 +367,7 @@ class Oracle:
         knowledge, parameters = self.models.knowledge, self._parameters
         assert isinstance(knowledge, JournaledGenerator)  # noqa: S101  `journaled` saw to it
         calls = [knowledge.prepared(request, parameters) for request in requests]
-        generations = self.within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
+        generations = self.scorer.within_budget(lambda: knowledge.answers(calls, requests, parameters), len(requests))
         replies: dict[AskedQuestion, list[ParsedGeneration]] = {question: [] for question in asked}
         for asker, call, generation in zip(askers, calls, generations, strict=True):
             if generation is None:
@@ -570,114 +426,48 @@ class Oracle:
 
     def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
         """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""
-        # The batch has the same order whichever gate decides first, so that a budget cuts it at the same place.
-        gates = (*gates_in_order(), *self.gates)
-        measures = {gate.name: gate.scoring.measure for gate in gates if gate.scoring is not None}
-        batch: dict[str, dict[str, None]] = {measure: {} for measure in measures.values()}
-        claims: dict[AskedQuestion, dict[Candidate, dict[str, Sequence[str]]]] = {}
+        claims: dict[AskedQuestion, dict[Candidate, dict[str, list[Claim]]]] = {}
+        batch: list[Claim] = []
         for asked, candidates in proposed.items():
             claims[asked] = {candidate: self._claims(asked.inquiry, candidate.value) for candidate in candidates}
             for by_gate in claims[asked].values():
-                for gate, texts in by_gate.items():
-                    batch[measures[gate]].update(dict.fromkeys(texts))  # questions share claims about types
-        probabilities = self._score({measure: list(texts) for measure, texts in batch.items()})
+                batch += chain.from_iterable(by_gate.values())
+        probabilities = self.scorer.probabilities(batch)
+        unanswered = self.scorer.unanswered
         for asked, by_candidate in claims.items():
             scores: dict[Candidate, dict[str, float]] = {}
             for candidate, by_gate in by_candidate.items():
-                lowest = {gate: _lowest(probabilities[measures[gate]], texts) for gate, texts in by_gate.items()}
-                known = {gate: score for gate, score in lowest.items() if score is not None}
-                if len(known) < len(lowest):
+                if not all(claim in probabilities for claim in chain.from_iterable(by_gate.values())):
                     asked.cut = True  # the values before this one are judged: their scores move the threshold
                     break
-                for gate, texts in by_gate.items():
-                    reason = next((self._unanswered[text] for text in texts if text in self._unanswered), None)
-                    if reason is not None:
+                known: dict[str, float] = {}
+                for gate, own in by_gate.items():
+                    reason = next((unanswered[claim.text] for claim in own if claim.text in unanswered), None)
+                    if reason is None:
+                        known[gate] = min(probabilities[claim] for claim in own)
+                    else:
                         asked.gates.objections[gate, candidate] = f"the critic gave no answer: {reason}"
-                        del known[gate]
                 scores[candidate] = known
             asked.judge(scores)
 
-    def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, Sequence[str]]:
+    def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, list[Claim]]:
         """The claims about a value that the critic scores, by gate; gates without a claim are left out."""
-        claims: dict[str, Sequence[str]] = {}
+        claims: dict[str, list[Claim]] = {}
         question, released = inquiry.question, self.settings.is_released
         # LINK's released code has no critic for the one right value of a question.
         if self.settings.critic and not (released and question.functional):
             atoms = [filled(pattern, value) for pattern in inquiry.claimed]
             for gate in self.gates:
-                if gate.scoring is not None:
-                    usual = gate.scoring.claims
-                    make_claims = RELEASED_CLAIMS.get(gate.name, usual) if released else usual
-                    texts = make_claims(value, question.data_type, atoms, self.library)
-                    if texts:
-                        claims[gate.name] = texts
-                    if gate is TYPE:
-                        self._types.update(dict.fromkeys(texts, question.data_type))
-                    if gate is CRITIC:
-                        self._indicators.update(zip(texts, (atom.indicator for atom in atoms), strict=False))
+                if gate.scoring is None:
+                    continue
+                usual = gate.scoring.claims
+                make_claims = RELEASED_CLAIMS.get(gate.name, usual) if released else usual
+                texts = make_claims(value, question.data_type, atoms, self.library)
+                about = [question.data_type] if gate is TYPE else [atom.indicator for atom in atoms]
+                if texts:
+                    pairs = zip(texts, about, strict=False)
+                    claims[gate.name] = [Claim(text, gate.scoring.measure, subject) for text, subject in pairs]
         return claims
-
-    def _score(self, claims: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
-        """P(yes) of claims by measure, scored as one batch and stored. Claims that the budget cut are missing."""
-        critic, name = self.models.critic, self.models.critic.identity.title
-        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
-        batch = list(chain.from_iterable(claims.values()))
-        replies = iter(self.within_budget(lambda: critic.probabilities(batch), len(batch)))
-        found: dict[str, dict[str, float]] = {}
-        for measure, texts in claims.items():
-            # `zip` takes from its first argument first, so that no reply is lost at the end of a measure.
-            known = {claim: score for claim, score in zip(texts, replies, strict=False) if score is not None}
-            refused = [claim for claim, score in known.items() if score.refused]
-            call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
-            self.kb.add(
-                ASSESSMENTS,
-                (
-                    # A chain's score is that of the critic that decided.
-                    Assessment(
-                        claim, measure, score.judge or name, score.probability, 0, call_ids.get(claim), _basis(score)
-                    )
-                    for claim, score in known.items()
-                ),
-            )
-            self.kb.add(ASSESSMENTS, member_assessments(known, measure))
-            self._unanswered.update((claim, score.refused) for claim, score in known.items() if score.refused)
-            self._sources.update((claim, score.basis) for claim, score in known.items() if _supports(score))
-            found[measure] = {claim: self._worth(claim, score, measure) for claim, score in known.items()}
-        return found
-
-    def _worth(self, claim: str, score: CriticScore, measure: str) -> float:
-        """The score that gates compare: calibrated, if the search is, and below 1 unless a source states the claim.
-
-        The assessment keeps the critic's own score.
-        """
-        probability, maps = score.probability, self.promises.maps
-        # What a source states or nobody covers is not a score that could be calibrated.
-        if score.basis or not score.covered:
-            return probability
-        critic = score.judge or self.models.critic.identity.title
-        if measure == TYPE_MEASURE and maps is not None:
-            return maps.type_probability(critic, probability, self._types.get(claim, ""), score.members)
-        if measure != "probability":
-            return probability
-        if maps is not None:
-            probability = maps.probability(critic, probability, self._indicators.get(claim, ""), score.members)
-        is_bounded = maps is not None or self.promises.facts is not None
-        return min(probability, BELOW_CERTAIN) if is_bounded else probability
-
-    def within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
-        """The answers, with None where the budget stopped them; the journal's answers come in any case."""
-        if not count:
-            return []
-        try:
-            return ask()
-        except BudgetReached as reached:
-            self.budget_reached = self.budget_reached or reached  # the first one is reported
-            return list(reached.answers)
-
-    def _require(self, is_whole: bool) -> None:
-        """Raise BudgetReached unless a batch is whole, or parts are taken."""
-        if not is_whole and not self.takes_parts and self.budget_reached is not None:
-            raise self.budget_reached
 
     # -- what is known and what is stored
 
@@ -734,24 +524,24 @@ class Oracle:
                 (accepted if decision.accepted else rejected).extend(facts)
                 if decision.accepted and TYPE.name in scores:
                     types.append(TypeFact(candidate.value, data_type, scores[TYPE.name]))
+        denied = [fact for fact in rejected if self._is_denied(fact)]
         with self.kb.transaction():
             self.kb.add(DECISIONS, decisions)
             # First reject, then add: one candidate may support what another, rejected one proposed too.
             self.known.reject(rejected)
             self.known.add(accepted)
-            self.known.deny([self._denial(fact) for fact in rejected if self._is_sure_no(fact)])
+            self.known.deny(
+                [DenialRecord(fact.predicate, fact.arguments, fact.probability or 0.0, fact.run_id) for fact in denied]
+            )
             self.known.add_types(types)
             self.kb.set_question_states(
                 (asked.inquiry.question, asked.state) for asked in decided if not asked.restored
             )
 
-    def _is_sure_no(self, fact: FactRecord) -> bool:
+    def _is_denied(self, fact: FactRecord) -> bool:
         """True if the critic's score of a rejected fact is as low as a negated literal needs."""
         limit = self.denial_limit(f"{fact.predicate}/{len(fact.arguments)}")
         return fact.probability is not None and fact.probability <= limit
-
-    def _denial(self, fact: FactRecord) -> DenialRecord:
-        return DenialRecord(fact.predicate, fact.arguments, fact.probability or 0.0, fact.run_id)
 
     def _settle_conflicts(self, asked: Sequence[AskedQuestion]) -> None:
         """Pass the facts that the other gates accept to the consistency gate."""
@@ -789,39 +579,7 @@ class Oracle:
     ) -> FactRecord:
         run_id = self.run_id or None
         # Without a source no claim is worded.
-        basis = self._sources.get(self.claim(atom)) if self._sources else None
+        basis = sources.get(self.claim(atom)) if (sources := self.scorer.sources) else None
         return FactRecord(
             atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id, basis
         )
-
-
-NOT_COVERED = "no critic covers it"
-"""Basis of the score of a claim that is neither true nor false by any critic."""
-
-
-def member_assessments(scores: Mapping[str, CriticScore], measure: str) -> Iterator[Assessment]:
-    """The raw scores of the members of a combined critic, by claim."""
-    for claim, score in scores.items():
-        for member, probability in score.members.items():
-            yield Assessment(claim, measure, member, probability)
-
-
-def _basis(score: CriticScore) -> str | None:
-    return score.basis or (None if score.covered else NOT_COVERED)
-
-
-def _supports(score: CriticScore) -> bool:
-    """True if a source states the claim."""
-    return bool(score.basis) and score.probability == 1.0
-
-
-def _lowest(probabilities: Mapping[str, float], claims: Sequence[str]) -> float | None:
-    """The lowest P(yes) of these claims; None if the budget cut one of them."""
-    known = [probabilities[claim] for claim in claims if claim in probabilities]
-    return min(known) if len(known) == len(claims) else None
-
-
-def critic_names(critic: Critic) -> list[str]:
-    """Names of the critics of a chain as `model_name` writes them, or that of a single critic."""
-    inner = critic.model if isinstance(critic, JournaledCritic) else critic
-    return [member.identity.title for member in getattr(inner, "critics", (inner,))]

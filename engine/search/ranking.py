@@ -13,7 +13,7 @@ from typing import Any
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.inquiry import PERSON
-from hapax.engine.search.released import released_literals, released_text
+from hapax.engine.search.released import released_literals
 from hapax.grammar.rules import ASKED_KINDS, Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text
@@ -28,6 +28,8 @@ PENALTY_WEIGHT = 3.0
 
 CACHED_COMPARISONS = 50_000
 """Size of the caches of split values and compared pairs: enough for a few rules, not for a whole run."""
+
+Row = tuple[Value, ...]
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -61,14 +63,13 @@ def equal_texts(scores: Mapping[Any, float]) -> int:
     return sum(count for count in counts.values() if count > 1)
 
 
-def repetition_penalty(value: Value, earlier: Sequence[Value]) -> float:
-    """The penalty for the head: 3 x ROUGE-L between the new value and each value before it in the beam, summed."""
-    return PENALTY_WEIGHT * math.fsum(_rouge_l(str(value), str(before)) for before in earlier)
-
-
 def released_penalty(value: Value, earlier: Sequence[Value]) -> float:
-    """The penalty as LINK's released code computes it: the mean over the earlier values, `PersonX` among them."""
-    return repetition_penalty(value, (PERSON, *earlier)) / (len(earlier) + 1)
+    """The penalty for the head: 3 x ROUGE-L between the new value and each value before it in the beam.
+
+    LINK's released code takes the mean over the earlier values, with `PersonX` among them.
+    """
+    likeness = (_rouge_l(str(value), str(before)) for before in (PERSON, *earlier))
+    return PENALTY_WEIGHT * math.fsum(likeness) / (len(earlier) + 1)
 
 
 def random_score(seed: int, *parts: object) -> float:
@@ -114,18 +115,55 @@ def ranked_literals(rule: Rule, library: Library, names: Collection[str], compat
     return [literal for literal in literals if variable_names([literal]) <= known]
 
 
+class TextWriter:
+    """Writes the texts by which substitutions of the named variables are ranked: the ranked literals joined by "and".
+
+    Until a literal has all its values, a value is ranked by its type: `Saffron is an ingredient.`. `names`: in the
+    plan's order, the newest last. `written`: the words of literals so far, which many substitutions share.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        library: Library,
+        names: Sequence[str],
+        compat: str | None,
+        written: dict[tuple[Literal, Row], str] | None = None,
+    ) -> None:
+        self._rule, self._library, self._names = rule, library, names
+        self._is_released = compat == "released"
+        self._written = {} if written is None else written
+        literals = ranked_literals(rule, library, names, compat)
+        self._places = {literal: _places(literal, names) for literal in literals}
+        by_name = {variable.name: variable for variable in rule.searched}
+        variables = [by_name[name] for name in names]
+        claimed = [] if literals else claimed_places(rule, variables, library, compat)
+        self._claimed = [(place, variables[place].data_type) for place in claimed]
+
+    def text(self, values: Row) -> str:
+        """The text of a substitution."""
+        if not self._places:
+            return CLAIMS.join(type_claim(str(values[place]), data_type) for place, data_type in self._claimed)
+        text = " and ".join(self._words(literal, places, values) for literal, places in self._places.items())
+        return text if self._is_released else sentence(text)
+
+    def _words(self, literal: Literal, places: Sequence[int], values: Row) -> str:
+        key = literal, tuple(values[place] for place in places)
+        if key not in self._written:
+            bound = {self._names[place]: Constant(values[place]) for place in places}
+            if self._is_released:
+                bound |= dict.fromkeys(self._rule.generic, Constant(PERSON))
+            self._written[key] = literal_text(literal, self._library, bound, self._rule.generic)
+        return self._written[key]
+
+
+def _places(literal: Literal, names: Sequence[str]) -> list[int]:
+    return [names.index(variable.name) for variable in literal.variables if variable.name in names]
+
+
 def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], compat: str | None) -> str:
     """The text by which a substitution is ranked. `bound` has the plan's order, the newest value last."""
-    literals = ranked_literals(rule, library, bound, compat)
-    if literals and compat == "released":
-        return released_text(literals, library, rule, bound)
-    if literals:
-        return sentence(" and ".join(literal_text(literal, library, bound, rule.generic) for literal in literals))
-    by_name = {variable.name: variable for variable in rule.searched}
-    variables = [by_name[name] for name in bound if name in by_name]
-    claimed = [variables[place] for place in claimed_places(rule, variables, library, compat)]
-    values = [bound[variable.name].value for variable in claimed]
-    return type_claims(values, [variable.data_type for variable in claimed])
+    return TextWriter(rule, library, list(bound), compat).text(tuple(constant.value for constant in bound.values()))
 
 
 def claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
@@ -142,11 +180,6 @@ def claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, 
     if any(origin_of(literal, library) is Origin.MODEL for literal in literals):
         return newest
     return [place for place, variable in enumerate(variables) if not library.is_numeric(variable.data_type)] or newest
-
-
-def type_claims(values: Sequence[Value], types: Sequence[str]) -> str:
-    """The values' types, joined: `Oslo is a city. Norway is a country.`"""
-    return CLAIMS.join(type_claim(str(value), data_type) for value, data_type in zip(values, types, strict=True))
 
 
 def ranked_parts(text: str) -> list[str]:
@@ -168,11 +201,8 @@ def joined_measures(texts: Iterable[str], measures: Mapping[str, TextMeasures]) 
     return joined
 
 
-def joined_scores(texts: Iterable[str], scores: Mapping[str, float]) -> dict[str, float]:
-    """Scores of ranked texts by those of their parts: the mean. A text with an unscored part has none."""
-    joined: dict[str, float] = {}
-    for text in texts:
-        parts = [scores[part] for part in ranked_parts(text) if part in scores]
-        if len(parts) == len(ranked_parts(text)):
-            joined[text] = sum(parts) / len(parts)
-    return joined
+def mean_of_parts(text: str, scores: Mapping[str, float]) -> float | None:
+    """The score of a ranked text: the mean of those of its parts; None if one of them has none."""
+    parts = [scores.get(part) for part in ranked_parts(text)]
+    known = [score for score in parts if score is not None]
+    return sum(known) / len(known) if len(known) == len(parts) else None

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hapax.engine.search.gates import CRITIC, TYPE, Gate, QuestionGates, Scores
-from hapax.engine.search.inquiry import PERSON
 from hapax.engine.search.thresholds import START, STEP, TYPE_FLOOR, CriticRule
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Value
-from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.grammar.terms import Atom, Literal, Value
+from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Candidate
 from hapax.llm_oracle.prompts import released_type_question
 
@@ -117,9 +116,3 @@ def released_literals(rule: Rule, names: Iterable[str]) -> list[Literal]:
 
     literals = sorted(filter(is_complete, rule.literals), key=completed_at)
     return [*literals, rule.conclusion] if is_complete(rule.conclusion) else literals
-
-
-def released_text(literals: Sequence[Literal], library: Library, rule: Rule, bound: Mapping[str, Constant]) -> str:
-    """The literals in words, joined by "and", without capital letter and full stop."""
-    values = {**dict.fromkeys(rule.generic, Constant(PERSON)), **bound}
-    return " and ".join(literal_text(literal, library, values) for literal in literals)

@@ -26,12 +26,13 @@ from hapax.engine.search.decidable import DecidableFacts, Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.oracle import Oracle, critic_names, journaled
+from hapax.engine.search.oracle import Oracle, journaled
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress, WatchedSearch
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.ranking import joined_measures
 from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable, rule_report
+from hapax.engine.search.scoring import critic_names
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.engine.search.stored_certificates import certificate_lines
 from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
@@ -98,7 +99,7 @@ def search(job: SearchJob) -> SearchReport:
     for certificates in promises.certificates:
         kb.add(CERTIFICATES, certificates.of_run(kb, run.id))
     kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in job.library.completed().signatures))
-    oracle = Oracle(kb, job.library, job.models, job.settings, run.id, promises=promises, journal=journal)
+    oracle = Oracle(job, run.id, promises)
     try:
         with _watched(job, journal, run) as progress, _rare_garbage_collection():
             report = SearchRun(job, oracle, progress).report()
@@ -140,6 +141,16 @@ def _rare_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def trial(job: SearchJob, promises: Promises, run_id: str = "") -> Iterator[tuple[SearchJob, Oracle]]:
+    """A job and its oracle in memory, with the given facts, that go on with the answers that are there."""
+    with KnowledgeBase() as scratch:
+        # Facts of models come from the stored answers, as they do in a search.
+        scratch.add_facts(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
+        own = replace(job, kb=scratch)
+        yield own, Oracle(own, run_id, promises, takes_parts=True, finished=job.kb)
 
 
 def with_measure(job: SearchJob) -> SearchJob:
@@ -288,7 +299,7 @@ class SearchRun:
                 for report in self._search_group(group):
                     reports[report.rule] = report
                 self._free(uses, start + len(group))
-        reached = self.oracle.budget_reached
+        reached = self.oracle.scorer.budget_reached
         if reached is not None:
             reached.used = self.oracle.journal.used  # smaller requests may have been sent since
         return SearchReport(
@@ -300,7 +311,7 @@ class SearchRun:
             str(reached) if reached else None,
             *self._conflicts(),
             *self.oracle.kb.sourced_facts(),
-            critic_note=self.oracle.critic_note,
+            critic_note=self.oracle.scorer.critic_note,
             certificates=tuple(self._certificate_lines()),
             evaluator=self.oracle.models.evaluator.identity.name,
             is_circular=self._is_circular(),
@@ -349,20 +360,8 @@ class SearchRun:
 
         So what does not depend on a missing answer is queued in the same round: each may take a day.
         """
-        with KnowledgeBase() as scratch:
-            scratch.add_facts(fact for fact in self.job.kb.facts() if fact.source is Source.GIVEN)
-            known = self.oracle
-            oracle = Oracle(
-                scratch,
-                known.library,
-                known.models,
-                known.settings,
-                known.run_id,
-                promises=known.promises,
-                journal=known.journal,
-            )
-            oracle.finished, oracle.takes_parts = known.finished, True
-            SearchRun(replace(self.job, kb=scratch), oracle)._search_together(plans)
+        with trial(self.job, self.oracle.promises, self.oracle.run_id) as (job, oracle):
+            SearchRun(job, oracle)._search_together(plans)
 
     def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Take the rules through all steps of their plans; rules with short plans wait for the others."""
@@ -490,7 +489,7 @@ class SearchRun:
         if settings.likelihood == "random":
             scores = dict.fromkeys(batch, 0.0)  # a beam whose text has no score would be dropped
         elif settings.compat is not None:
-            scores = self.oracle.log_likelihoods(batch)
+            scores = self.oracle.scorer.log_likelihoods(batch)
         else:
             measures = self._measures(texts)
         for rule_search in active:
@@ -513,7 +512,7 @@ class SearchRun:
             batch: dict[str, RankedText] = {}
             for own in parts.values():
                 batch |= own
-            known = self.oracle.measures(batch.values(), measures)
+            known = self.oracle.scorer.measures(batch.values(), measures)
             for search in parts:
                 found[search] = joined_measures(dict.fromkeys(texts[search].values()), known)
         return found
@@ -609,7 +608,7 @@ class SearchRun:
             derived = list(statements)
             statements = self.oracle.promises.statements.kept(derived)
             rule_search.uncertain = len(derived) - len(statements)
-        scores = self.oracle.log_likelihoods((statement.text for statement in statements), evaluator=True)
+        scores = self.oracle.scorer.log_likelihoods((statement.text for statement in statements), evaluator=True)
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
 
 

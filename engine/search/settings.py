@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +18,7 @@ from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule,
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option
+from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import Distribution
@@ -168,7 +167,7 @@ class SearchSettings:
     ] = None
 
     def __post_init__(self) -> None:
-        self._check_numbers()
+        check_ranges(self)
         choices = (
             ("likelihood", Ranker),
             ("compat", Compat),
@@ -186,26 +185,13 @@ class SearchSettings:
         self._check_ranking()
         self._check_thresholds()
 
-    def _check_numbers(self) -> None:
-        for name in ("beam", "calls_per_question", "values_per_call", "answer_tokens", "rules_together"):
-            number = getattr(self, name)
-            if number is not None and number < 1:
-                raise HapaxError(f"{name} is {number!r}. Set it to a whole number from 1.")
-        if self.values_per_call > MOST_LINES:
-            raise HapaxError(
-                f"values_per_call is {self.values_per_call}, but no more than {MOST_LINES} values of a reply are read. "
-                "Set it to at most that, and ask in more calls."
-            )
-        if not 0.0 <= self.temperature < math.inf:  # refuses nan, too
-            raise HapaxError(f"temperature is {self.temperature:g}. Set it to a number from 0.")
-        if not 0.0 < self.share <= 1.0:
-            raise HapaxError(f"keep_share is {self.share:g}. Set it above 0, and to at most 1.")
+    def _check_ranking(self) -> None:
+        if self.rules_together < 1:
+            raise HapaxError(f"rules_together is {self.rules_together}. Set it to a whole number from 1.")
         if self.compat is None and self.share > 0.5:
             raise HapaxError(
                 f"keep_share is {self.share:g}, but each end has at most half of the statements. Set it to at most 0.5."
             )
-
-    def _check_ranking(self) -> None:
         if self.measure is not None and self.measure not in list(Measure):
             raise HapaxError(f"measure is {self.measure!r}. Choose {' or '.join(Measure)}.")
         if self.compat and self.measure not in (None, Measure.PAPER):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
 from hapax.engine.search.gates import TYPE_MEASURE
-from hapax.engine.search.oracle import member_assessments
 from hapax.engine.search.promises import describe
 from hapax.engine.search.score_maps import TYPES, short_model_name
 from hapax.engine.search.scored_facts import VOTES, ProposedAtom, labels_of, proposed_atoms
+from hapax.engine.search.scoring import assessments_of
 from hapax.evaluation.calibration.fitting import (
     LEAST_LABELS,
     CalibrationMeasures,
@@ -38,7 +39,7 @@ from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
 from hapax.kb import system
-from hapax.kb.records import ASSESSMENTS, CALIBRATIONS, Assessment, CalibrationRecord, content_id
+from hapax.kb.records import ASSESSMENTS, CALIBRATIONS, CalibrationRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.calls import JournaledCritic
@@ -269,11 +270,8 @@ class Calibrator:
         own = {
             claim: score for claim, score in scores.items() if score.covered and not score.basis and not score.refused
         }
-        self.kb.add(
-            ASSESSMENTS,
-            (Assessment(claim, measure, score.judge or self.name, score.probability) for claim, score in own.items()),
-        )
-        self.kb.add(ASSESSMENTS, member_assessments(own, measure))
+        assessed = (assessments_of(claim, measure, score, self.name) for claim, score in own.items())
+        self.kb.add(ASSESSMENTS, chain.from_iterable(assessed))
         return own
 
     def _type_labels(self) -> list[LabelledScore]:
