@@ -135,7 +135,7 @@ class TextWriter:
         self._written = {} if written is None else written
         literals = ranked_literals(rule, library, names, compat)
         self._places = {literal: _places(literal, names) for literal in literals}
-        by_name = {variable.name: variable for variable in rule.searched}
+        by_name = {variable.name: variable for variable in rule.variables}
         variables = [by_name[name] for name in names]
         claimed = [] if literals else claimed_places(rule, variables, library, compat)
         self._claimed = [(place, variables[place].data_type) for place in claimed]
