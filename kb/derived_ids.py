@@ -18,10 +18,10 @@ from hapax.kb.relations import BATCH, Relations
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import Symbols
 
-_RULES = "SELECT rule, number, words, indexed FROM derivations WHERE words IS NOT NULL ORDER BY rowid"
+_RULES = "SELECT name, number, words, indexed FROM derivations WHERE words IS NOT NULL ORDER BY number"
 _FOUND = (
-    "SELECT rule, number, words, instance FROM derived_ids JOIN derivations USING (number) "
-    "WHERE derived_ids.id = ? AND words IS NOT NULL ORDER BY rule, instance"
+    "SELECT name, number, words, instance FROM derived_ids JOIN derivations USING (number) "
+    "WHERE derived_ids.id = ? AND words IS NOT NULL ORDER BY name, instance"
 )
 
 
@@ -60,7 +60,9 @@ class DerivedIds:
     @property
     def is_complete(self) -> bool:
         """True if all statements are in the index, which has none of rules whose words were not stored."""
-        return not self._kb.query("SELECT 1 FROM derivations WHERE words IS NULL") and not self._unindexed()
+        if self._kb.query("SELECT 1 FROM derivations WHERE kind = 'rule' AND words IS NULL"):
+            return False
+        return self._kb.has("derived_ids") and not self._unindexed()
 
     def prepare(self) -> bool:
         """Index the statements that are not in the index yet; True if all are in it then.
@@ -117,6 +119,7 @@ class DerivedIds:
         """Index what is not in the index yet, in one transaction."""
         conn, symbols = self._kb.connection, Relations(self._kb).symbols
         with self._kb.transaction():
+            self._kb.make("derived_ids")
             for waiting in self._unindexed():
                 # Entries of instances that were replaced since.
                 conn.execute(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VIEW = "derived_statements"
 
-UP_TO_DATE = "NOT EXISTS (SELECT 1 FROM gone_facts) AND (SELECT last = derived FROM fact_numbers)"
+UP_TO_DATE = "(SELECT last = derived FROM fact_numbers)"
 """SQL condition: `derive` has derived from all facts as they are."""
 
 _TEXTS = "symbol_texts"
@@ -98,7 +98,7 @@ class DerivedStatement:
 def store_words(connection: sqlite3.Connection, words: dict[str, RuleWords]) -> None:
     """Store the words of rules with stored instances, and word all instances by them."""
     changes = [(text.to_json(), rule) for rule, text in words.items()]
-    connection.executemany("UPDATE derivations SET words = ? WHERE rule = ?", changes)
+    connection.executemany("UPDATE derivations SET words = ? WHERE kind = 'rule' AND name = ?", changes)
     for view in (VIEW, _TEXTS):
         connection.execute(f"DROP VIEW IF EXISTS {view}")
     for sql in views(connection).values():
@@ -110,7 +110,7 @@ def views(connection: sqlite3.Connection) -> dict[str, str]:
 
     Raises ValueError or TypeError for words that another program wrote.
     """
-    sql = "SELECT rule, number, words FROM derivations WHERE words IS NOT NULL ORDER BY rowid"
+    sql = "SELECT name, number, words FROM derivations WHERE words IS NOT NULL ORDER BY number"
     selects = [_select(rule, number, RuleWords.from_json(text)) for rule, number, text in connection.execute(sql)]
     found = {_TEXTS: f"CREATE VIEW {_TEXTS} AS {_texts()}"}
     if selects:
@@ -186,5 +186,8 @@ def derived_statements(
 
 def current_counts(kb: KnowledgeBase) -> dict[str, int]:
     """Numbers of the statements that `derive` stored, by rule, of the rules that are up to date with the facts."""
-    sql = f"SELECT rule, statements FROM derivations WHERE stale = 0 AND {UP_TO_DATE} ORDER BY rowid"  # noqa: S608  ours
+    sql = (
+        "SELECT name, coalesce(count, 0) FROM derivations "  # noqa: S608  ours
+        f"WHERE kind = 'rule' AND stale = 0 AND {UP_TO_DATE} ORDER BY number"
+    )
     return dict(kb.query(sql))

@@ -141,7 +141,7 @@ class FactRelations:
         return changes
 
     def new_refs(self, count: int) -> range:
-        """Numbers for so many new facts."""
+        """Numbers for so many new facts, or for other changes of facts."""
         sql = "UPDATE fact_numbers SET last = last + ? RETURNING last"
         ((last,),) = self._kb.query(sql, (count,))
         return range(last - count + 1, last + 1)
@@ -196,8 +196,9 @@ class FactRelations:
 
     def remove(self, facts: Iterable[FactRecord]) -> int:
         """Delete facts, and return how many were there. What is derived from them follows by `gone_facts`."""
-        count = 0
+        count, gone = 0, []
         ((derived,),) = self._kb.query("SELECT derived FROM fact_numbers")
+        is_ranked = self._kb.has("facts_popularity")
         for fact in facts:
             relation = self.get(f"{fact.predicate}/{len(fact.arguments)}")
             tags = self._known_tags(fact.arguments)
@@ -206,11 +207,15 @@ class FactRelations:
             sql = f"DELETE FROM {relation.table} WHERE {_equal(relation.columns)} RETURNING ref"  # noqa: S608  ours
             for (ref,) in self._conn.execute(sql, tags).fetchall():
                 count += 1
-                self._conn.execute("DELETE FROM facts_popularity WHERE row = ?", (ref,))
+                if is_ranked:
+                    self._conn.execute("DELETE FROM facts_popularity WHERE row = ?", (ref,))
                 # A newer one was never joined.
                 if ref <= derived:
-                    cells = relation.number, ref, json.dumps(tags)
-                    self._conn.execute("INSERT INTO gone_facts (relation, ref, tags) VALUES (?, ?, ?)", cells)
+                    gone.append((relation.number, ref, json.dumps(tags)))
+        if gone:
+            self._kb.make("gone_facts")
+            self._kb.write("INSERT INTO gone_facts (relation, ref, tags) VALUES (?, ?, ?)", gone)
+            self.new_refs(len(gone))
         return count
 
     # -- reading

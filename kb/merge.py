@@ -7,19 +7,20 @@ the files are reported, never averaged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import Value
 from hapax.kb import rows, values
 from hapax.kb.connection import reading_uri, sweep, translated
-from hapax.kb.records import FACTS, PREDICATES, RECORD_TABLES, TABLES, USER, FactRecord
-from hapax.kb.rows import OnConflict
-from hapax.kb.store import INDEX_PROOFS, INDEX_REVISABLE, KnowledgeBase
+from hapax.kb.records import FACTS, PREDICATES, TABLES, USER, FactRecord
+from hapax.kb.rows import OnConflict, TableSchema
+from hapax.kb.store import INDEX_PROOFS, KnowledgeBase
 from hapax.kb.verification import changed_rows
 
 # Facts in memory at a time.
@@ -59,17 +60,19 @@ def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
     path = Path(path)
     if kb.path and path.exists() and kb.path.resolve() == path.resolve():
         return MergeReport({}, {}, _functional_conflicts(kb))
-    _check(path)
+    there = _checked(path)
     with _attached(kb, path), kb.transaction():
         # Before the rows are added: a row that is replaced no longer differs from the other file's.
-        disagreements = [*_disagreements(kb), *_rejected(kb)]
+        disagreements = [*_disagreements(kb, there), *_rejected(kb)]
         # An upsert's row count does not tell new rows from replaced ones, so the new ones are counted apart.
         before = kb.row_counts()
-        changed = {}
+        changed = dict.fromkeys(before, 0)
         for table in TABLES:
             if table is FACTS:
                 changed[table.name] = _merge_facts(kb, path)
-            else:
+            elif table in there:
+                if table.is_late:
+                    kb.make(table.name)
                 insert = table.insert(OnConflict.BEST, f"other.{table.name}")
                 changed[table.name] = kb.connection.execute(insert).rowcount
         added = {name: count - before[name] for name, count in kb.row_counts().items()}
@@ -82,9 +85,9 @@ def _settle_withdrawals(kb: KnowledgeBase) -> None:
     """Withdraw what the user of either file withdrew. Other facts that are in either file stand."""
     # Of two proofs under one key the other file's may have stayed, so all are indexed anew.
     kb.query("DELETE FROM statement_facts")
-    kb.query(INDEX_PROOFS)
-    kb.query(INDEX_REVISABLE)
-    kb.query("UPDATE revisable_statements SET checked = NULL")  # the facts of the other file may refute any
+    for index in INDEX_PROOFS:
+        kb.query(index)
+    kb.query("UPDATE statement_facts SET checked = NULL")  # the facts of the other file may refute any
     kb.relations.remove(item.fact for item in kb.withdrawals() if item.author == USER)
     standing = {(item.fact_id,) for item in kb.withdrawals() if kb.fact(item.predicate, item.arguments)}
     # When neither file says: both give the same time.
@@ -106,12 +109,13 @@ def _merge_facts(kb: KnowledgeBase, path: Path) -> int:
     return changes
 
 
-def _check(path: Path) -> None:
-    """Raise HapaxError unless Hapax could have written every row, so that no damaged row gets into this file."""
+def _checked(path: Path) -> list[TableSchema[Any]]:
+    """The tables of a file. Raises HapaxError unless Hapax could have written each row, so that none is damaged."""
     with KnowledgeBase(path, read_only=True) as source:
-        for table in RECORD_TABLES:
+        for table in TABLES:
             for damage in changed_rows(source, table):
                 raise HapaxError(f"{path}: {damage.reason}")
+        return [table for table in TABLES if source.has(table.name)]
 
 
 @contextmanager
@@ -126,11 +130,11 @@ def _attached(kb: KnowledgeBase, path: Path) -> Iterator[None]:
         sweep(path)
 
 
-def _disagreements(kb: KnowledgeBase) -> Iterator[Conflict]:
-    """Rows with one identity that differ in their table's `disagreement` column."""
-    for table in TABLES:
+def _disagreements(kb: KnowledgeBase, tables: Iterable[TableSchema[Any]]) -> Iterator[Conflict]:
+    """Rows with one identity that differ in their table's `disagreement` column. `tables`: the other file's."""
+    for table in tables:
         column = table.disagreement
-        if column is None:
+        if column is None or not kb.has(table.name):
             continue
         here, there = f"here.{column}", f"there.{column}"
         # The last digits of a score in single precision depend on the machine and even on the batch.

@@ -16,11 +16,18 @@ from hapax.kb.facts import FactRelations
 from hapax.kb.open_records import OpenRecords
 from hapax.kb.records import FACTS, TABLES, WITHDRAWALS, FactRecord, Withdrawal
 from hapax.kb.rows import OnConflict
+from hapax.kb.store import INDEX_PROOFS
 
 migrations = Migrations("hapax")
 
 # Facts of one batch.
 _BATCH = 10_000
+
+_SOURCES = {
+    "statements": "statements JOIN proofs USING (key)",
+    "type_facts": "type_facts JOIN constants USING (constant_id)",
+}
+"""Tables that lay in two before."""
 
 
 @migrations()
@@ -31,18 +38,19 @@ def m001_schema(db: Database) -> None:
     conn.execute("PRAGMA legacy_alter_table = ON")
     _forget_derived(conn)
     conn.execute("ALTER TABLE facts RENAME TO old_facts")
-    for sql in schema.INFERENCE:
+    for sql in schema.STATE:
         conn.execute(sql)
     for table in TABLES:
         if not table.sql:
             continue
         sql = table.sql[0]
         name, columns = table.name, ", ".join(table.all_columns)
+        source = _SOURCES.get(name, name)
         if conn.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone() == (sql,):
             continue
         conn.execute(sql.replace(f'"{name}"', f'"new_{name}"', 1))
         # Other tables name statements by their row numbers.
-        conn.execute(f"INSERT INTO new_{name} (rowid, {columns}) SELECT rowid, {columns} FROM {name}")  # noqa: S608  ours
+        conn.execute(f"INSERT INTO new_{name} (rowid, {columns}) SELECT {name}.rowid, {columns} FROM {source}")  # noqa: S608
         conn.execute(f"DROP TABLE {name}")
         conn.execute(f"ALTER TABLE new_{name} RENAME TO {name}")
     conn.execute("PRAGMA legacy_alter_table = OFF")
@@ -51,7 +59,12 @@ def m001_schema(db: Database) -> None:
             conn.execute(strange.object.sql)
     conn.execute(schema.facts_view(conn))
     _add_facts(OpenRecords(conn, "the file"))
-    conn.execute("DROP TABLE old_facts")
+    for sql in INDEX_PROOFS:
+        conn.execute(sql)
+    revised = "SELECT checked, lapsed FROM revisable_statements AS revisable WHERE revisable.key = statement_facts.key"
+    conn.execute(f"UPDATE statement_facts SET (checked, lapsed) = ({revised}) WHERE fact_id = ''")  # noqa: S608  ours
+    for name in ("old_facts", "proofs", "constants", "revisable_statements"):
+        conn.execute(f"DROP TABLE {name}")
     conn.execute("DELETE FROM _sqlite_migrations WHERE migration_set = 'hapax'")
 
 
@@ -64,7 +77,7 @@ def _forget_derived(conn: sqlite3.Connection) -> None:
     names = [name for (name,) in conn.execute(made) if objects.is_of_one_predicate(name)]
     earlier = ("relation_state", "fact_changes", "indexed_predicates", "argument_index", "unindexed_facts")
     again = ("relations", "derivations", "derived_predicates", "derived_ids", "facts_popularity")
-    for name in (*names, *earlier, *again, "question_patterns"):
+    for name in (*names, *earlier, *again, "question_patterns", "statements_popularity", "statement_facts"):
         conn.execute(f"DROP TABLE IF EXISTS {name}")
 
 

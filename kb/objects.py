@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from hapax.kb import schema
 
@@ -24,8 +25,12 @@ _SINGLE = re.compile(r"_(relation|atoms|instances)_([1-9][0-9]{0,17})")
 # `relation_12_by_3`
 _ROTATED = re.compile(r"(?:relation|atoms)_[0-9]+_by_([1-9][0-9]{0,2})")
 
-_NUMBERS = {"relation": "relations", "atoms": "derived_predicates", "instances": "derivations"}
-"""Tables that list the numbers of each kind of table."""
+_NUMBERS = {
+    "relation": "SELECT number FROM relations",
+    "atoms": "SELECT number FROM derivations WHERE kind = 'predicate'",
+    "instances": "SELECT number FROM derivations WHERE kind = 'rule'",
+}
+"""SELECTs of the numbers of each kind of table."""
 
 # The word by which a column or a whole table is calculated; no table of Hapax has it.
 _CALCULATED = re.compile(r"\b(?:AS|VIRTUAL)\b", re.IGNORECASE)
@@ -88,7 +93,12 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
         if made.get(key) == entry or recognised(entry) or (views is None and entry.kind == "view"):
             continue
         strange.append(StrangeObject(entry, _reason(entry, made)))
-    gone = [entry for key, entry in made.items() if key not in found]
+    # What belongs to a table that is made with its first row is gone only where this table is there.
+    gone = [
+        entry
+        for key, entry in made.items()
+        if key not in found and (key not in _late() or ("table", _late()[key]) in found)
+    ]
     return strange + [StrangeObject(entry, "Hapax made it, and it is gone", is_gone=True) for entry in gone]
 
 
@@ -133,10 +143,23 @@ def _objects(connection: sqlite3.Connection) -> Iterator[SchemaObject]:
 
 @cache
 def _made_once() -> Mapping[tuple[str, str], SchemaObject]:
-    """The objects that every file of this version has, by kind and name."""
+    """The objects that files of this version have, by kind and name."""
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.create(connection)
+        for sql in chain.from_iterable(schema.LATE.values()):
+            connection.execute(sql)
         return {(entry.kind, entry.name): entry for entry in _objects(connection)}
+
+
+@cache
+def _late() -> Mapping[tuple[str, str], str]:
+    """The table with which each object is made that not every file has, by kind and name."""
+    found = {}
+    for key, entry in _made_once().items():
+        for table, statements in schema.LATE.items():
+            if entry.sql in statements:
+                found[key] = table
+    return found
 
 
 def _reason(entry: SchemaObject, made: Mapping[tuple[str, str], SchemaObject]) -> str:
@@ -158,8 +181,7 @@ class _Recognised:
     def __init__(self, connection: sqlite3.Connection, views: Mapping[str, str]) -> None:
         self._views = views
         self._numbers = {
-            kind: {number for (number,) in connection.execute(f"SELECT number FROM {table}")}  # noqa: S608  ours
-            for kind, table in _NUMBERS.items()
+            kind: {number for (number,) in connection.execute(select)} for kind, select in _NUMBERS.items()
         }
 
     def __call__(self, entry: SchemaObject) -> bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from hapax.grammar.errors import HapaxError
+from hapax.kb import schema
 from hapax.kb.arithmetic import ExactArithmetic
 from hapax.kb.connection import translated
 from hapax.kb.rows import TableSchema
@@ -33,6 +34,16 @@ class OpenRecords:
     def arithmetic(self) -> ExactArithmetic:
         """The functions with which SQL on this connection calculates."""
         return ExactArithmetic(self.symbols)
+
+    def has(self, table: str) -> bool:
+        """True if the file has a table or view of this name."""
+        return bool(self.query("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
+
+    def make(self, table: str) -> None:
+        """Create a table of `schema.LATE`, if it is not there yet."""
+        if not self.has(table):
+            for sql in schema.LATE[table]:
+                self.query(sql)
 
     def read_rows(self, table: TableSchema[R], rows: Iterable[tuple[Any, ...]]) -> Iterator[R]:
         """The records of rows. Raises HapaxError for one that cannot be read, unless `unreadable` names it."""

@@ -30,9 +30,11 @@ def is_ranked(kb: KnowledgeBase, table: str) -> bool:
     """True if every row of the table has its frequency."""
     # Filled in the order of rows, and a row's number is used again only after the last rows were deleted.
     number = CELLS[table][1]
-    sql = f"SELECT (SELECT max({number}) FROM {table}), (SELECT max(row) FROM {ranks_table(table)})"  # noqa: S608  ours
-    ((last, ranked),) = kb.query(sql)
-    return (last or 0) <= (ranked or 0)
+    ((last,),) = kb.query(f"SELECT coalesce(max({number}), 0) FROM {table}")  # noqa: S608  ours
+    if not kb.has(ranks_table(table)):
+        return not last
+    ((ranked,),) = kb.query(f"SELECT coalesce(max(row), 0) FROM {ranks_table(table)}")  # noqa: S608  ours
+    return bool(last <= ranked)
 
 
 def add_ranks(database: Path, measure: Measure) -> None:
@@ -40,6 +42,8 @@ def add_ranks(database: Path, measure: Measure) -> None:
     with KnowledgeBase(database) as kb:
         for table, (cell, number) in CELLS.items():
             ranks = ranks_table(table)
+            with kb.transaction():
+                kb.make(ranks)
             sql = (
                 f"SELECT {number}, {cell} FROM {table} "  # noqa: S608  ours
                 f"WHERE {number} > coalesce((SELECT max(row) FROM {ranks}), 0) ORDER BY {number} LIMIT ?"

@@ -115,22 +115,23 @@ class RecordStore(OpenRecords):
         )
 
     def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict | None = None) -> int:
-        """Write records in one transaction; returns the number of new or changed rows of the main table.
+        """Write records in one transaction; returns the number of new or changed rows.
 
         `on_conflict`: what happens to those whose key exists; None: what the table says.
         """
         records = list(records)
         if not records:
             return 0
-        changed = []
+        rows = [table.row(record) for record in records]
         with self.transaction():
-            for part in table.tables:
-                rows = [part.row(record) for record in records]
-                changed.append(self.write(part.insert(on_conflict or table.on_conflict), rows))
-        return changed[0]
+            if table.is_late:
+                self.make(table.name)
+            return self.write(table.insert(on_conflict or table.on_conflict), rows)
 
     def select(self, table: TableSchema[R], condition: str = "", parameters: Sequence[object] = ()) -> list[R]:
         """Records in the order they were first written. `condition` begins with WHERE and contains no values."""
+        if table.is_late and not self.has(table.name):
+            return []
         sql = f"{table.select} {condition} ORDER BY {table.name}.{table.order}"
         return list(self.read_rows(table, self.query(sql, parameters)))
 

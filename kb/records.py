@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from itertools import chain
 from typing import Annotated, Any
 
 from hapax.grammar.rules import PredicateSignature, Rule, Templates
@@ -218,7 +217,7 @@ class AttemptRecord:
 
 
 # A row without an outcome loses.
-ATTEMPTS = TableSchema.of("attempts", AttemptRecord, preferred=("finished",), indexes=("model",))
+ATTEMPTS = TableSchema.of("attempts", AttemptRecord, preferred=("finished",), indexes=("model",), is_late=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,17 +374,14 @@ class TypeFact:
 
     @property
     def constant_id(self) -> str:
-        """Key of the constant, which has one row however many types it has."""
+        """Key of the constant, which may have several types."""
         return content_id("constant", self.constant)
 
 
-CONSTANTS = TableSchema.of("constants", TypeFact, ("constant_id",), only=("constant",))
 TYPE_FACTS = TableSchema.of(
     "type_facts",
     TypeFact,
     ("constant_id", "data_type"),
-    side=CONSTANTS,
-    references={"constant_id": "constants.constant_id"},
     indexes=("data_type",),
     on_conflict=OnConflict.BEST,
 )
@@ -403,7 +399,7 @@ class ProfileRecord:
     scores: Json
 
 
-MODEL_PROFILES = TableSchema.of("model_profiles", ProfileRecord, ("model",))
+MODEL_PROFILES = TableSchema.of("model_profiles", ProfileRecord, ("model",), is_late=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,13 +524,11 @@ class StatementRecord:
         return StatementText(self.premise, self.conclusion).sentence
 
 
-PROOFS = TableSchema.of("proofs", StatementRecord, ("key",), only=("proof",), references={"key": "statements.key"})
 STATEMENTS = TableSchema.of(
     "statements",
     StatementRecord,
     ("key",),
     also=("id",),
-    side=PROOFS,
     preferred=("log_likelihood",),
     references={"rule": "rules.name", "run_id": "runs.id"},
     # Pages list a million statements by likelihood, end and sentence without reading all of them.
@@ -590,7 +584,7 @@ class DenialRecord:
         return content_id("denial", self.predicate, list(self.arguments))
 
 
-DENIALS = TableSchema.of("denials", DenialRecord, indexes=("predicate",), on_conflict=OnConflict.KEEP)
+DENIALS = TableSchema.of("denials", DenialRecord, indexes=("predicate",), on_conflict=OnConflict.KEEP, is_late=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,7 +605,7 @@ class ConflictRecord:
         return content_id("conflict", self.declaration, list(self.facts), self.run_id)
 
 
-CONFLICTS = TableSchema.of("conflicts", ConflictRecord, indexes=("run_id",))
+CONFLICTS = TableSchema.of("conflicts", ConflictRecord, indexes=("run_id",), is_late=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -697,7 +691,9 @@ class FactLabel:
         return content_id("label", self.predicate, list(self.arguments), self.source)
 
 
-LABELS = TableSchema.of("fact_labels", FactLabel, also=("fact_id",), disagreement="is_true", indexes=("fact_id",))
+LABELS = TableSchema.of(
+    "fact_labels", FactLabel, also=("fact_id",), disagreement="is_true", indexes=("fact_id",), is_late=True
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -724,7 +720,7 @@ class CalibrationRecord:
 
 
 CALIBRATIONS = TableSchema.of(
-    "calibrations", CalibrationRecord, ("critic",), also=("checksum",), preferred=("created",)
+    "calibrations", CalibrationRecord, ("critic",), also=("checksum",), preferred=("created",), is_late=True
 )
 
 
@@ -773,7 +769,7 @@ class CertificateRecord:
 
 
 CERTIFICATES = TableSchema.of(
-    "certificates", CertificateRecord, preferred=("created", "after_run", "ends"), indexes=("run_id",)
+    "certificates", CertificateRecord, preferred=("created", "after_run", "ends"), indexes=("run_id",), is_late=True
 )
 
 
@@ -792,7 +788,7 @@ class JudgingDraw:
     created: str
 
 
-JUDGING_DRAWS = TableSchema.of("judging_draws", JudgingDraw, ("kind",), preferred=("created",))
+JUDGING_DRAWS = TableSchema.of("judging_draws", JudgingDraw, ("kind",), preferred=("created",), is_late=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -806,7 +802,7 @@ class DrawnItem:
     draw: float
 
 
-DRAWN_ITEMS = TableSchema.of("drawn_items", DrawnItem, ("salt", "item_id"), on_conflict=OnConflict.KEEP)
+DRAWN_ITEMS = TableSchema.of("drawn_items", DrawnItem, ("salt", "item_id"), on_conflict=OnConflict.KEEP, is_late=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -831,7 +827,7 @@ class RunRecord:
 
 RUNS = TableSchema.of("runs", RunRecord, preferred=("finished",), indexes=("fingerprint",))
 
-RECORD_TABLES: tuple[TableSchema[Any], ...] = (
+TABLES: tuple[TableSchema[Any], ...] = (
     RUNS,
     RULES,
     PREDICATES,
@@ -856,5 +852,4 @@ RECORD_TABLES: tuple[TableSchema[Any], ...] = (
     JUDGING_DRAWS,
     DRAWN_ITEMS,
 )
-TABLES: tuple[TableSchema[Any], ...] = tuple(chain.from_iterable(entry.tables for entry in RECORD_TABLES))
 """Every table of records, the view of facts among them, which seals and `verify` read."""

@@ -63,8 +63,7 @@ class Relations:
         last, derived = self._numbers()
         if not derived:
             return None
-        (gone,) = self._conn.execute("SELECT count(*) FROM gone_facts").fetchone()
-        return TableChanges(self._conn) if last - derived + gone <= max(100, _MOST_CHANGED * derived) else None
+        return TableChanges(self._conn) if last - derived <= max(100, _MOST_CHANGED * derived) else None
 
     def bring_up_to_date(self, changes: TableChanges | None = None) -> int:
         """Derive from the facts as they are from now on; returns the number of new facts.
@@ -73,8 +72,9 @@ class Relations:
         """
         last, derived = self._numbers()
         gone: dict[int, list[tuple[int, ...]]] = {}
-        for number, ref, tags in self._conn.execute("SELECT relation, ref, tags FROM gone_facts").fetchall():
-            gone.setdefault(number, []).append((*json.loads(tags), ref))
+        if self.kb.has("gone_facts"):
+            for number, ref, tags in self._conn.execute("DELETE FROM gone_facts RETURNING relation, ref, tags"):
+                gone.setdefault(number, []).append((*json.loads(tags), ref))
         new = 0
         for relation in self.kb.relations.all():
             sql = f"SELECT count(*) FROM {relation.table} WHERE ref > ?"  # noqa: S608  ours
@@ -84,7 +84,6 @@ class Relations:
                 changes.follow(relation.table, relation.columns, gone.get(relation.number, ()), derived)
         if changes is None and (new or gone):
             self._mark_stale()
-        self._conn.execute("DELETE FROM gone_facts")
         self._conn.execute("UPDATE fact_numbers SET derived = ?", (last,))
         return new
 
@@ -99,7 +98,7 @@ class Relations:
 
     def _mark_stale(self) -> None:
         """Mark all derivations as stale and drop derived predicates, after facts have changed."""
-        self._conn.execute("UPDATE derivations SET stale = 1")
+        self._conn.execute("UPDATE derivations SET stale = 1 WHERE kind = 'rule'")
         self.drop_atoms()
 
     def settle(self, changes: TableChanges) -> None:
@@ -130,50 +129,52 @@ class Relations:
 
     def drop_atoms(self, kept: Collection[str] = ()) -> None:
         """Drop the derived predicates but those with these indicators."""
-        for indicator, number in self._conn.execute("SELECT indicator, number FROM derived_predicates").fetchall():
+        found = self._conn.execute("SELECT name, number FROM derivations WHERE kind = 'predicate'").fetchall()
+        for indicator, number in found:
             if indicator not in kept:
                 self._conn.execute(f"DROP TABLE IF EXISTS _atoms_{number}")
-                self._conn.execute("DELETE FROM derived_predicates WHERE number = ?", (number,))
+                self._conn.execute("DELETE FROM derivations WHERE number = ?", (number,))
 
     def retire(self, rules: Collection[str], indicators: Collection[str]) -> None:
         """Mark the derivations of other rules as stale, and drop other derived predicates, after facts have changed."""
-        self._conn.execute("UPDATE derivations SET stale = 1")
+        self._conn.execute("UPDATE derivations SET stale = 1 WHERE kind = 'rule'")
         self.confirm(rules)
         self.drop_atoms(indicators)
 
     def confirm(self, rules: Collection[str]) -> None:
         """Mark the derivations of these rules as up to date."""
-        names = json.dumps(sorted(rules))
-        self._conn.execute("UPDATE derivations SET stale = 0 WHERE rule IN (SELECT value FROM json_each(?))", (names,))
+        sql = "UPDATE derivations SET stale = 0 WHERE kind = 'rule' AND name = ?"
+        self._conn.executemany(sql, [(name,) for name in rules])
 
     def atoms(self, indicator: str, fingerprint: str) -> str | None:
         """Table of a derived predicate, if it was derived by the rules and facts with this fingerprint."""
-        sql = "SELECT number FROM derived_predicates WHERE indicator = ? AND fingerprint = ?"
+        sql = "SELECT number FROM derivations WHERE kind = 'predicate' AND name = ? AND fingerprint = ?"
         found = self._conn.execute(sql, (indicator, fingerprint)).fetchone()
         return f"_atoms_{found[0]}" if found else None
 
     def new_atoms(self, indicator: str, fingerprint: str) -> str:
         """Create an empty table for a derived predicate's atoms, replacing an earlier one."""
-        # A table that replaces another takes over its number, so that deriving again changes no name.
-        sql = "DELETE FROM derived_predicates WHERE indicator = ? RETURNING number, maintained"
-        old = self._conn.execute(sql, (indicator,)).fetchone()
-        if old is not None:
-            self._conn.execute(f"DROP TABLE IF EXISTS _atoms_{old[0]}")
-            # Filling it again would number the atoms in another order than the instances that name them.
-            if old[1]:
-                self._conn.execute("UPDATE derivations SET stale = 1")
-        sql = (
-            "INSERT INTO derived_predicates (indicator, number, fingerprint, maintained) "
-            "SELECT ?, coalesce(?, max(number) + 1, 1), ?, 0 FROM derived_predicates RETURNING number"
-        )
-        kept = old[0] if old is not None else None
-        (number,) = self._conn.execute(sql, (indicator, kept, fingerprint)).fetchone()
+        sql = "SELECT number FROM derivations WHERE kind = 'predicate' AND name = ? AND maintained"
+        # Filling it again would number the atoms in another order than the instances that name them.
+        if self._conn.execute(sql, (indicator,)).fetchone():
+            self._conn.execute("UPDATE derivations SET stale = 1 WHERE kind = 'rule'")
+        number = self._new("predicate", indicator, fingerprint)
+        self._conn.execute(f"DROP TABLE IF EXISTS _atoms_{number}")
         self._conn.execute(schema.atoms_table(number, columns_of(indicator)))
         return f"_atoms_{number}"
 
+    def _new(self, kind: str, name: str, fingerprint: str) -> int:
+        """The number of what is derived now of a rule or predicate: that of an earlier derivation, if there is one."""
+        sql = (
+            "INSERT INTO derivations (kind, name, fingerprint) VALUES (?, ?, ?) ON CONFLICT (kind, name) DO UPDATE "
+            "SET fingerprint = excluded.fingerprint, count = NULL, stale = 0, maintained = 0, words = NULL, "
+            "indexed = 0 RETURNING number"
+        )
+        return int(self._conn.execute(sql, (kind, name, fingerprint)).fetchone()[0])
+
     def atom_count(self, indicator: str) -> int:
         """Number of atoms of a derived predicate, 0 if there is no table of it."""
-        sql = "SELECT number, atoms FROM derived_predicates WHERE indicator = ?"
+        sql = "SELECT number, count FROM derivations WHERE kind = 'predicate' AND name = ?"
         found = self._conn.execute(sql, (indicator,)).fetchone()
         if found is None:
             return 0
@@ -184,12 +185,12 @@ class Relations:
 
     def count_atoms(self, indicators: Iterable[str]) -> None:
         """Store how many atoms these derived predicates have."""
-        sql = "UPDATE derived_predicates SET atoms = ? WHERE indicator = ?"
+        sql = "UPDATE derivations SET count = ? WHERE kind = 'predicate' AND name = ?"
         self._conn.executemany(sql, [(self.atom_count(indicator), indicator) for indicator in indicators])
 
     def maintained(self, indicator: str, difference: int) -> None:
         """Note that a derived predicate has followed a change of facts, and how many atoms it has more."""
-        sql = "UPDATE derived_predicates SET maintained = 1, atoms = ? WHERE indicator = ?"
+        sql = "UPDATE derivations SET maintained = 1, count = ? WHERE kind = 'predicate' AND name = ?"
         self._conn.execute(sql, (self.atom_count(indicator) + difference, indicator))
 
     def add_pairs(self, table: str, first: int, seconds: Collection[int]) -> None:
@@ -220,26 +221,19 @@ class Relations:
 
     def derivations(self) -> dict[str, StoredDerivation]:
         """Stored derivations by rule."""
-        sql = "SELECT rule, number, fingerprint, statements, stale FROM derivations ORDER BY rowid"
+        sql = (
+            "SELECT name, number, fingerprint, coalesce(count, 0), stale FROM derivations "
+            "WHERE kind = 'rule' ORDER BY number"
+        )
         with translated(self.kb.place):
             derivations = [StoredDerivation(*row) for row in self._conn.execute(sql)]
         return {derivation.rule: derivation for derivation in derivations}
 
     def new_instances(self, rule: str, fingerprint: str, columns: Sequence[str]) -> StoredDerivation:
         """Create an empty table for a rule's instances, replacing an earlier one."""
-        old = self.derivations().get(rule)
-        if old is not None:
-            self._conn.execute(f"DROP TABLE IF EXISTS {old.table}")
-            self._conn.execute("DELETE FROM derivations WHERE rule = ?", (rule,))
-        sql = (
-            "INSERT INTO derivations (rule, number, fingerprint, statements, stale) "
-            # A rule keeps its number; a new rule gets the next one, the first rule 1.
-            "SELECT ?, coalesce(?, max(number) + 1, 1), ?, 0, 0 FROM derivations RETURNING number"
-        )
-        kept = old.number if old is not None else None
-        (number,) = self._conn.execute(sql, (rule, kept, fingerprint)).fetchone()
-        derivation = StoredDerivation(rule, number, fingerprint)
-        self._conn.execute(schema.instances_table(number, columns))
+        derivation = StoredDerivation(rule, self._new("rule", rule, fingerprint), fingerprint)
+        self._conn.execute(f"DROP TABLE IF EXISTS {derivation.table}")
+        self._conn.execute(schema.instances_table(derivation.number, columns))
         return derivation
 
     def index_premises(self, derivation: StoredDerivation, premises: int) -> None:
@@ -270,7 +264,7 @@ class Relations:
         return self._store_count(derivation, derivation.statements + difference)
 
     def _store_count(self, derivation: StoredDerivation, count: int) -> int:
-        self._conn.execute("UPDATE derivations SET statements = ? WHERE rule = ?", (count, derivation.rule))
+        self._conn.execute("UPDATE derivations SET count = ? WHERE number = ?", (count, derivation.number))
         return count
 
     def check_time(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hapax.kb import rows
-from hapax.kb.records import PROOFS, RUNS, TABLES
+from hapax.kb.records import RUNS, TABLES
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.verification import strange_objects
 
@@ -94,7 +94,7 @@ def roots_of(kb: KnowledgeBase) -> Roots:
         entry = strange.object
         text = json.dumps([str(strange.is_gone), entry.kind, entry.name, entry.table, entry.sql])
         leaves.setdefault(STRANGE, []).append(_leaf(text))
-    for table in TABLES:
+    for table in (table for table in TABLES if kb.has(table.name)):
         for run, leaf in _leaves(kb, table):
             leaves.setdefault(run, []).append(leaf)
     found = []
@@ -118,15 +118,12 @@ def merkle_root(leaves: Sequence[bytes]) -> str:
 def _leaves(kb: KnowledgeBase, table: rows.TableSchema[object]) -> Iterator[tuple[str, bytes]]:
     """Run and hashed leaf of each row of a table."""
     columns = ", ".join(f"{table.name}.{name}" for name in table.all_columns)
-    source, run = table.name, f"{table.name}.run_id"
-    # A run owns its own row, and a proof belongs to the run of its statement.
-    if table is RUNS:
+    run = f"{table.name}.run_id"
+    if table is RUNS:  # a run owns its own row
         run = "runs.id"
-    elif table is PROOFS:
-        source, run = "proofs LEFT JOIN statements USING (key)", "statements.run_id"
     elif "run_id" not in table.all_columns:
         run = "NULL"
-    for name, *cells in kb.connection.execute(f"SELECT {run}, {columns} FROM {source}"):  # noqa: S608  ours
+    for name, *cells in kb.connection.execute(f"SELECT {run}, {columns} FROM {table.name}"):  # noqa: S608  ours
         # Another program may have written what JSON has no form for.
         yield str(name or SHARED), _leaf(json.dumps([table.name, *cells], separators=(",", ":"), default=repr))
 

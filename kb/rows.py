@@ -144,10 +144,9 @@ class TableSchema(Generic[R]):
     `columns` are named like the record's fields, and those in `optional` may be NULL; `computed` columns are properties
     of the record. `on_conflict`: what writing does to a row with the key of a new one. Of two files' rows with one key
     `preferred` columns decide first: the greatest value wins and NULL loses, after a leading `-` the smallest wins. Two
-    such rows contradict each other if they differ in `disagreement`. `side` is a table with further fields of the
-    record under the same key. `references`: other table and column by column, as `rules.name`. `indexes`: the columns
-    of each index. `order`: the column by which records are in the order of storage, another one than the rowid for a
-    view.
+    such rows contradict each other if they differ in `disagreement`. `references`: other table and column
+    by column, as `rules.name`. `indexes`: the columns of each index. `order`: the column by which records are in the
+    order of storage, another one than the rowid for a view. `is_late`: the table is made with its first row.
     """
 
     name: str
@@ -159,10 +158,10 @@ class TableSchema(Generic[R]):
     on_conflict: OnConflict = OnConflict.REPLACE
     preferred: tuple[str, ...] = ()
     disagreement: str | None = None
-    side: TableSchema[Any] | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[str, ...] = ()
     order: str = "rowid"
+    is_late: bool = False
 
     @classmethod
     def of(
@@ -171,18 +170,16 @@ class TableSchema(Generic[R]):
         record: type[R],
         key: tuple[str, ...] = ("id",),
         *,
-        only: tuple[str, ...] = (),
         also: tuple[str, ...] = (),
-        side: TableSchema[Any] | None = None,
         **options: Any,
     ) -> TableSchema[R]:
-        """The table of a dataclass's records. `only`: their fields in it; all but those of `side` if none are given.
+        """The table of a dataclass's records. `also`: properties with a column, beside those of the key.
 
-        `also`: properties with a column, beside those of the key. `options`: further fields of `TableSchema`.
+        `options`: further fields of `TableSchema`.
         """
         hints = get_type_hints(record, include_extras=True)
         names = [entry.name for entry in fields(record)]  # type: ignore[arg-type]
-        codecs = {name: _codec(hints[name]) for name in only or names if side is None or name not in side.columns}
+        codecs = {name: _codec(hints[name]) for name in names}
         return cls(
             name,
             record,
@@ -190,13 +187,8 @@ class TableSchema(Generic[R]):
             {name: codec for name, (codec, _) in codecs.items()},
             frozenset(name for name, (_, is_optional) in codecs.items() if is_optional),
             tuple(name for name in (*key, *also) if name not in names),
-            side=side,
             **options,
         )
-
-    @property
-    def tables(self) -> tuple[TableSchema[Any], ...]:
-        return (self, self.side) if self.side else (self,)
 
     @property
     def all_columns(self) -> tuple[str, ...]:
@@ -245,12 +237,9 @@ class TableSchema(Generic[R]):
 
     @property
     def select(self) -> str:
-        """`SELECT` of the computed columns and all record fields, joined with the side table."""
+        """`SELECT` of the computed columns and all record fields."""
         fields = [f"{self.name}.{column}" for column in self.all_columns]
-        if self.side:
-            fields += [f"{self.side.name}.{column}" for column in self.side.columns]
-        join = f" JOIN {self.side.name} USING ({', '.join(self.side.key)})" if self.side else ""
-        return f"SELECT {', '.join(fields)} FROM {self.name}{join}"  # noqa: S608 - names are ours
+        return f"SELECT {', '.join(fields)} FROM {self.name}"  # noqa: S608 - names are ours
 
     def read(self, row: tuple[Any, ...]) -> R:
         """The record of a row from `select`. Raises HapaxError for a cell that another program changed.
@@ -261,7 +250,7 @@ class TableSchema(Generic[R]):
         # `select` puts the computed columns first.
         for (name, decode), cell in zip(self._decoders, row[len(self.computed) :], strict=True):
             try:
-                if cell is None and name in self.columns and name not in self.optional:
+                if cell is None and name not in self.optional:
                     raise ValueError("it is empty")
                 decoded[name] = None if cell is None else decode(cell)
             except (ValueError, TypeError, HapaxError) as error:
@@ -275,14 +264,11 @@ class TableSchema(Generic[R]):
 
     @cached_property
     def _decoders(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-        columns = {**self.columns, **(self.side.columns if self.side else {})}
-        return tuple((name, codec.decode) for name, codec in columns.items())
+        return tuple((name, codec.decode) for name, codec in self.columns.items())
 
     def check(self, row: tuple[Any, ...]) -> None:
         """Raise HapaxError unless Hapax could have written the row: readable, storable and with the right identity."""
-        record = self.read(row)
-        for table in self.tables:
-            table.row(record)
+        self.row(self.read(row))
 
     def _foreign_cell(self, column: str, cell: object, fault: str, row: tuple[Any, ...]) -> HapaxError:
         cells = dict(zip(self.all_columns, row, strict=False))

@@ -47,45 +47,53 @@ def _popularity(table: str, cell: str) -> tuple[str, ...]:
     )
 
 
-INFERENCE: tuple[str, ...] = (
+STATE: tuple[str, ...] = (
     # Facts: `kb/facts.py` creates a table for each predicate. `types`: the data types of facts that have no others.
     "CREATE TABLE relations (number INTEGER PRIMARY KEY, predicate TEXT NOT NULL, arity INTEGER NOT NULL, "
     "types TEXT NOT NULL, UNIQUE (predicate, arity))",
-    # `last`: the number of the newest fact; `derived`: that of the last fact from which `derive` has derived.
+    # `last`: the number of the newest change of facts; `derived`: that of the last one from which `derive` has derived.
     "CREATE TABLE fact_numbers (last INTEGER NOT NULL, derived INTEGER NOT NULL)",
     "INSERT INTO fact_numbers VALUES (0, 0)",
-    # Facts that were deleted since.
-    "CREATE TABLE gone_facts (relation INTEGER NOT NULL, ref INTEGER NOT NULL, tags TEXT NOT NULL, "
-    "PRIMARY KEY (relation, ref)) WITHOUT ROWID",
-    # Inference; `kb/relations.py` creates further tables for single predicates and rules.
-    # `words`: the sentence of the rule in pieces; `indexed`: the last instance in `derived_ids`.
-    "CREATE TABLE derivations (rule TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, "
-    "fingerprint TEXT NOT NULL, statements INTEGER NOT NULL, stale INTEGER NOT NULL, words TEXT, "
-    "indexed INTEGER NOT NULL DEFAULT 0)",
-    "CREATE TABLE derived_predicates (indicator TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, "
-    "fingerprint TEXT NOT NULL, atoms INTEGER, maintained INTEGER NOT NULL DEFAULT 0)",
-    "CREATE TABLE derived_ids (id TEXT NOT NULL, number INTEGER NOT NULL, instance INTEGER NOT NULL, "
-    "PRIMARY KEY (id, number, instance)) WITHOUT ROWID",
-    "CREATE INDEX derived_ids_by_instance ON derived_ids (number, instance)",
-    *_ranks("facts"),
+    # What `derive` has stored of rules and predicates (`kind`), in tables that `kb/relations.py` creates. `stale`:
+    # facts have changed since. `maintained`: the atoms of a predicate have followed changes of facts. `words`: the
+    # sentence of a rule in pieces. `indexed`: the last instance of a rule in `derived_ids`.
+    "CREATE TABLE derivations (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, "
+    "fingerprint TEXT NOT NULL, count INTEGER, stale INTEGER NOT NULL DEFAULT 0, "
+    "maintained INTEGER NOT NULL DEFAULT 0, words TEXT, indexed INTEGER NOT NULL DEFAULT 0, UNIQUE (kind, name))",
+    # What each stored proof rests on: facts, found by fact for withdrawals and by key for a statement that is stored
+    # again. An empty `fact_id`: that something is absent, or how much there is, so that new facts can refute it; then
+    # `checked` is the state of the facts when the statement was last proved, NULL if that is unknown, and `lapsed` the
+    # time since when it does not hold.
+    "CREATE TABLE statement_facts (key TEXT NOT NULL, fact_id TEXT NOT NULL, checked TEXT, lapsed TEXT, "
+    "PRIMARY KEY (fact_id, key)) WITHOUT ROWID",
+    "CREATE INDEX statement_facts_by_key ON statement_facts (key)",
 )
 """Statements that create what facts and inference need beside `symbols`."""
 
 SCHEMA: tuple[str, ...] = (
     *_MIGRATIONS,
-    *(sql for table in TABLES for sql in table.sql),
-    # The facts on which each stored proof rests: by fact for withdrawals, by key for a statement that is stored again.
-    "CREATE TABLE statement_facts (key TEXT NOT NULL, fact_id TEXT NOT NULL, PRIMARY KEY (fact_id, key)) WITHOUT ROWID",
-    "CREATE INDEX statement_facts_by_key ON statement_facts (key)",
-    # Statements whose proofs say that something is absent or how much there is, so that new facts can refute them.
-    # `checked`: the state of the facts when the statement was last proved; NULL if that is unknown. `lapsed`: since
-    # when it does not hold; NULL while it does.
-    "CREATE TABLE revisable_statements (key TEXT PRIMARY KEY, checked TEXT, lapsed TEXT) WITHOUT ROWID",
+    *(sql for table in TABLES if not table.is_late for sql in table.sql),
     "CREATE TABLE symbols (id INTEGER PRIMARY KEY, symbol TEXT NOT NULL UNIQUE)",
-    *INFERENCE,
-    *_popularity("statements", "substitution"),
+    *STATE,
 )
 """Statements that create the objects that every file has, as SQLite keeps their texts."""
+
+LATE: dict[str, tuple[str, ...]] = {
+    **{table.name: tuple(table.sql) for table in TABLES if table.is_late},
+    # Facts that were deleted since `derive` has derived from them.
+    "gone_facts": (
+        "CREATE TABLE gone_facts (relation INTEGER NOT NULL, ref INTEGER NOT NULL, tags TEXT NOT NULL, "
+        "PRIMARY KEY (relation, ref)) WITHOUT ROWID",
+    ),
+    "derived_ids": (
+        "CREATE TABLE derived_ids (id TEXT NOT NULL, number INTEGER NOT NULL, instance INTEGER NOT NULL, "
+        "PRIMARY KEY (id, number, instance)) WITHOUT ROWID",
+        "CREATE INDEX derived_ids_by_instance ON derived_ids (number, instance)",
+    ),
+    "facts_popularity": _ranks("facts"),
+    "statements_popularity": _popularity("statements", "substitution"),
+}
+"""Statements that create a table with its first row, by name."""
 
 RELATIONS = "SELECT number, predicate, arity, types FROM relations"
 """SELECT of the relations of facts."""
@@ -95,7 +103,7 @@ ORIGIN = ("types", "source", "probability", "candidate_id", "run_id", "basis")
 
 _TERMS = 200
 
-TRIGGERS = frozenset(sql for sql in SCHEMA if sql.startswith("CREATE TRIGGER"))
+TRIGGERS = frozenset(sql for made in LATE.values() for sql in made if sql.startswith("CREATE TRIGGER"))
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -148,8 +156,9 @@ def union(selects: Sequence[str]) -> str:
 
 def literal(text: str) -> str:
     """The text as SQL."""
-    # SQLite's parser ends at NUL, which no name has.
-    return "'" + text.replace("'", "''") + "'"
+    quoted = "'" + text.replace("'", "''") + "'"
+    # SQLite's parser ends at NUL.
+    return "(" + quoted.replace("\0", "' || char(0) || '") + ")" if "\0" in text else quoted
 
 
 def _cell(column: str) -> str:

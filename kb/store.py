@@ -96,7 +96,7 @@ _FALLEN = (
     f"AND (withdrawals.author = 'user' OR runs.id IS NULL OR NOT {_EXPERIMENT})"
 )
 
-_LAPSED = "SELECT key FROM revisable_statements WHERE lapsed IS NOT NULL"
+_LAPSED = "SELECT key FROM statement_facts WHERE fact_id = '' AND lapsed IS NOT NULL"
 
 _GONE = f"SELECT key FROM ({_FALLEN}) UNION {_LAPSED}"  # noqa: S608  ours
 
@@ -130,20 +130,19 @@ _STATE = "(SELECT last FROM fact_numbers) || ' ' || (SELECT count(*) FROM withdr
 """SQL for a text that differs after every change of the facts."""
 
 
-INDEX_PROOFS = (
-    "INSERT OR IGNORE INTO statement_facts SELECT proofs.key, json_extract(step.value, '$.fact') "
-    "FROM proofs, json_each(CASE WHEN json_valid(proofs.proof) THEN proofs.proof ELSE '[]' END, '$.steps') AS step "
-    "WHERE step.type = 'object' AND json_extract(step.value, '$.fact') IS NOT NULL"
+_STEPS = (
+    "FROM statements, json_each(CASE WHEN json_valid(proof) THEN proof ELSE '[]' END, '$.steps') AS step "
+    "WHERE step.type = 'object'"
 )
-"""SQL that stores on which facts proofs rest."""
 
-INDEX_REVISABLE = (
-    f"INSERT OR IGNORE INTO revisable_statements (key, checked) SELECT proofs.key, {_STATE} "  # noqa: S608  ours
-    "FROM proofs, json_each(CASE WHEN json_valid(proofs.proof) THEN proofs.proof ELSE '[]' END, '$.steps') AS step "
-    "WHERE step.type = 'object' AND (json_extract(step.value, '$.by') = 'negation' "
-    "OR json_extract(step.value, '$.rule') LIKE 'aggregate %')"
+INDEX_PROOFS = (
+    "INSERT OR IGNORE INTO statement_facts (key, fact_id) SELECT statements.key, json_extract(step.value, '$.fact') "
+    f"{_STEPS} AND json_extract(step.value, '$.fact') IS NOT NULL",
+    f"INSERT OR IGNORE INTO statement_facts (key, fact_id, checked) SELECT statements.key, '', {_STATE} "
+    f"{_STEPS} AND (json_extract(step.value, '$.by') = 'negation' "
+    "OR json_extract(step.value, '$.rule') LIKE 'aggregate %')",
 )
-"""SQL that stores which proofs say that something is absent or how much there is."""
+"""SQL that stores on which facts proofs rest, and which say that something is absent or how much there is."""
 
 
 INTERRUPTED_SECONDS = 0.1
@@ -366,10 +365,14 @@ class KnowledgeBase(RecordStore):
 
     def attempt_counts(self) -> dict[str | None, int]:
         """Number of requests that were written down before they left for servers, by outcome; None: none is known."""
+        if not self.has(ATTEMPTS.name):
+            return {}
         return dict(self.query("SELECT outcome, count(*) FROM attempts GROUP BY 1"))
 
     def attempt_sums(self) -> dict[tuple[str, str], tuple[int, int, int, int]]:
         """By model and role: requests that left, those answered, and their prompt and completion tokens."""
+        if not self.has(ATTEMPTS.name):
+            return {}
         sql = (
             "SELECT model, role, count(*), sum(outcome IN ('answered', 'refused')), sum(prompt_tokens), "
             "sum(completion_tokens) FROM attempts WHERE coalesce(outcome, '') NOT IN ('unsent', 'queued') GROUP BY 1, 2"
@@ -382,6 +385,8 @@ class KnowledgeBase(RecordStore):
         """Number, prompt tokens, completion tokens and cost of the requests that left; None: a price is unknown."""
         if self._attempt_log is not None:
             self._attempt_log.flush()
+        if not self.has(ATTEMPTS.name):
+            return 0, 0, 0, 0.0
         sums = ", ".join(f"coalesce(sum({name}), 0)" for name in ("prompt_tokens", "completion_tokens", "cost"))
         left = "coalesce(outcome, '') NOT IN ('unsent', 'queued')"
         sql = f"SELECT count(*), {sums}, count(cost) FROM attempts WHERE {left}"  # noqa: S608  ours
@@ -678,7 +683,7 @@ class KnowledgeBase(RecordStore):
 
     def lapsed_since(self, statement: StatementRecord) -> str | None:
         """Since when facts that were added refute a stored statement (ISO 8601); None if none do."""
-        sql = "SELECT lapsed FROM revisable_statements WHERE key = ?"
+        sql = "SELECT lapsed FROM statement_facts WHERE fact_id = '' AND key = ?"
         return next((lapsed for (lapsed,) in self.query(sql, (statement.key,))), None)
 
     def unrevised_statements(self) -> list[StatementRecord]:
@@ -687,8 +692,9 @@ class KnowledgeBase(RecordStore):
         Not those of experiments, whose facts other runs may not have.
         """
         keys = (
-            "SELECT revisable.key FROM revisable_statements AS revisable JOIN statements USING (key) "  # noqa: S608
-            f"LEFT JOIN runs ON runs.id = statements.run_id WHERE revisable.checked IS NOT {_STATE} "
+            "SELECT rests.key FROM statement_facts AS rests JOIN statements USING (key) "  # noqa: S608
+            "LEFT JOIN runs ON runs.id = statements.run_id "
+            f"WHERE rests.fact_id = '' AND rests.checked IS NOT {_STATE} "
             f"AND (runs.id IS NULL OR NOT {_EXPERIMENT})"
         )
         return self.select(STATEMENTS, f"WHERE statements.key IN ({keys})")
@@ -698,7 +704,8 @@ class KnowledgeBase(RecordStore):
         now = _now()
         self.write(
             # A statement that had lapsed before keeps its first time.
-            f"UPDATE revisable_statements SET checked = {_STATE}, lapsed = coalesce(lapsed, ?) WHERE key = ?",  # noqa: S608  ours
+            f"UPDATE statement_facts SET checked = {_STATE}, lapsed = coalesce(lapsed, ?) "  # noqa: S608  ours
+            "WHERE fact_id = '' AND key = ?",
             [(now, statement.key) for statement in statements],
         )
 
@@ -726,16 +733,16 @@ class KnowledgeBase(RecordStore):
         with self.transaction():
             stored = self.query("SELECT key FROM statements WHERE run_id = ? AND rule = ?", (run_id, rule))
             gone = [(key,) for (key,) in stored if key not in kept]
-            for table in ("statement_facts", "revisable_statements", "proofs", "statements"):
+            for table in ("statement_facts", "statements"):
                 self.write(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608  ours
             self.add_statements(statements)
 
     def _index_proofs(self, keys: Iterable[str]) -> None:
         """Store what the proofs of these statements rest on."""
         wanted = [(key,) for key in keys]
-        for table, index in (("statement_facts", INDEX_PROOFS), ("revisable_statements", INDEX_REVISABLE)):
-            self.write(f"DELETE FROM {table} WHERE key = ?", wanted)  # noqa: S608  ours
-            self.write(f"{index} AND proofs.key = ?", wanted)
+        self.write("DELETE FROM statement_facts WHERE key = ?", wanted)
+        for index in INDEX_PROOFS:
+            self.write(f"{index} AND statements.key = ?", wanted)
 
     def statements(
         self, *, run_id: str | None = None, rule: str | None = None, distribution: Distribution | None = None
@@ -779,11 +786,12 @@ class KnowledgeBase(RecordStore):
 
     def derived_counts(self) -> dict[str, int]:
         """Number of stored derived statements by rule."""
-        return dict(self.query("SELECT rule, statements FROM derivations ORDER BY rowid"))
+        return dict(self.query("SELECT name, coalesce(count, 0) FROM derivations WHERE kind = 'rule' ORDER BY number"))
 
     def derived_predicates(self) -> frozenset[str]:
         """Indicators of the predicates with stored derived atoms: those that other rules use as premises."""
-        return frozenset(indicator for (indicator,) in self.query("SELECT indicator FROM derived_predicates"))
+        found = self.query("SELECT name FROM derivations WHERE kind = 'predicate'")
+        return frozenset(indicator for (indicator,) in found)
 
     def first_knowledge_call(self, model: str) -> CallRecord | None:
         """The oldest answer of a model in the role knowledge."""
@@ -818,6 +826,8 @@ class KnowledgeBase(RecordStore):
     def set_judging_draw(self, draw: JudgingDraw, items: Iterable[DrawnItem]) -> None:
         """Store a draw in the place of an earlier one of its kind; items that it has already stay as they are."""
         with self.transaction():
+            self.make(JUDGING_DRAWS.name)
+            self.make(DRAWN_ITEMS.name)
             self.query(
                 "DELETE FROM drawn_items WHERE salt NOT IN (SELECT salt FROM judging_draws WHERE kind <> ?)"
                 " AND salt <> ?",
@@ -829,10 +839,10 @@ class KnowledgeBase(RecordStore):
     # -- all tables
 
     def counts(self) -> dict[str, int]:
-        """Number of rows by table; of statements and proofs those that stand."""
+        """Number of rows by table; of statements those that stand."""
         ((fallen,),) = self.query(f"SELECT count(*) FROM statements WHERE NOT ({STANDING})")  # noqa: S608  ours
         counts = self.row_counts()
-        return {**counts, "statements": counts["statements"] - fallen, "proofs": counts["proofs"] - fallen}
+        return {**counts, "statements": counts["statements"] - fallen}
 
     def row_counts(self) -> dict[str, int]:
         """Number of rows by table."""
@@ -841,6 +851,8 @@ class KnowledgeBase(RecordStore):
             # Through the view each fact would be made a text to be counted.
             if table is FACTS:
                 counts[table.name] = sum(map(self.relations.count, self.relations.all()))
+            elif table.is_late and not self.has(table.name):
+                counts[table.name] = 0
             else:
                 counts[table.name] = self.query(f"SELECT count(*) FROM {table.name}")[0][0]  # noqa: S608  ours
         return counts

@@ -10,7 +10,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb import objects, rows, schema
 from hapax.kb.connection import translated
 from hapax.kb.derived_statements import views
-from hapax.kb.records import RECORD_TABLES
+from hapax.kb.records import TABLES
 from hapax.kb.store import KnowledgeBase
 
 
@@ -37,7 +37,7 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
         if strange.reason:
             entry = strange.object
             yield Damage("schema", f"{entry.kind} {entry.name}", strange.reason, " ".join(entry.sql.split())[:200])
-    for table in RECORD_TABLES:
+    for table in TABLES:
         yield from changed_rows(kb, table)
     for name, rowid, parent, _ in kb.query("PRAGMA foreign_key_check"):
         shown = "facts" if objects.is_of_one_predicate(name) else name
@@ -56,6 +56,8 @@ def strange_objects(kb: KnowledgeBase) -> list[objects.StrangeObject]:
 
 def changed_rows(kb: KnowledgeBase, table: rows.TableSchema[Any]) -> Iterator[Damage]:
     """Rows of a table that cannot be read, or whose identity is that of other content."""
+    if not kb.has(table.name):
+        return
     with translated(kb.place):
         # Row by row, since a table may be larger than the memory.
         for row in kb.connection.execute(f"{table.select} ORDER BY {table.name}.{table.order}"):

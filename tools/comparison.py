@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -31,15 +32,14 @@ def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for table in TABLES:
         if table is ATTEMPTS:
             continue  # requests of a run of its own, such as the repeated ones
-        same_key = " AND ".join(f"one.{name} = two.{name}" for name in table.key)
         ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
-        compared = [name for name in table.all_columns if name not in ignored]
-        same = " AND ".join(f"one.{name} IS two.{name}" for name in compared)  # IS: two NULLs are equal
-        found = 0
-        for here, there in (("main", "other"), ("other", "main")):
-            sql = (
-                f"SELECT count(*) FROM {here}.{table.name} one LEFT JOIN {there}.{table.name} two ON {same_key} "  # noqa: S608 - our names
-                f"WHERE NOT ({same})"
-            )
-            found += connection.execute(sql).fetchone()[0]
-        yield table.name, found
+        columns = ", ".join(name for name in table.all_columns if name not in ignored)
+        here, there = (_rows(connection, file, table.name, columns) for file in ("main", "other"))
+        yield table.name, (here - there).total() + (there - here).total()
+
+
+def _rows(connection: sqlite3.Connection, file: str, table: str, columns: str) -> Counter[tuple[object, ...]]:
+    """The rows of a table with their numbers; none where there is no such table yet."""
+    if not connection.execute(f"SELECT 1 FROM {file}.sqlite_master WHERE name = ?", (table,)).fetchone():  # noqa: S608
+        return Counter()
+    return Counter(connection.execute(f"SELECT {columns} FROM {file}.{table}"))  # noqa: S608  our names

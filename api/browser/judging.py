@@ -25,7 +25,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import atom_text
-from hapax.kb.records import STATEMENTS, VOTES, VoteRecord
+from hapax.kb.records import DRAWN_ITEMS, STATEMENTS, VOTES, VoteRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.llm_oracle.prompts import sentence
 
@@ -211,7 +211,7 @@ def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool
     """
     if sheet.others:
         yield from _in_pool(kb, sheet, pool, _BEGUN, (voter, f"{sheet.others}%"))
-    for draw in _DRAWS.get(sheet.kind, ()):
+    for draw in _DRAWS.get(sheet.kind, ()) if kb.has(DRAWN_ITEMS.name) else ():
         yield from (subject for (subject,) in kb.query(_DRAWN, (draw,)))
     last, fresh = "", _FRESH.format(pool=pool.sql)
     while found := kb.query(fresh, (*pool.parameters, last, sheet.last)):

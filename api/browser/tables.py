@@ -229,7 +229,7 @@ def is_by_popularity(wanted: Wanted, page: Page) -> bool:
 
 def _ranked(kb: KnowledgeBase, table: str, cell: str, page: Page) -> tuple[str, str]:
     """The source of a table with the popularity of its rows, and the term that is the popularity."""
-    if not is_ranked(kb, table):
+    if not is_ranked(kb, table) or not kb.has(ranks_table(table)):
         return table, f"{POPULARITY}({cell})"
     sources = [table, ranks_table(table)]
     if page.column in ("", "stored", "popularity"):
@@ -474,7 +474,7 @@ def types_of(kb: KnowledgeBase, name: str) -> StoredTable:
     select = _Select("data_type, probability", "type_facts", "type_facts.rowid")
     texts = _json_texts(name)
     marks = ", ".join("?" * len(texts))
-    select.where(f"constant_id IN (SELECT constant_id FROM constants WHERE constant IN ({marks}))", *texts)  # noqa: S608
+    select.where(f"constant IN ({marks})", *texts)
     return select.table(kb, ("type", "probability"), Page(rows=MOST_ROWS))
 
 
@@ -553,15 +553,15 @@ def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
     """The stored rules with the numbers of their statements, of all runs and both ends."""
     # Counted by the index alone: with millions of statements every look at a row would show.
     # Rules that only `derive` has used are not in the table `rules`.
-    others = "SELECT rule, '' FROM derivations WHERE rule NOT IN (SELECT name FROM rules)"
+    others = "SELECT name, '' FROM derivations WHERE kind = 'rule' AND name NOT IN (SELECT name FROM rules)"
     named = f"SELECT name, domain FROM rules UNION ALL {others}"  # noqa: S608  ours
     counted = "(SELECT rule, count(*) AS statements FROM statements GROUP BY rule)"
     number = "coalesce(counted.statements, 0) + coalesce(derived.statements, 0)"
     select = _Select(
         "rules.name, coalesce(rules.domain, ''), " + number,
         f"({named}) AS rules LEFT JOIN {counted} AS counted ON counted.rule = rules.name "  # noqa: S608  ours
-        f"LEFT JOIN (SELECT rule, statements FROM derivations WHERE stale = 0 AND {UP_TO_DATE}) AS derived "
-        "ON derived.rule = rules.name",
+        "LEFT JOIN (SELECT name AS rule, count AS statements FROM derivations "
+        f"WHERE kind = 'rule' AND stale = 0 AND {UP_TO_DATE}) AS derived ON derived.rule = rules.name",
         "rules.name",
         {"rule": "rules.name", "domain": "rules.domain", "statements": number},
     )

@@ -13,7 +13,11 @@ from hapax.kb.records import STATEMENTS, StatementRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 
 # The table without its side table, which holds the proofs: the join and their parsing are spared.
-_WITHOUT_PROOFS = replace(STATEMENTS, record=partial(StatementRecord, proof={}), side=None)
+_WITHOUT_PROOFS = replace(
+    STATEMENTS,
+    record=partial(StatementRecord, proof={}),
+    columns={name: codec for name, codec in STATEMENTS.columns.items() if name != "proof"},
+)
 
 
 @contextmanager

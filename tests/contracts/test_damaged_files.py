@@ -211,13 +211,13 @@ def proved(proofs: Path, tmp_path: Path) -> Path:
 def test_a_changed_step_of_a_proof_is_named(proved: Path, before: str, after: str, is_damage: bool) -> None:
     """A proof that was altered is listed with its statement, and the others are not."""
     with closing(sqlite3.connect(proved)) as connection:
-        key, proof = connection.execute("SELECT key, proof FROM proofs WHERE instr(proof, ?)", (before,)).fetchone()
+        key, proof = connection.execute("SELECT key, proof FROM statements WHERE instr(proof, ?)", (before,)).fetchone()
         select = "SELECT id, conclusion FROM statements WHERE key = ?"
         identity, conclusion = connection.execute(select, (key,)).fetchone()
-    change(proved, "UPDATE proofs SET proof = ? WHERE key = ?", proof.replace(before, after, 1), key)
+    change(proved, "UPDATE statements SET proof = ? WHERE key = ?", proof.replace(before, after, 1), key)
     found = damages(proved)
 
-    assert [(damage["table"], damage["row"]) for damage in found] == [("proofs", identity)] * is_damage
+    assert [(damage["table"], damage["row"]) for damage in found] == [("statements", identity)] * is_damage
     assert all(conclusion in damage["content"] and damage["reason"] for damage in found)
 
 
@@ -225,7 +225,7 @@ def test_stored_proofs_replay_also_after_their_rule_was_rewritten(proved: Path) 
     """Those of each kind are found as a search stored them; of a rule with another premise they meet the facts alone."""
     result = json.loads(run("verify", "--db", proved, "--json").stdout)
     with closing(sqlite3.connect(proved)) as connection:
-        text = "".join(proof for (proof,) in connection.execute("SELECT proof FROM proofs"))
+        text = "".join(proof for (proof,) in connection.execute("SELECT proof FROM statements"))
     rules = proved.with_name("other.rules")
     rules.write_text(PROOFS.replace("has_area(Country B, Number N) & N > 5", "is_closed(Country B)"), "utf-8")
     with hapax.KnowledgeBase(proved) as kb:
@@ -239,21 +239,19 @@ def test_stored_proofs_replay_also_after_their_rule_was_rewritten(proved: Path) 
 
 
 def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
-    """A proof that was deleted, and a fact that is gone without a withdrawal; not a fact that was withdrawn."""
-    lost, gone = (copied(proved, tmp_path / f"{name}.db") for name in ("lost", "gone"))
-    change(lost, "DELETE FROM proofs WHERE key = (SELECT min(key) FROM proofs)")
+    """A fact that is gone without a withdrawal; not a fact that was withdrawn."""
+    gone = copied(proved, tmp_path / "gone.db")
     with hapax.KnowledgeBase(proved) as kb:
-        (rested,) = kb.query("SELECT fact_id FROM statement_facts LIMIT 1")
+        (rested,) = kb.query("SELECT fact_id FROM statement_facts WHERE fact_id <> '' LIMIT 1")
         kb.withdraw(kb.facts_by_id(rested).values(), "", "user")
     with closing(sqlite3.connect(gone)) as connection, connection:
-        select = "SELECT fact_id, count(*) FROM statement_facts GROUP BY fact_id ORDER BY 2 LIMIT 1"
+        select = "SELECT fact_id, count(*) FROM statement_facts WHERE fact_id <> '' GROUP BY fact_id ORDER BY 2 LIMIT 1"
         fact, statements = connection.execute(select).fetchone()
         for (number,) in connection.execute("SELECT number FROM relations").fetchall():
             connection.execute(f"DELETE FROM _relation_{number} WHERE id = ?", (bytes.fromhex(fact),))  # noqa: S608
 
-    assert [damage["table"] for damage in damages(lost)] == ["proofs"]
-    assert [damage for damage in damages(proved) if damage["table"] == "proofs"] == []
-    assert len([damage for damage in damages(gone) if damage["table"] == "proofs"]) == statements
+    assert [damage for damage in damages(proved) if damage["table"] == "statements"] == []
+    assert len([damage for damage in damages(gone) if damage["table"] == "statements"]) == statements
 
 
 # --- seals ------------------------------------------------------------------------------------------------------------

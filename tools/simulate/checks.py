@@ -79,8 +79,9 @@ def _is_whole(text: str) -> bool:
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, tuple[str, ...]]]:
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     for table in TABLES:
-        if table is ATTEMPTS:
+        if table is ATTEMPTS or table.name not in found:
             continue
         ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
         names = [name for name in table.all_columns if name not in ignored]

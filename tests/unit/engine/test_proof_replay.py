@@ -114,7 +114,7 @@ def test_a_proof_without_a_premise_or_of_another_conclusion_does_not_follow(fres
     assert reason("tours(Ann, Lille)", of_ann) == 'tours("Ann", "Lille") is not what rule tour concludes'
     both = (*STEPS[:3], replace(WAYS, children=(OPEN,)))  # a premise of the aggregate is wrong, too
     assert reason("tours(X, Lille)", both) == "4 of the 5 premises of rule tour are there"
-    with pytest.raises(StepFault, match="it has no proof"):
+    with pytest.raises(StepFault, match="its proof cannot be read"):
         checker.misfit("tour", "run", BINDINGS.encode(()), None)
 
 
