@@ -1,4 +1,4 @@
-"""`report`: write a run as one HTML page."""
+"""`report`: write the pages of a run as one HTML file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hapax.kb.whole_files import atomic_text_file
 @with_database
 @with_json
 def report(output: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
-    """Write a run as one HTML page: rules, statements with their proofs, distributions, gates, rejected values, cost.
+    """Write the pages of a run, its rules and their typical statements with proofs as one HTML file.
 
-    The page is self-contained: it needs no network and runs no script but its own. It words facts and rules as the
-    knowledge base stores them; name rule files with --rules if derived predicates play a part, as for `why`.
+    They are the pages of `hapax serve`. The file needs no network and runs no script but its own. Name rule files with
+    --rules if derived predicates play a part, as for `why`.
 
     \b
     hapax report -o report.html
@@ -45,12 +45,14 @@ def report(output: str, paths: tuple[Path, ...], database: str, **options: Any) 
     if options["as_json"]:
         # Bytes of UTF-8, as in the file.
         size = len(page.html.encode())
-        print_json({"file": output, "run": content.heading.run_id, "rules": len(content.rules), "bytes": size})
+        run_id = None if content.run is None else content.run.run.id
+        print_json({"file": output, "run": run_id, "rules": len(content.rules), "bytes": size})
         return
-    if content.heading.state:
-        err.print(f"[yellow]note:[/] {escape(content.heading.state)}", soft_wrap=True)
+    if content.run is not None and content.run.warning:
+        err.print(f"[yellow]note:[/] {escape(content.run.warning)}", soft_wrap=True)
+    about = "derived statements" if content.run is None else f"run {content.run.run.id}"
     err.print(
-        f"run {escape(content.heading.run_id)}: {counted(len(content.rules), 'rule')}, "
+        f"{escape(about)}: {counted(len(content.rules), 'rule')}, "
         f"{counted(len(page.html.encode()) // 1000, 'kB', 'kB')}",
         soft_wrap=True,
     )

@@ -118,9 +118,9 @@ from .evaluation.link.lint import import_lint as import_lint
 from .evaluation.link.longtail import evaluate_long_tail as evaluate_long_tail
 from .evaluation.link.probing.run import ProbeOptions as ProbeOptions
 from .evaluation.link.probing.run import evaluate_probe as evaluate_probe
-from .evaluation.report.build import ReportOptions as ReportOptions
-from .evaluation.report.page import ReportPage as ReportPage
-from .evaluation.report.page import report as report
+from .api.browser.report import ReportOptions as ReportOptions
+from .api.browser.report import ReportPage as ReportPage
+from .api.browser.report import report as report
 from .evaluation.shared.results import Evaluation as Evaluation
 from .evaluation.votes.exporting import SheetExportOptions as SheetExportOptions
 from .evaluation.votes.exporting import export_sheets as export_sheets

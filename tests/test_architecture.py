@@ -14,7 +14,7 @@ from hapax import cli
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "jinja2": ("evaluation/report/page.py"),
+    "jinja2": ("api/browser/rendering.py", "api/browser/report.py"),
     "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
@@ -305,7 +305,7 @@ OTHER_FILES = {
     "engine/inference/worker.py": "writes into a temporary folder of its process",
     "evaluation/booqa/corpus.py": "writes into the folder of `unfinished`",
     "evaluation/dataset/": "writes into the folder of `unfinished`, or at a path of `atomic_path`",
-    "evaluation/report/page.py": "writes at a path of `atomic_path`",
+    "api/browser/report.py": "writes at a path of `atomic_path`",
     "kb/backups.py": "writes at the path of `unfinished`",
     "kb/seals.py": "writes at the path of `unfinished`",
     "kb/whole_files.py": "writes at the path of `unfinished`, or to a device that the user names",

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -26,12 +25,14 @@ from starlette.types import ASGIApp
 
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages, tables
+from hapax.api.browser.drawing import rule_map
 from hapax.api.browser.facets import Facet, Facets, wanted_of
 from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import Cells, ItemToJudge, Judging, VoterAgreement
-from hapax.api.browser.mapping import links_of, rule_map
-from hapax.api.browser.pages import NotStored
 from hapax.api.browser.ranking import PopularityRanking
+from hapax.api.browser.rendering import page_environment, plot_script, static_text
+from hapax.api.browser.runs import ask_run, run_page
+from hapax.api.browser.statement_pages import NotStored, StatementReader, nested, story_table
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.explanations import why, why_not
 from hapax.api.goals import query
@@ -39,11 +40,7 @@ from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
-from hapax.engine.search.progress import duration
 from hapax.evaluation.dataset.frequency import rarest_word
-from hapax.evaluation.report.page import page_environment, plot_script, report_style
-from hapax.evaluation.report.runs import moment
-from hapax.evaluation.report.sections import nested
 from hapax.evaluation.votes.questions import WORDINGS
 from hapax.evaluation.winograd.people import schema_items
 from hapax.grammar.errors import HapaxError
@@ -155,11 +152,9 @@ def browser_app(browser: Browser, access: Access) -> ASGIApp:
 
 def _files() -> Iterator[Route]:
     """The style sheet and scripts, read once. They need no thread, so that no page can keep another from its style."""
-    own = resources.files("hapax.api.browser").joinpath("static")
     texts = {
-        # Of two rules of CSS the later one holds, so the pages' own come behind those of reports.
-        "/style.css": (report_style() + own.joinpath("style.css").read_text("utf-8"), "text/css"),
-        "/script.js": (own.joinpath("script.js").read_text("utf-8"), "text/javascript"),
+        "/style.css": (static_text("style.css"), "text/css"),
+        "/script.js": (static_text("script.js"), "text/javascript"),
         "/plots.js": (plot_script(), "text/javascript"),
     }
     for place, (text, media_type) in texts.items():
@@ -177,14 +172,16 @@ class _Views:
         self._goals, self._asking = threading.Semaphore(2), threading.Semaphore(1)
         self._words = WordIndex(Path(browser.database))
         self._ranking = PopularityRanking(Path(browser.database), tables.popularity)
-        self._templates = page_environment(("hapax.api.browser", "templates"))
-        self._templates.filters |= {"duration": duration, "instant": moment}
+        self._templates = page_environment("base.html.jinja")
         self._templates.globals |= {
             "entity_url": _entity_url,
             "statement_url": _statement_url,
             "rule_url": _rule_url,
             "predicate_url": _predicate_url,
             "run_url": _run_url,
+            "why_url": _why_url,
+            "statements_url": _statements_url,
+            "linked": _LINKS,
             "judges": browser.judge,
             "asks": browser.tools is not None,
             "controls": browser.control,
@@ -254,7 +251,7 @@ class _Views:
         if form == "csv":
             return PlainTextResponse(_csv(table), media_type="text/csv")
         address = _address(request)
-        return self._page(request, "table", title=title, table=table, address=address, linked=_LINKS, facets=offered)
+        return self._page(request, "table", title=title, table=table, address=address, facets=offered)
 
     def _with_tables(
         self, request: Request, template: str, title: str, parts: Mapping[str, StoredTable], **values: Any
@@ -292,7 +289,7 @@ class _Views:
             rules, runs = tables.rules(kb), tables.runs(kb, Page(rows=5))
         counted = StoredTable(("what", "rows"), list(counts.items()), "", Page())
         parts = {"counts": counted, "rules": rules, "runs": runs}
-        return self._with_tables(request, "front", "Overview", parts, counts=counts, linked=_LINKS)
+        return self._with_tables(request, "front", "Overview", parts, counts=counts)
 
     def filtered(
         self,
@@ -310,7 +307,7 @@ class _Views:
 
     def statement(self, request: Request) -> Response:
         with self._open(request) as kb:
-            shown = pages.statement_page(kb, self._browser.library(kb), request.path_params["identity"])
+            shown = StatementReader(kb, self._browser.library(kb)).page(request.path_params["identity"])
             parts = shown.tables(kb)
         return self._with_tables(request, "statement", shown.statement.record.text, parts, shown=shown)
 
@@ -320,7 +317,7 @@ class _Views:
     def rule(self, request: Request) -> Response:
         with self._open(request) as kb:
             library, name = self._browser.library(kb), request.path_params["name"]
-            shown = pages.rule_page(kb, library, name, _statement_url, self._few_or_all(request))
+            shown = pages.rule_page(kb, library, name, _statement_url, few=self._few_or_all(request))
         parts = {"head": shown.head, "long_tail": shown.long_tail, "derived": shown.derived}
         return self._with_tables(request, "rule", f"Rule {shown.record.name}", parts, shown=shown)
 
@@ -382,7 +379,7 @@ class _Views:
         with self._open(request) as kb:
             library = self._browser.library(kb)
         drawn = rule_map(library, _rule_url, _predicate_url)
-        parts = {"links": links_of(library)}
+        parts = {"links": tables.rule_links(library)}
         return self._with_tables(request, "map", "Map of predicates and rules", parts, map=drawn)
 
     async def ask(self, request: Request) -> Response:
@@ -446,7 +443,7 @@ class _Views:
             except HapaxError:
                 explanation = why_not(atom, library, kb)
         lines, more = nested(explanation.story)
-        parts = {"lines": pages.story_table(explanation.story)}
+        parts = {"lines": story_table(explanation.story)}
         return self._with_tables(request, "why", atom, parts, shown={"lines": lines}, more=more)
 
     def runs(self, request: Request) -> Response:
@@ -467,11 +464,11 @@ class _Views:
 
     def _ask_run(self, request: Request, wish: Wish | None) -> None:
         with self._open(request) as kb:
-            pages.ask_run(kb, request.path_params["identity"], wish)
+            ask_run(kb, request.path_params["identity"], wish)
 
     def _run(self, request: Request) -> Response:
         with self._open(request) as kb:
-            shown = pages.run_page(kb, request.path_params["identity"])
+            shown = run_page(kb, request.path_params["identity"])
         if request.query_params.get("format") == "json":
             return JSONResponse(shown.to_json())
         return self._with_tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown=shown)
@@ -542,6 +539,14 @@ def _rule_url(name: object) -> str:
 
 def _run_url(identity: object) -> str:
     return f"/run/{quote(str(identity), safe='')}"
+
+
+def _why_url(atom: object) -> str:
+    return f"/why?{urlencode({'atom': str(atom)})}"
+
+
+def _statements_url(**wanted: object) -> str:
+    return f"/statements?{urlencode(wanted)}"
 
 
 def _predicate_url(indicator: object) -> str:

@@ -14,7 +14,7 @@ from hapax.kb.store import KnowledgeBase
 
 # Conditions by their names in an address, which are those of the fields of `Wanted`.
 _NUMBERS = ("least", "most", "rare", "common")
-_TEXTS = ("words", "about", "rule", "predicate", "end", "source", "gate", "verdict", "judge")
+_TEXTS = ("words", "about", "rule", "run", "predicate", "end", "source", "gate", "verdict", "judge")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,32 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hapax.api.browser.app import Browser, browser_app
 from hapax.api.browser.guard import Access, is_this_machine
-from hapax.api.browser.wording import Pages
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
-from hapax.grammar.remedies import Remedy, Setting, worded_for
+from hapax.grammar.remedies import Operation, Remedy, Setting, worded_for
 
 HEAD_SECONDS = 20.0
 """Seconds after which a connection is closed whose next request has not begun."""
+
+
+SERVER_OPTIONS = {"models": "--ask", "control": "--control", "judge": "--judge", "schemas": "--schemas"}
+"""Options of `hapax serve` that allow what the server refuses by itself."""
+
+
+class PageWording:
+    """The words of the pages for what messages name: a visitor of the browser can type no setting or operation."""
+
+    call = "request"
+
+    def setting(self, setting: Setting) -> str:
+        return SERVER_OPTIONS.get(setting.name) or f"the setting “{_words(setting.name.rpartition('.')[2])}”"
+
+    def operation(self, operation: Operation) -> str:
+        return f"“{_words(operation.name)}” of Hapax"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 class _PromptProtocol(H11Protocol):
@@ -65,7 +84,7 @@ class BrowserServer:
     def run(self) -> None:
         """Serve until interrupted."""
         # The socket is bound already, so that the address could be printed, even for port 0.
-        with worded_for(Pages()):
+        with worded_for(PageWording()):
             self.server.run([self.socket])
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from hapax.api.browser.drawing import conditions_of
 from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
 from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
 from hapax.kb.popularity import CELLS, is_ranked, ranks_table
 from hapax.kb.records import FACTS, Distribution, Source, StatementRecord, statement_id
@@ -96,6 +98,7 @@ class Wanted:
     words: str = ""
     about: str = ""
     rule: str = ""
+    run: str = ""
     predicate: str = ""
     end: str = ""
     source: str = ""
@@ -303,8 +306,8 @@ def _derived(
         return StoredTable(columns, [], f"-- {VIEW}: hapax derive has stored nothing", page)
     select = _Select(f"rule, {SENTENCE}, substitution", VIEW, "rule, number", {"rule": "rule"})
     _add_conditions(select, wanted)
-    if wanted.judge or wanted.least is not None or wanted.is_of_popularity:
-        select.where("0")  # nobody judged them, and their proofs are made when they are read
+    if wanted.run or wanted.judge or wanted.least is not None or wanted.is_of_popularity:
+        select.where("0")  # they are of no run, nobody judged them, and their proofs are made when they are read
     start = (page.number - 1) * page.rows if skipped is None else skipped
     rows, more, sql = select.window(kb, page, start, page.rows if room is None else room)
     listed = [(statement_id(rule, BINDINGS.decode(cell)), rule, DERIVED, text, None) for rule, text, cell in rows]
@@ -352,6 +355,8 @@ def searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if wanted.end:
         # Each end has a good part of all rows: in the order as stored (+: without an index) its first ones come soon.
         select.where(f"{'' if page.order else '+'}distribution = ?", wanted.end)
+    if wanted.run:
+        select.where("run_id = ?", wanted.run)
     if wanted.judge == NOBODY:
         select.where("id NOT IN (SELECT statement_id FROM votes)")
     elif wanted.judge:
@@ -372,9 +377,10 @@ def searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if skipped >= FAR and not wanted.end:
         select.where(FIRST_STANDING)
         return _listed(kb, select, columns, page, is_whole)
-    same_end = "AND earlier.distribution = statements.distribution" if wanted.end else ""
+    same = "AND earlier.distribution = statements.distribution" if wanted.end else ""
+    same += " AND earlier.run_id = statements.run_id" if wanted.run else ""
     # A statement at both ends, or of several runs, is listed by its first row.
-    repeated = f"earlier.id = statements.id {same_end} AND earlier.rowid < statements.rowid AND earlier.{STANDS}"
+    repeated = f"earlier.id = statements.id {same} AND earlier.rowid < statements.rowid AND earlier.{STANDS}"
     select.where(f"NOT EXISTS (SELECT 1 FROM statements AS earlier WHERE {repeated})")  # noqa: S608  ours
     select.where(STANDING)
     return _listed(kb, select, columns, page, is_whole)
@@ -512,6 +518,8 @@ def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     )
     if wanted.verdict:
         select.where("decisions.accepted = ?", int(wanted.verdict == "accepted"))
+    if wanted.run:
+        select.where("decisions.run_id = ?", wanted.run)
     if wanted.gate:
         select.where("decisions.gate = ?", wanted.gate)
     if wanted.predicate:
@@ -566,6 +574,16 @@ def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
         {"rule": "rules.name", "domain": "rules.domain", "statements": number},
     )
     return select.table(kb, ("rule", "domain", "statements"), Page(rows=MOST_ROWS, order=page.order))
+
+
+def rule_links(library: Library) -> StoredTable:
+    """Each rule with each predicate of its premise, and with that of its conclusion."""
+    rows: list[tuple[str, ...]] = []
+    for rule in library.rules:
+        if not rule.by_declaration:
+            rows += [(rule.name, "premise", name) for name in conditions_of(rule)]
+            rows.append((rule.name, "conclusion", rule.conclusion.atom.indicator))
+    return StoredTable(("rule", "side", "predicate"), rows, "", Page(rows=len(rows)))
 
 
 def runs(kb: KnowledgeBase, page: Page) -> StoredTable:

@@ -1,8 +1,8 @@
-// Writes evaluation/report/observable-plot.js: Observable Plot in one file, with the licences of all that is in it.
+// Writes api/browser/static/observable-plot.js: Observable Plot in one file, with the licences of all that is in it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
-const TARGET = new URL(process.argv[2] ?? "../../evaluation/report/observable-plot.js", import.meta.url);
+const TARGET = new URL(process.argv[2] ?? "../../api/browser/static/observable-plot.js", import.meta.url);
 const bundled = await build({
   entryPoints: ["library.mjs"], bundle: true, minify: true, format: "iife", globalName: "Plot", charset: "ascii",
   target: "es2020", metafile: true, write: false, legalComments: "none",

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from xml.etree.ElementTree import Element
 import html5lib
 import pytest
 from cli_fixture import EVERY_END, invoke, run
-from papers_fixture import RULES, SCRIPT, bring, fault, judge, search, told
+from papers_fixture import SCRIPT, bring, fault, judge, search, told
 
 import hapax
 
@@ -24,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 HOSTILE = "<script>alert(1)</script>'&amp;</style></td>\u202etxt.exe"
 LONG = "long " * 2_000
 UNHIDDEN = "hidden-character"
-PLOTS = (ROOT / "evaluation" / "report" / "observable-plot.js").read_text("utf-8")
+PLOTS = (ROOT / "api" / "browser" / "static" / "observable-plot.js").read_text("utf-8")
 """The plot library, which names the namespaces of SVG and XML; no browser opens them."""
 
 
@@ -49,10 +48,14 @@ def figures(tree: Element) -> dict[str, str]:
     return {element.get("id", "").removeprefix("figure-"): element.get("value", "") for element in data}
 
 
-def table(tree: Element, heading: str) -> list[list[str]]:
-    """The body of the table under the heading of this id."""
-    section = next(element for element in tree.iter("section") if element.get("aria-labelledby") == heading)
-    return [[words(cell) for cell in row] for row in next(section.iter("tbody")).iter("tr")]
+def table(tree: Element, label: str) -> list[dict[str, str]]:
+    """The rows of the table with this label, by its columns."""
+    region = next(element for element in tree.iter() if element.get("aria-label") == label)
+    columns = [words(cell) for cell in next(region.iter("thead")).iter("th")]
+    rows = []
+    for row in next(region.iter("tbody")).iter("tr"):
+        rows.append(dict(zip(columns, (words(cell).strip() for cell in row), strict=True)))
+    return rows
 
 
 def story_lines(statement: Element) -> Iterator[str]:
@@ -106,30 +109,35 @@ def test_figures_are_those_of_search_and_stats(
     tokens = sum(counts["prompt_tokens"] + counts["completion_tokens"] for counts in calls.values())
     assert int(shown["tokens"]) == tokens
     assert float(shown["money"]) == sum(counts["cost"] for counts in calls.values())
-    assert f"Run <code>{said['run']}</code>" in page[0]
-    roles = [element for element in page[1].iter("tr") if element.get("data-role")]
-    numbers = [(row.get("data-role"), *(cell.get("data-sort") for cell in of_class(row, "number"))) for row in roles]
-    names = ("calls", "hits", "prompt_tokens", "completion_tokens", "cost")
-    of_run = [(role, *(str(counts[name]) for name in names)) for role, counts in calls.items()]
-    assert sorted(numbers[: len(of_run)]) == sorted(of_run)
-    assert {role: int(count) for role, count, *_ in numbers[len(of_run) :]} == stats["calls_by_role"]
+    assert f"<h1>Run {said['run']}</h1>" in page[0]
+    for row in table(page[1], "Cost"):
+        counts = calls[row["role"]]
+        assert [int(row[name]) for name in ("calls sent", "answered by the journal")] == [
+            counts["calls"],
+            counts["hits"],
+        ]
+        assert [int(row[f"{kind} tokens"]) for kind in ("prompt", "answer")] == [
+            counts["prompt_tokens"],
+            counts["completion_tokens"],
+        ]
 
 
 def test_the_table_of_rules_is_the_closing_table(
     searched: tuple[Path, dict[str, Any]], page: tuple[str, Element]
 ) -> None:
     """Each rule stands with its statements, delta, calls and hits, and the shares of its own gates."""
-    rows = {words(row[0]): row for row in page[1].iter("tr") if row.get("data-rule")}
+    rows = {row["rule"]: row for row in table(page[1], "Rules")}
 
     assert list(rows) == ["currency", "neighbour"]
     for line in searched[1]["rules"]:
-        cells = [cell.get("data-sort") or "" for cell in of_class(rows[line["rule"]], "number")]
-        critic, likelihood = line["gates"]["critic"], line["gates"]["likelihood"]
-        assert [int(cell) for cell in cells[:3]] == [line["head"], line["long_tail"], line["in_both"]]
-        assert cells[3] == "" if line["delta"] is None else float(cells[3]) == pytest.approx(line["delta"])
-        assert float(cells[4]) == critic["accepted"] / critic["judged"]
-        assert float(cells[5]) == likelihood["accepted"] / likelihood["judged"]
-        assert [int(cell) for cell in cells[6:]] == [line["calls"], line["hits"]]
+        row = rows[line["rule"]]
+        assert [int(row[name]) for name in ("head", "long tail", "in both")] == [
+            line[name] for name in ("head", "long_tail", "in_both")
+        ]
+        assert row["delta"].replace("\u2212", "-") == ("" if line["delta"] is None else f"{line['delta']:.2f}")
+        for gate in ("critic", "likelihood"):
+            assert row[gate] == f"{line['gates'][gate]['accepted'] / line['gates'][gate]['judged']:.2f}"
+        assert [int(row[name]) for name in ("calls", "hits")] == [line["calls"], line["hits"]]
 
 
 def test_a_statement_unfolds_to_what_why_tells(
@@ -139,8 +147,7 @@ def test_a_statement_unfolds_to_what_why_tells(
     critic rejected stands with its question, P(yes) and the threshold."""
     database = searched[0]
     shown = [list(story_lines(statement)) for statement in of_class(page[1], "statement")[:2]]
-    rows = [[words(cell) for cell in row] for row in page[1].iter("tr")]
-    (euro,) = [row for row in rows if row[0].endswith("euro.") and "0.100" in row]
+    (euro,) = [row for row in table(page[1], "Rejected values") if row["value"] == "euro" and row["score"] == "0.10"]
 
     assert shown
     for lines in shown:
@@ -150,8 +157,8 @@ def test_a_statement_unfolds_to_what_why_tells(
         assert lines == [line.strip() for line in story.splitlines()]
         assert any("Give me" in line for line in lines)
         assert any("critic gate: accepted, score 0.950, threshold 0.850" in line for line in lines)
-    assert euro[1:4] == ["Norway uses the [B], as Currency", "0.100", "0.850"]
-    assert "threshold" in euro[4]
+    assert (euro["asked"], euro["threshold"]) == ("uses_currency(Norway, ?)", "0.85")
+    assert "threshold" in euro["reason"]
 
 
 def test_a_circular_delta_is_marked_in_the_closing_line_and_on_the_page(own: Path, page: tuple[str, Element]) -> None:
@@ -238,7 +245,7 @@ def test_without_runs_statements_or_rules_the_page_or_the_error_says_so(tmp_path
 
     assert "hapax search" in fault("report", "-o", tmp_path / "none.html", "--db", tmp_path / "empty.db")
     assert (figures(tree)["head"], figures(tree)["mean_delta"]) == ("0", "")
-    assert text.count("No statement:") == 2
+    assert ["Raise" in row["note"] for row in table(tree, "Rules")] == [True, True]
     assert "nothing" in fault("report", "-o", "-", "--db", own, "--rule", "nothing")
     (tmp_path / "script.json").write_text(json.dumps(SCRIPT), "utf-8")
     command = ("search", tmp_path / "money.rules", "-m", f"scripted:{tmp_path / 'script.json'}", "--no-progress")
@@ -252,89 +259,13 @@ def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]]
     """--rule leaves the others out, --statements limits, and the page names the command for the rest."""
     said = searched[1]
     text, tree = reported(own, "--rule", "currency", "--statements", 1, "--rejected", 0)
-    head = next(rule["head"] for rule in said["rules"] if rule["rule"] == "currency")
-    command = f"hapax report --db {own} --run {said['run']} --rule currency --statements {head}"
+    command = f"hapax report --db {own} --run {said['run']}"
 
-    assert [words(row[0]) for row in tree.iter("tr") if row.get("data-rule")] == ["currency"]
+    assert [element.get("id") for element in of_class(tree, "page")] == ["run", "rule-currency"]
     assert "1 of the 2 rules of this run are shown." in text
     assert len(of_class(tree, "statement")) == 2
-    assert f"{head - 1} more: <code>{command}" in text
-
-
-# Sections of other packages
-
-SECTIONS = """
-from hapax.evaluation.report.extensions import AddedSection
-
-
-def longest(source):
-    texts = sorted({record.text for record in source.kb.statements(run_id=source.run.id)}, key=len)
-    return AddedSection("Longest <statement>", ("characters", "statement"), [(len(texts[-1]), texts[-1])])
-
-
-def rules(source):
-    return AddedSection("Names", html="".join(f"<i>{rule.name}</i>" for rule in source.library.rules))
-
-
-def nothing(source):
-    return None
-
-
-def broken(source):
-    raise ZeroDivisionError("no sun")
-
-
-def wrong(source):
-    return "text"
-"""
-
-
-def install_sections(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str = SECTIONS, **functions: str) -> None:
-    """Install a package with these entry points, by hand: a module and its metadata on the import path."""
-    metadata = folder / "site" / "more_sections-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (folder / "site" / "more_sections.py").write_text(code, "utf-8")
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: more-sections\nVersion: 1.0\n", "utf-8")
-    lines = [f"{name} = more_sections:{function}" for name, function in functions.items()]
-    (metadata / "entry_points.txt").write_text("\n".join(["[hapax.report_sections]", *lines]), "utf-8")
-    monkeypatch.syspath_prepend(folder / "site")
-    monkeypatch.delitem(sys.modules, "more_sections", raising=False)
-
-
-def test_another_package_adds_sections(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are escaped, HTML is kept, None adds nothing; sections stand in the order of their names."""
-    (own.parent / "money.rules").write_text(RULES, "utf-8")
-    install_sections(own.parent, monkeypatch, b_longest="longest", a_names="rules", c_nothing="nothing")
-    text, tree = reported(own, "--rules", own.parent / "money.rules")
-    ((length, statement),) = table(tree, "added-2")
-
-    assert [words(heading) for heading in tree.iter("h2")][-2:] == ["Names", "Longest <statement>"]
-    assert int(length) == len(statement)
-    assert "<i>currency</i><i>neighbour</i>" in text
-    assert "Longest &lt;statement&gt;" in text
-
-
-@pytest.mark.parametrize("function", ["broken", "wrong", "absent"])
-def test_a_broken_section_names_its_package(own: Path, monkeypatch: pytest.MonkeyPatch, function: str) -> None:
-    """The message says which package to update, and an older page is not overwritten."""
-    install_sections(own.parent, monkeypatch, mine=function)
-    target = own.parent / "page.html"
-    target.write_text("older", "utf-8")
-    said = fault("report", "-o", target, "--db", own)
-
-    assert f"'mine' of more-sections (more_sections:{function})" in said
-    assert "Update or uninstall" in said
-    assert target.read_text("utf-8") == "older"
-
-
-def test_the_example_of_the_page_is_a_section(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code in docs/report.md works as it is printed there."""
-    (code,) = re.findall("```python\n(.*?)```", (ROOT / "docs" / "report.md").read_text("utf-8"), re.DOTALL)
-    install_sections(own.parent, monkeypatch, code, mine="section")
-    _, tree = reported(own)
-
-    assert "Sources of facts" in [words(heading) for heading in tree.iter("h2")]
-    assert [row[0] for row in table(tree, "added-1")] == ["model"]
+    assert f"More: <code>{command} --rule currency --statements 10" in text
+    assert f"More: <code>{command} --rejected 10" in text
 
 
 def test_the_plot_library_evaluates_no_text_and_names_its_licences() -> None:

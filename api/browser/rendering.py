@@ -1,36 +1,25 @@
-"""The page as one HTML file without external resources; its policy allows no script and no style but its own.
+"""The template engine of the pages, and how texts and figures are written on them.
 
-The template engine escapes all texts of models and people. Only the style sheet and the script of this folder, and the
-HTML of sections that other packages add, enter the page as they are.
+The engine escapes all texts of models and people.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from hapax.api.browser.runs import moment
+from hapax.api.browser.statement_pages import StoryLine
+from hapax.engine.search.progress import duration
 from hapax.engine.search.score_maps import short_model_name
-from hapax.evaluation.report.build import Report, ReportOptions, build
-from hapax.evaluation.report.sections import StoryLine
 from hapax.evaluation.shared.estimates import Estimate
-from hapax.grammar.arguments import checked
-from hapax.grammar.extras import extras_named
-from hapax.grammar.rule_paths import load_rules
-from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
-from hapax.kb.store import KnowledgeBase
-from hapax.kb.whole_files import atomic_path
 
 SHORT, SHOWN = 800, 240
 """A text of more than SHORT characters is cut to SHOWN, and is shown in full where it can be unfolded."""
@@ -52,66 +41,21 @@ _HIDDEN = re.compile(
 """Invisible characters, which can reverse a line or make two values look alike, and characters that HTML forbids."""
 
 
-@dataclass(frozen=True)
-class ReportPage:
-    """The HTML page about a run: `html` is its text, `content` its figures and statements as values."""
-
-    content: Report
-    html: str
-
-    def write(self, path: str | Path) -> None:
-        """Write the page to a file, whole or not at all. Raises HapaxError if it cannot be written."""
-        with atomic_path(path) as file:
-            file.write_text(self.html, encoding="utf-8")
-
-    def __repr__(self) -> str:
-        return f"<report of run {self.content.heading.run_id}, {len(self.html):,} characters>"
-
-    def _repr_html_(self) -> str:
-        """The page in a frame, so that its style stays inside."""
-        # The plots need scripts. Without `allow-same-origin` these cannot reach the notebook around the frame.
-        style = "width:100%;height:40em"
-        # Escaped, since the page stands in an attribute.
-        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
-
-
-@checked
-@extras_named()
-def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptions | None = None) -> ReportPage:
-    """The HTML page about a run: statements with their proofs, gates, rejected values with the reasons, and cost.
-
-    `rules`: those that derive premises, as for `why`; None: the shipped ones. Needs the extra `evaluation`.
-    """
-    content = build(kb, load_rules() if rules is None else rules, options or ReportOptions(kb.place))
-    return ReportPage(content, page(content))
-
-
-def page(report: Report) -> str:
-    """Render the page. Equal reports give equal texts."""
-    style = report_style()
-    script = plot_script() + resources.files("hapax.evaluation.report").joinpath("script.js").read_text("utf-8")
-    template = page_environment().get_template("page.html.jinja")
-    return template.render(
-        report=report, style=style, script=script, style_hash=_hash(style), script_hash=_hash(script)
-    )
-
-
-def report_style() -> str:
-    """The style sheet of the report."""
-    return resources.files("hapax.evaluation.report").joinpath("style.css").read_text("utf-8")
+def static_text(*names: str) -> str:
+    """Files of the folder `static`, one after the other."""
+    folder = resources.files("hapax.api.browser").joinpath("static")
+    return "".join(folder.joinpath(name).read_text("utf-8") for name in names)
 
 
 def plot_script() -> str:
     """The script that draws plots: Observable Plot, as tools/plots bundles it, and the code that calls it."""
-    folder = resources.files("hapax.evaluation.report")
-    return "".join(folder.joinpath(name).read_text("utf-8") for name in ("observable-plot.js", "plots.js"))
+    return static_text("observable-plot.js", "plots.js")
 
 
-def page_environment(*folders: tuple[str, str]) -> Environment:
-    """The template engine with the filters and macros of the report. `folders`: of further templates, by package."""
-    packages = (*folders, ("hapax.evaluation.report", "."))
+def page_environment(layout: str) -> Environment:
+    """The template engine with the filters of pages. `layout`: the template around the content of each page."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(*folder) for folder in packages]),
+        loader=PackageLoader("hapax.api.browser"),
         autoescape=True,
         undefined=StrictUndefined,  # a misspelled name fails instead of leaving a gap
         trim_blocks=True,
@@ -129,16 +73,13 @@ def page_environment(*folders: tuple[str, str]) -> Environment:
         "money": money,
         "model": short_model_name,
         "ended": ended,
+        "duration": duration,
+        "instant": moment,
     }
     # Available to every macro without being passed along.
     environment.tests["long"] = is_long
-    environment.globals |= {"counted": counted}
+    environment.globals |= {"counted": counted, "layout": layout}
     return environment
-
-
-def _hash(text: str) -> str:
-    """Source expression of the page's policy for a style or script."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 # -- texts
@@ -195,7 +136,7 @@ def full(text: object) -> str:
     return f"{words[:MOST_CHARACTERS]}\u2026 and {counted(len(words) - MOST_CHARACTERS, 'more character')}"
 
 
-def ended(lines: tuple[StoryLine, ...]) -> Iterator[tuple[StoryLine, range]]:
+def ended(lines: list[StoryLine]) -> Iterator[tuple[StoryLine, range]]:
     """Lines, each with a range over the lists that end after it."""
     return ((line, range(line.closes)) for line in lines)
 

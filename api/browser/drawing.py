@@ -8,16 +8,19 @@ packages, and 41 ms and 11 kB with matplotlib, whose `style` attributes the page
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from hapax.evaluation.shared.histograms import bin_counts, bin_edges
 from hapax.grammar.dependencies import dependency_graph, graph_text
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import BodyLiteral, Literal, Variable
 
 Item = TypeVar("Item")
+
+Address = Callable[[object], str]
 
 BINS = 24
 LARGEST = 1e9
@@ -195,3 +198,37 @@ def _label(condition: BodyLiteral) -> str:
         return str(condition)
     arguments = (term.name if isinstance(term, Variable) else str(term) for term in condition.atom.arguments)
     return f"{'not ' if condition.negated else ''}{condition.atom.predicate}({', '.join(arguments)})"
+
+
+def rule_map(library: Library, rule_url: Address, predicate_url: Address) -> Graph:
+    """The map of a library: rules between the predicates of their premises and those of their conclusions.
+
+    A predicate stands among the premises and among the conclusions if it is both.
+
+    `rule_url` and `predicate_url` give the pages of a rule by name and of a predicate by indicator.
+    """
+    rules = [rule for rule in library.rules if not rule.by_declaration]
+    premises = list(dict.fromkeys(literal.atom.indicator for literal in literals_of(rules)))
+    conclusions = list(dict.fromkeys(rule.conclusion.atom.indicator for rule in rules))
+    columns = (
+        [Node(0, name, "predicate", predicate_url(name)) for name in premises],
+        [Node(1, rule.name, "rule", rule_url(rule.name)) for rule in rules],
+        [Node(2, name, "predicate", predicate_url(name)) for name in conclusions],
+    )
+    nodes = list(chain.from_iterable(columns))
+    # By column and text: a predicate may stand on both sides.
+    place = {(node.column, node.text): position for position, node in enumerate(nodes)}
+    edges = []
+    words = []
+    for rule in rules:
+        conditions = conditions_of(rule)
+        conclusion = rule.conclusion.atom.indicator
+        edges += [(place[0, name], place[1, rule.name]) for name in conditions]
+        edges.append((place[1, rule.name], place[2, conclusion]))
+        words.append(f"{rule.name}: {', '.join(conditions)} -> {conclusion}")
+    return Graph(tuple(nodes), tuple(edges), "\n".join(words))
+
+
+def conditions_of(rule: Rule) -> list[str]:
+    """Indicators of the predicates of a rule's premise, each once."""
+    return list(dict.fromkeys(literal.atom.indicator for literal in rule.literals))
