@@ -205,7 +205,7 @@ def test_plots_are_drawn_with_titles_in_both_colour_schemes(
     for scheme in ("light", "dark"):
         with opened(chromium, f"{address}/", PHONE, color_scheme=scheme) as page:
             for place, forms in (
-                (report.as_uri(), {"graph", "histogram"}),
+                (report.as_uri(), {"graph", "histogram", "funnel"}),
                 (f"{address}/rule/currency", {"graph", "histogram", "dots"}),
                 (f"{address}/map", {"graph"}),
                 (address + run_page, {"funnel"}),
