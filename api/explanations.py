@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hapax.api.statements import Statement
-from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.explain import why as explain
 from hapax.engine.explain import why_not as explain_failure
 from hapax.engine.inference.theory import Theory
+from hapax.engine.kept_rules import sound_rules
 from hapax.engine.logic.limits import time_limit
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.stories import Story, story_text

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, overload
 
-from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
+from hapax.engine.kept_rules import sound_rules
 from hapax.engine.logic.query import run_query
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked, texts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hapax.engine.chosen_rules import chosen_rules, sound_rules
+from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.checks import check_library, check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair, with_replacements

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from hapax.api.statements import Statements
-from hapax.engine.chosen_rules import chosen_rules, sound_rules
+from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.search.account import StepAccount
 from hapax.engine.search.estimate import RunEstimate, estimate_run
 from hapax.engine.search.gates import CRITIC, TYPE

@@ -22,7 +22,7 @@ from hapax.commands.model_options import (
     with_queue,
 )
 from hapax.commands.options import open_kb, sound_library, with_chosen, with_database, with_json, with_paths
-from hapax.engine.chosen_rules import chosen_rules
+from hapax.engine.kept_rules import chosen_rules
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 

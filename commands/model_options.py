@@ -18,7 +18,7 @@ import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
 from hapax.commands.declared import Finite, declared
 from hapax.commands.options import F, open_kb, print_notice, together
-from hapax.engine.search.thresholds import FactThreshold, TypeThreshold
+from hapax.engine.search.gates import FactThreshold, TypeThreshold
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 from hapax.llm_oracle.backend import OpeningOptions

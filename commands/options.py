@@ -14,8 +14,8 @@ from rich.markup import escape
 import hapax
 from hapax.commands.console import err
 from hapax.commands.declared import Finite, declared
-from hapax.engine.chosen_rules import sound_rules
 from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
+from hapax.engine.kept_rules import sound_rules
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, made

@@ -34,8 +34,7 @@ from hapax.grammar.words import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hapax.engine.expansion.review import CheckedProposal, Review
-    from hapax.engine.expansion.sheet import ReviewedProposal, ReviewSheet
+    from hapax.engine.expansion.review import CheckedProposal, Review, ReviewedProposal, ReviewSheet
 
 ANSWERS = "a accept, r reject, e WORDS use another verb, s skip, q quit"
 

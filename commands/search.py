@@ -44,10 +44,10 @@ from hapax.commands.options import (
     with_paths,
 )
 from hapax.commands.search_options import search_settings, with_gates, with_promise, with_search_settings
-from hapax.engine.chosen_rules import chosen_rules
+from hapax.engine.kept_rules import chosen_rules
 from hapax.engine.search.account import cut_text, step_text
-from hapax.engine.search.ends import SMALL_POOL
 from hapax.engine.search.gates import gates_in_order
+from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchPlan, graph_text

@@ -1,18 +1,123 @@
-"""People's judgements on statements: the questions that they answer, and the one place where their votes are counted.
+"""People's judgements: the questions that they answer, the one place where their votes are counted, and draws of items.
 
 The sheets of `votes`, the page of `serve --judge` and the import of LINT all store votes. Whoever wants to know what
 people think of a statement asks `Judgements`; only LINK's tables, which are about single questions, count ballots.
+
+Votes are weighed as by Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
+Applied Statistics 28 (1979), section 3, for two classes: from the shares of yes each voter's rates of error are
+estimated, from these the truth of each item, and so on. Each rate is smoothed by a prior of a few right votes, so that
+little is concluded from few votes.
+
+Draws are priority sampling (Duffield, Lund, Thorup 2007, Journal of the ACM 54): each item has a weight and a random
+number, and items are judged in the order of number / weight. However far people get, each item was as probable to be
+reached as its weight says, so that a draw can go on at any time.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
-from hapax.engine.voter_errors import Vote, weigh_shared
-from hapax.kb.records import VoteRecord
+from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, VoteRecord, content_id
 from hapax.kb.store import KnowledgeBase
+
+# --- votes of people who err ------------------------------------------------------------------------------------------
+
+RIGHT, WRONG = 4.0, 1.0
+"""Votes that a voter counts as having given before, by class: right and wrong ones."""
+
+FEWEST_VOTERS, FEWEST_SHARED = 3, 20
+"""Voters' rates of error are estimated where so many people judged each of so many items; else the majority decides."""
+
+ROUNDS = 200
+SETTLED = 1e-7
+"""Largest change of a probability in the last round."""
+
+
+class Vote(NamedTuple):
+    """An answer of yes or no about an item."""
+
+    item: str
+    voter: str
+    is_yes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VoterRates:
+    """The estimated share of right votes on true items and on false ones."""
+
+    on_true: float
+    on_false: float
+    votes: int
+
+    def log_odds(self, is_yes: bool) -> float:
+        """The log odds that a vote of this voter adds to the item being true."""
+        if is_yes:
+            return math.log(self.on_true) - math.log(1.0 - self.on_false)
+        return math.log(1.0 - self.on_true) - math.log(self.on_false)
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedVotes:
+    """The probability that each item is true, the rates of each voter, and the share of true items."""
+
+    probabilities: Mapping[str, float]
+    voters: Mapping[str, VoterRates]
+    share: float
+
+
+def weigh_shared(votes: Collection[Vote]) -> WeighedVotes | None:
+    """As `weigh`; None if too few people judged the same items."""
+    counts = Counter(vote.item for vote in votes)
+    shared = sum(count >= FEWEST_VOTERS for count in counts.values())
+    return weigh(votes) if shared >= FEWEST_SHARED else None
+
+
+def weigh(votes: Iterable[Vote]) -> WeighedVotes:
+    """Estimate truth and voters' rates from votes, of which there is at least one. A voter has one vote an item."""
+    by_item: dict[str, list[Vote]] = {}
+    by_voter: dict[str, list[Vote]] = {}
+    for vote in votes:
+        by_item.setdefault(vote.item, []).append(vote)
+        by_voter.setdefault(vote.voter, []).append(vote)
+    # The first guess is the share of yes among an item's votes.
+    probabilities: dict[str, float] = {}
+    for item, own in by_item.items():
+        probabilities[item] = sum(vote.is_yes for vote in own) / len(own)
+    for _ in range(ROUNDS):
+        voters = {voter: _rates(own, probabilities) for voter, own in by_voter.items()}
+        # One more of each kind (Laplace): a share of 0 or 1 would have no finite log odds.
+        share = (math.fsum(probabilities.values()) + 1.0) / (len(probabilities) + 2.0)
+        prior = math.log(share) - math.log1p(-share)
+        new = {}
+        for item, own in by_item.items():
+            log_odds = prior + math.fsum(voters[vote.voter].log_odds(vote.is_yes) for vote in own)
+            new[item] = 1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, log_odds))))  # exp(709) is the largest float
+        change = max(abs(new[item] - probabilities[item]) for item in new)
+        probabilities = new
+        if change < SETTLED:
+            break
+    return WeighedVotes(probabilities, voters, share)
+
+
+def _rates(votes: Iterable[Vote], probabilities: Mapping[str, float]) -> VoterRates:
+    # Rates on true items and on false ones, both beginning with the votes of the prior.
+    right = {True: RIGHT, False: RIGHT}
+    total = dict.fromkeys(right, RIGHT + WRONG)
+    count = 0
+    for vote in votes:
+        count += 1
+        true = probabilities[vote.item]
+        right[vote.is_yes] += true if vote.is_yes else 1.0 - true
+        total[True] += true
+        total[False] += 1.0 - true
+    return VoterRates(right[True] / total[True], right[False] / total[False], count)
+
+
+# --- judgements on statements -----------------------------------------------------------------------------------------
 
 SOUNDNESS_QUESTION = "soundness"
 """Question of a vote on whether a statement is true."""
@@ -199,3 +304,154 @@ def shared_judgements(found: Judgements, identities: Iterable[str]) -> Iterator[
     for row in dict.fromkeys(map(found.row, identities)):
         if row in found.texts:
             yield found.texts[row]
+
+
+# --- draws of items to judge ------------------------------------------------------------------------------------------
+
+DrawKind = Literal["predicates", "soundness", "derived"]
+"""The items that are drawn: facts, statements of searches (both are kinds of sheets), or statements of `derive`."""
+
+NEVER = 2.0
+"""Random number of a label that no draw brought: above every probability."""
+
+
+LOW_PART = 0.5
+"""Part of a draw's items below the cut, by which the share of true values of the whole pool is estimated."""
+
+LEAST_UNCERTAINTY = 0.2
+"""Weight of the surest value below the cut, relative to one of probability one half."""
+
+
+def cut_of(probabilities: Sequence[float], risk: float) -> float:
+    """The probability above which labels decide a promise: where half of the permitted share is expected to be false.
+
+    At least a twentieth of the pool lies above it, and a quarter where nothing is so probable, such as without a
+    calibration.
+    """
+    ordered = sorted(probabilities, reverse=True)
+    expected, best = 0.0, 0
+    for place, probability in enumerate(ordered, start=1):
+        expected += 1.0 - probability
+        # The mean expected falseness of the best `place` values is at most half of the permitted share.
+        if expected <= place * risk / 2:
+            best = place
+    if best < max(len(ordered) // 20, 1):
+        best = max(len(ordered) // 4, 1)
+    return ordered[best - 1]
+
+
+def draw_weights(probabilities: Sequence[float], cut: float, low: float | None = None) -> tuple[list[float], float]:
+    """The weights of a draw, and the weight `low` of the most uncertain value below the cut.
+
+    From the cut on all weights are 1, so that the labels there are an even sample of every threshold above the cut.
+    Below it they follow the standard deviation of a value's truth, by which an estimate of the whole gains most
+    (Zrnic and Candes 2024, arXiv 2403.03208, section 3).
+    """
+    relative = [max(LEAST_UNCERTAINTY, 2 * math.sqrt(max(value * (1.0 - value), 0.0))) for value in probabilities]
+    if low is None:
+        above = sum(value >= cut for value in probabilities)
+        below = math.fsum(part for part, value in zip(relative, probabilities, strict=True) if value < cut)
+        low = min(1.0, LOW_PART / (1.0 - LOW_PART) * above / below) if below else 1.0
+    return [1.0 if value >= cut else low * part for part, value in zip(relative, probabilities, strict=True)], low
+
+
+def random_number(salt: str, item_id: str) -> float:
+    """An even random number between 0 and 1 that depends on the draw and the item alone."""
+    # 13 hexadecimal digits are 52 bits, which a float holds; the half keeps the number off 0 and 1.
+    return (int(content_id("draw", salt, item_id)[:13], 16) + 0.5) / 16**13
+
+
+def is_given_out(draw: JudgingDraw, item: DrawnItem) -> bool:
+    """True if the item was given to people to judge."""
+    return item.draw < draw.reach * item.weight
+
+
+@dataclass(frozen=True)
+class DrawnLabels:
+    """The draw of `votes next` as a certificate counts it. `reach` None: there is none.
+
+    Labels of items that the draw gave out are thinned to an even sample; labels that came otherwise, from references or
+    sheets of `votes export`, count as they are.
+    """
+
+    reach: float | None = None
+    items: Mapping[str, DrawnItem] = field(default_factory=dict)
+    is_other: bool = False
+    """True if the draw was made by the scores of another critic, so that its labels are no sample here."""
+
+    @classmethod
+    def stored(cls, kb: KnowledgeBase, kind: DrawKind, critic: str) -> DrawnLabels:
+        """The draw of a knowledge base, for a certificate of this critic's scores."""
+        draw = kb.first(JUDGING_DRAWS, kind=kind)
+        if draw is None:
+            return cls()
+        items = {item.item_id: item for item in kb.matching(DRAWN_ITEMS, salt=draw.salt)}
+        return cls(draw.reach, items, draw.settings.get("critic") != critic)
+
+    def of(self, item_id: str) -> tuple[float | None, float]:
+        """Random number and weight of an item; no number for an item that the draw did not give out."""
+        item = self.items.get(item_id)
+        if item is None or self.reach is None:
+            return None, 1.0
+        is_drawn = item.draw < self.reach * item.weight
+        if self.is_other:
+            return (NEVER if is_drawn else None), 1.0
+        return (item.draw if is_drawn else None), item.weight
+
+
+# --- soundness of rules -----------------------------------------------------------------------------------------------
+
+RULE_BAR = 0.9
+"""Share of true statements below which a rule is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSoundness:
+    """Verdicts on the judged statements of a rule. `sound`: number of true ones; `unsure`: undecided, not in `judged`.
+
+    `reasons`: number of false statements by answer, such as `facts` and `rule`.
+    """
+
+    rule: str
+    sound: int = 0
+    judged: int = 0
+    unsure: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+    def is_below(self, bar: float) -> bool:
+        """True if statements were judged, and fewer than this share are true."""
+        return self.judged > 0 and self.sound < bar * self.judged
+
+
+def rule_soundness(rules: Mapping[str, str], verdicts: Mapping[str, str]) -> dict[str, RuleSoundness]:
+    """Counts by rule. `rules`: the rule of each statement; `verdicts`: its answer to the question of truth."""
+    answers: dict[str, Counter[str]] = defaultdict(Counter)
+    for statement, answer in verdicts.items():
+        if statement in rules:
+            answers[rules[statement]][answer] += 1
+    counts = {}
+    for rule, by_answer in sorted(answers.items()):
+        reasons = {answer: count for answer, count in by_answer.items() if answer not in (SOUND, UNSURE)}
+        judged = by_answer[SOUND] + sum(reasons.values())
+        counts[rule] = RuleSoundness(rule, by_answer[SOUND], judged, by_answer[UNSURE], reasons)
+    return counts
+
+
+def share_verdicts(found: Judgements) -> dict[str, str]:
+    """The answers to the question of truth that shares of true statements may count, by row."""
+    return {
+        row: judgement.truth
+        for row, judgement in found.texts.items()
+        if judgement.truth is not None and judgement.in_shares
+    }
+
+
+def unsound_rules(kb: KnowledgeBase, bar: float = RULE_BAR) -> Iterator[RuleSoundness]:
+    """Rules of which fewer than `bar` of the judged statements are true, by people and models."""
+    verdicts = share_verdicts(Judgements.stored(kb, models=True))
+    if not verdicts:
+        return
+    rules = {statement.id: statement.rule for statement in kb.statements()}
+    for counts in rule_soundness(rules, verdicts).values():
+        if counts.is_below(bar):
+            yield counts

@@ -9,17 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
-from hapax.engine.entailment.audited import audited_margin
 from hapax.engine.entailment.checks import EntailmentLimits, entailment_faults
-from hapax.engine.entailment.lookup import edges_out_of
+from hapax.engine.entailment.graph import audited_margin, edges_out_of
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
 from hapax.engine.inference.theory import Theory
+from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.engine.logic.conflicts import conflicts, constrained_predicates, fact_text
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.products import LARGE, large_products, row_counts
 from hapax.engine.logic.proofs import join_premise
-from hapax.engine.soundness import RULE_BAR, unsound_rules
 from hapax.grammar import faults
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import RuleFault

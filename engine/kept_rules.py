@@ -1,4 +1,4 @@
-"""The rule files that a knowledge base keeps, so that later commands need not name them."""
+"""The rules that an operation works with, and the rule files that a knowledge base keeps for later commands."""
 
 from __future__ import annotations
 
@@ -6,13 +6,43 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hapax.grammar.arguments import checked
+from hapax.engine.entailment.graph import ENTAILS
+from hapax.grammar.arguments import checked, texts
+from hapax.grammar.checks import sound_part
 from hapax.grammar.errors import RulesRejected
 from hapax.grammar.parser import ReadRules, read_texts, rule_files
+from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rule_paths import SHIPPED, SHIPPED_RULES, load_rules, rule_paths
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import RuleTextRecord
 from hapax.kb.store import KnowledgeBase
+
+
+def sound_rules(rules: Library) -> Library:
+    """The rules without those that cannot be evaluated, which `left_out` of the result names with the reasons.
+
+    Raises RulesRejected for an error that is not one of a rule, such as a cycle of types. Stored entailments that were
+    added as rules stay: their types are a parser's, and their scores decide.
+    """
+    return sound_part(rules, ENTAILS)
+
+
+def chosen_rules(rules: Library, names: str | Sequence[str] = ()) -> list[Rule]:
+    """The named rules; without names all that can conclude something new, but for withdrawn ones and definitions.
+
+    A definition is a rule that only defines a predicate for others. Raises HapaxError for a name that no rule has, and
+    RulesRejected if every rule, or a named one, was left out for its errors.
+    """
+    names = texts(names)
+    if names:
+        return [rules.rule(name) for name in names]
+    if not rules.rules:
+        rules.refuse_left_out(item.indicator for item in rules.left_out or ())
+    kept = (rule for rule in rules.rules if not rules.is_definition(rule) and rule.withdrawn is None)
+    return [rule for rule in kept if not adds_nothing(rule, rules)]
+
+
+# --- rule files in a knowledge base -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fuzz.common import instrumented, run, text_of
 
 with instrumented(__name__):
-    from hapax.engine.expansion.replies import read_conclusions, read_predicate, read_types
+    from hapax.engine.expansion.propose import read_conclusions, read_predicate, read_types
     from hapax.llm_oracle.answers import (
         LONGEST_LINE,
         LONGEST_VALUE,

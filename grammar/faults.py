@@ -149,7 +149,7 @@ KB_FAULTS: tuple[RuleFault, ...] = (
     MANY_COMBINATIONS,
 )
 
-# By a model's judgement (`engine/expansion/predicate_lint.py`). The examples are rules that a model may object to.
+# By a model's judgement (`engine/expansion/sentences.py`). The examples are rules that a model may object to.
 
 OUT_OF_SCOPE: Final = RuleFault.warning(
     "HPX501", "question beyond a model's knowledge",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
     "jinja2": ("api/browser/rendering.py", "api/browser/report.py"),
-    "inflect": ("engine/expansion/replies.py",),
+    "inflect": ("engine/expansion/propose.py",),
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
@@ -25,8 +25,8 @@ FENCES = {
     "pygls": ("commands/editor.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
-    "networkx": ("grammar/dependencies.py", "engine/entailment/closure.py", "evaluation/entailment/consistency.py"),
-    "pysdd": ("engine/probability/exact.py",),
+    "networkx": ("grammar/dependencies.py", "engine/entailment/checks.py", "evaluation/entailment/consistency.py"),
+    "pysdd": ("engine/probability/ground.py",),
     "pyswip": ("engine/inference/worker.py",),
     "sqlite_utils": ("kb/",),
     "torch": ("llm_oracle/backends/", "llm_oracle/embedded/", "llm_oracle/finetuning.py"),
@@ -205,7 +205,7 @@ def test_the_core_imports_nothing_that_hangs_on_it() -> None:
 
 
 HELPERS = {
-    "hapax.engine.chosen_rules",
+    "hapax.engine.kept_rules",
     "hapax.grammar.errors",
     "hapax.grammar.extras",
     "hapax.grammar.options",
@@ -230,7 +230,7 @@ def runtime_imports(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-PLUMBING = {"executor", "groups", "model_options", "options", "search", "search_options"}
+PLUMBING = {"executor", "groups", "model_options", "options", "search"}
 """Modules that find commands, turn options into values of the rooms, such as settings and models, and show progress."""
 
 
@@ -300,8 +300,8 @@ OWN_FILES = ("kb/own_files.py", "kb/unfinished.py", "kb/system.py")
 OTHER_FILES = {
     "api/rules.py": "writes at a path of `atomic_path`",
     "commands/console.py": "opens /dev/null",
-    "engine/cluster/gathering.py": "removes a folder that it made, only if it is empty",
-    "engine/expansion/sheet.py": "writes at the path of `unfinished`",
+    "engine/cluster/running.py": "removes a folder that it made, only if it is empty",
+    "engine/expansion/review.py": "writes at the path of `unfinished`",
     "engine/inference/worker.py": "writes into a temporary folder of its process",
     "evaluation/booqa/corpus.py": "writes into the folder of `unfinished`",
     "evaluation/dataset/": "writes into the folder of `unfinished`, or at a path of `atomic_path`",

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
-from hapax.engine.judgements import MODEL_VOTER
-from hapax.engine.judging_draw import DrawKind
+from hapax.engine.judgements import MODEL_VOTER, DrawKind
 from hapax.engine.search.demand import fact_atom
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.agreement import krippendorff_alpha, percent

@@ -25,9 +25,9 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
 
-from hapax.engine.cluster.calling import Owners
 from hapax.engine.cluster.owner import Allowance, Opening, Owner, OwnerReply, Post
-from hapax.engine.cluster.walking import Ahead, walk
+from hapax.engine.cluster.routing import Owners
+from hapax.engine.cluster.running import Ahead, walk
 from hapax.engine.inference.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting

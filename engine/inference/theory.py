@@ -106,7 +106,7 @@ class Theory:
 
     def _elsewhere(self, indicator: str) -> str:
         """A hint about a predicate that the library does not know: what is stored about it, and how to load that."""
-        from hapax.engine.entailment.lookup import strongest
+        from hapax.engine.entailment.graph import strongest
 
         score = strongest(self.kb, indicator)
         if score is not None:

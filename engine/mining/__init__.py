@@ -1,6 +1,6 @@
 """Rule mining: closed rules of up to three premises from the facts of a knowledge base, as AMIE mines them.
 
-`tables.py` writes the facts as edges between integers, `shapes.py` lists the forms that a rule can have, `screening.py`
-finds the rules that may have enough support, `measuring.py` measures them, `mine.py` puts these together, and
-`review.py` writes the rules to the sheet of `rules expand`.
+`tables.py` writes the facts as edges between integers, and has the forms of rules; `measuring.py` finds the rules that
+may have enough support, and measures them; `mine.py` puts these together, and proposes them for the sheet of `rules
+expand`.
 """

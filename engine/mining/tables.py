@@ -4,15 +4,21 @@
 join can start at either argument. A predicate of one argument has NOTHING as its second. Constants are numbered by
 `mining_nodes`, apart for types that have no value in common; `mining_rejected` has the atoms that a critic rejected.
 `mining_labels` gives numbers to the predicates of one argument, and to those of two with a constant.
+
+Forms of rules are closed and connected: a head and up to three premises without their predicates. A premise is an edge
+between two variables, or a label of one: a predicate of one argument, or of two with a constant.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice
+from functools import lru_cache
+from itertools import chain, combinations, combinations_with_replacement, islice, permutations
 from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from hapax.engine.logic.derive import derive_all
 from hapax.grammar.declarations import Property
@@ -349,3 +355,213 @@ def _is_readable(data_type: str) -> bool:
     except HapaxError:
         return False
     return len(read.rules) == 1 and [item.data_type for item in read.rules[0].variables] == [data_type]
+
+
+# --- forms of rules ---------------------------------------------------------------------------------------------------
+
+MOST_PREMISES = 3
+
+PremiseForm: TypeAlias = tuple[int, ...]
+"""The variables of a premise: two of an edge, the lower number first; one of a label. Those of the head come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShape:
+    """A head of one or two variables, and the premises."""
+
+    head: int
+    premises: tuple[PremiseForm, ...]
+
+    @property
+    def variables(self) -> int:
+        """The number of variables."""
+        return max(self.head, 1 + max(map(max, self.premises)))
+
+    @property
+    def has_labels(self) -> bool:
+        return self.head == 1 or any(len(premise) == 1 for premise in self.premises)
+
+    def __str__(self) -> str:
+        """`h(X, Y) <- p(X, Z) & q(Y, Z)`, without directions."""
+        # The head's variables are X and Y, the inner ones begin with Z.
+        names = "XYZW"[: self.head] + "ZWVU"
+        parts = []
+        for premise in self.premises:
+            variables = ", ".join(names[variable] for variable in premise)
+            parts.append(f"p({variables})")
+        return f"h({', '.join(names[: self.head])}) <- {' & '.join(parts)}"
+
+
+@lru_cache
+def shapes(premises: int) -> tuple[RuleShape, ...]:
+    """All shapes with this number of premises; those with edges alone come first.
+
+    They are closed (each variable occurs twice), and their premises are connected without the head. Two shapes never
+    differ only in the names of their variables.
+    """
+    found: dict[RuleShape, None] = {}
+    for head in (2, 1):
+        # A variable that is not in the head occurs twice in the premises.
+        most = head + premises
+        all_forms: list[PremiseForm] = [*combinations(range(most), 2), *combinations(range(most), 1)]
+        for chosen in combinations_with_replacement(all_forms, premises):
+            if _is_closed(head, chosen) and _is_connected(head, chosen):
+                found.setdefault(RuleShape(head, _canonical(head, chosen)))
+    return tuple(sorted(found, key=lambda shape: (shape.has_labels, -shape.head, shape.premises)))
+
+
+def _is_closed(head: int, premises: Sequence[PremiseForm]) -> bool:
+    counts = Counter(chain.from_iterable(premises))
+    counts.update(range(head))
+    used = max(counts) + 1
+    return len(counts) == used and all(count > 1 for count in counts.values())
+
+
+def _is_connected(head: int, premises: Sequence[PremiseForm]) -> bool:
+    reached, waiting = set(premises[0]), list(premises[1:])
+    while near := next((premise for premise in waiting if reached & set(premise)), None):
+        reached |= set(near)
+        waiting.remove(near)
+    return not waiting and set(range(head)) <= reached
+
+
+def _canonical(head: int, premises: Sequence[PremiseForm]) -> tuple[PremiseForm, ...]:
+    """The premises with their inner variables named so that equal shapes have equal premises."""
+    inner = sorted(set(chain.from_iterable(premises)) - set(range(head)))
+    ways: list[tuple[PremiseForm, ...]] = []
+    for order in permutations(inner):
+        names = dict(zip(inner, order, strict=True))
+        renamed = []
+        for premise in premises:
+            renamed.append(tuple(sorted(names.get(variable, variable) for variable in premise)))
+        ways.append(tuple(sorted(renamed, key=lambda premise: (-len(premise), premise))))
+    return min(ways)
+
+
+def ways_to_match(shape: RuleShape) -> Iterator[tuple[int, ...]]:
+    """Orders of the premises in which each has a variable that the head or an earlier premise binds.
+
+    Premises whose variables are all bound come at once. So the orders differ in how they reach inner variables.
+    """
+
+    def continued(order: tuple[int, ...], bound: frozenset[int]) -> Iterator[tuple[int, ...]]:
+        waiting = [place for place in range(len(shape.premises)) if place not in order]
+        if not waiting:
+            yield order
+            return
+        # An edge filters more than a label.
+        closing = [place for place in waiting if bound.issuperset(shape.premises[place])]
+        for place in closing[:1] or waiting:
+            if bound & set(shape.premises[place]):
+                yield from continued((*order, place), bound | set(shape.premises[place]))
+
+    yield from continued((), frozenset(range(shape.head)))
+
+
+# --- rules that may have enough support -------------------------------------------------------------------------------
+
+CONSTANT = -1
+"""The variable of a label's second node, which is a constant."""
+
+MOST_CONSTANTS = (0, 2, 2, 1)
+"""Most constants of a rule by the number of its premises: with more there are too many rules to look at."""
+
+
+class MinedAtom(NamedTuple):
+    """An edge from one variable to another, or to a constant: then `second` is CONSTANT, and `node` the constant."""
+
+    code: int
+    first: int
+    second: int
+    node: int = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCandidate:
+    """A rule that may have enough support."""
+
+    head: MinedAtom
+    premises: tuple[MinedAtom, ...]
+
+    @property
+    def variables(self) -> int:
+        atoms = (self.head, *self.premises)
+        return 1 + max(max(atom.first, atom.second) for atom in atoms)
+
+
+def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTables) -> RuleCandidate | None:
+    """The rule of these atoms in one spelling; None if its types clash or it says nothing.
+
+    It says nothing if a premise is the conclusion, mirrored under a symmetric predicate as well, or if two premises
+    are one. Rules with more constants than MOST_CONSTANTS are not mined.
+    """
+    constants = sum(atom.second == CONSTANT and atom.node != NOTHING for atom in (head, *premises))
+    if constants > MOST_CONSTANTS[len(premises)]:
+        return None
+    # One spelling of a rule, whatever the order of its premises.
+    spelled = tuple(sorted(_spelled(atom, tables) for atom in premises))
+    if len(set(spelled)) < len(spelled) or _spelled(head, tables) in spelled:
+        return None
+    made = RuleCandidate(head, spelled)
+    return made if all(variable_type(made, number, tables)[0] for number in range(made.variables)) else None
+
+
+def _spelled(atom: MinedAtom, tables: MiningTables) -> MinedAtom:
+    """The atom under its predicate's own code if it has two variables, and with the lower code if it is symmetric."""
+    # The even code of a pair is the predicate's own, the odd one that of its mirrored edges.
+    symmetric = tables.predicates[atom.code & ~1].symmetric
+    if atom.second == CONSTANT:
+        return atom._replace(code=atom.code & ~1) if symmetric else atom
+    first, second = sorted((atom.first, atom.second))
+    if symmetric:
+        return MinedAtom(atom.code & ~1, first, second)
+    return MinedAtom(atom.code if atom.first == first else atom.code ^ 1, first, second)
+
+
+def variable_type(rule: RuleCandidate, variable: int, tables: MiningTables) -> tuple[bool, str | None]:
+    """Tell if the places of a variable have types that fit, and the type: None if that of no place is known."""
+    types: list[str] = []
+    for atom in (rule.head, *rule.premises):
+        for place, name in enumerate((atom.first, atom.second)):
+            data_type = tables.type_at(atom.code, bool(place)) if name == variable else None
+            if data_type is not None:
+                types.append(data_type)
+    if not types:
+        return True, None
+    common = tables.library.most_specific(tuple(types))
+    return common is not None, common
+
+
+def is_not_conclusion(
+    atom: tuple[int | str, str, str], conclusion: tuple[int, str, str], symmetric: bool = False
+) -> str:
+    """SQL that is true unless an edge (code, first and second node, as SQL) is the conclusion itself.
+
+    An instance whose premise contains its conclusion supports nothing.
+    """
+    code, first, second = atom
+    head, subject, value = conclusion
+    # The conclusion as an edge, and mirrored.
+    ways = [(head, subject, value), (head ^ 1, value, subject)]
+    if symmetric:
+        ways += [(head, value, subject), (head ^ 1, subject, value)]
+    parts = []
+    for head_code, head_first, head_second in ways:
+        if isinstance(code, int) and code != head_code:
+            continue
+        same = [] if isinstance(code, int) else [f"{code} = {head_code}"]
+        same += [f"{left} = {right}" for left, right in ((first, head_first), (second, head_second)) if left != right]
+        parts.append(f"NOT ({' AND '.join(same) or 'true'})")
+    return " AND ".join(dict.fromkeys(parts)) or "true"
+
+
+def shape_atoms(shape: RuleShape, codes: Sequence[int], labels: dict[int, tuple[int, int]]) -> tuple[MinedAtom, ...]:
+    """The premises of a shape with these codes of edges, or numbers of labels."""
+    atoms = []
+    for premise, code in zip(shape.premises, codes, strict=True):
+        if len(premise) == 1:
+            label, node = labels[code]
+            atoms.append(MinedAtom(label, premise[0], CONSTANT, node))
+        else:
+            atoms.append(MinedAtom(code, *premise))
+    return tuple(atoms)

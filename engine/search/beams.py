@@ -13,11 +13,12 @@ from itertools import chain
 
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
 from hapax.engine.search.decidable import DecidableFacts, Lookups, Origin, PartTest, open_parts, origin_of
-from hapax.engine.search.ends import Ends, divided
 from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount, LastVerdicts
 from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
 from hapax.engine.search.ranking import (
+    Ends,
     TextWriter,
+    divided,
     equal_texts,
     kept,
     random_score,

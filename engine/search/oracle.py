@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from hapax.engine.inference.known_facts import KnownFacts, atom_values
 from hapax.engine.search.consistency import Consistency, ProposedFact
-from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, QuestionGates
+from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, QuestionGates
 from hapax.engine.search.inquiry import (
     AskedQuestion,
     Inquiry,
     ParsedGeneration,
     QuestionAnswer,
+    QuestionWording,
     filled,
     opened_atom,
     pattern_atom,
@@ -27,10 +28,8 @@ from hapax.engine.search.inquiry import (
 )
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.released import RELEASED_CLAIMS, ReleasedGates
-from hapax.engine.search.scoring import Claim, Scorer
+from hapax.engine.search.scoring import CriticClaim, Scorer
 from hapax.engine.search.settings import SearchJob, SearchSettings
-from hapax.engine.search.thresholds import CriticRule
-from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.rules import Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.verbalize import atom_text
@@ -242,7 +241,7 @@ class Oracle:
         unique = list(dict.fromkeys(atoms))
         truths = {atom: self.known.truth(atom) for atom in unique if atom not in self._probabilities}
         open_atoms = [atom for atom, truth in truths.items() if truth is None and self.settings.critic]
-        claims = {atom: Claim(self.claim(atom), about=atom.indicator) for atom in open_atoms}
+        claims = {atom: CriticClaim(self.claim(atom), about=atom.indicator) for atom in open_atoms}
         scores = self.scorer.probabilities(claims.values())
         self.scorer.require(scores.keys() >= set(claims.values()))
         for atom, truth in truths.items():
@@ -257,11 +256,13 @@ class Oracle:
 
         All conflicts are one batch. Atoms that are given or computed are not asked about. Raises BudgetReached.
         """
-        asked: list[dict[Atom, Claim]] = []
+        asked: list[dict[Atom, CriticClaim]] = []
         for atoms in conflicts:
             claims = [self.claim(atom) for atom in atoms]
             judged = [atom for atom in atoms if self.settings.critic and self.known.truth(atom) is None]
-            asked.append({atom: Claim(conflict_question(self.claim(atom), claims), "conflict") for atom in judged})
+            asked.append(
+                {atom: CriticClaim(conflict_question(self.claim(atom), claims), "conflict") for atom in judged}
+            )
         batch = set(chain.from_iterable(by_atom.values() for by_atom in asked))
         scores = self.scorer.probabilities(chain.from_iterable(by_atom.values() for by_atom in asked))
         self.scorer.require(len(scores) == len(batch))
@@ -426,8 +427,8 @@ class Oracle:
 
     def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
         """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""
-        claims: dict[AskedQuestion, dict[Candidate, dict[str, list[Claim]]]] = {}
-        batch: list[Claim] = []
+        claims: dict[AskedQuestion, dict[Candidate, dict[str, list[CriticClaim]]]] = {}
+        batch: list[CriticClaim] = []
         for asked, candidates in proposed.items():
             claims[asked] = {candidate: self._claims(asked.inquiry, candidate.value) for candidate in candidates}
             for by_gate in claims[asked].values():
@@ -450,9 +451,9 @@ class Oracle:
                 scores[candidate] = known
             asked.judge(scores)
 
-    def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, list[Claim]]:
+    def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, list[CriticClaim]]:
         """The claims about a value that the critic scores, by gate; gates without a claim are left out."""
-        claims: dict[str, list[Claim]] = {}
+        claims: dict[str, list[CriticClaim]] = {}
         question, released = inquiry.question, self.settings.is_released
         # LINK's released code has no critic for the one right value of a question.
         if self.settings.critic and not (released and question.functional):
@@ -466,7 +467,7 @@ class Oracle:
                 about = [question.data_type] if gate is TYPE else [atom.indicator for atom in atoms]
                 if texts:
                     pairs = zip(texts, about, strict=False)
-                    claims[gate.name] = [Claim(text, gate.scoring.measure, subject) for text, subject in pairs]
+                    claims[gate.name] = [CriticClaim(text, gate.scoring.measure, subject) for text, subject in pairs]
         return claims
 
     # -- what is known and what is stored

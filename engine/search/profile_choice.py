@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.search.inquiry import QuestionWording
 from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.settings import SearchJob, SearchSettings
-from hapax.engine.search.wording import QuestionWording
 from hapax.grammar.dependencies import Preset
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting

@@ -23,15 +23,15 @@ from hapax.engine.certificates import (
     upper_bound,
 )
 from hapax.engine.inference.proof import By, proof_from_json
-from hapax.engine.judgements import Judgements
-from hapax.engine.judging_draw import DrawnLabels
-from hapax.engine.search.score_maps import ScoreMaps, short_model_name
-from hapax.engine.search.scored_facts import (
+from hapax.engine.judgements import DrawnLabels, Judgements
+from hapax.engine.search.score_maps import (
+    ScoreMaps,
     denied_atoms,
     ends_of_facts,
     fact_claim,
     fact_truths,
     proposed_atoms,
+    short_model_name,
     stored_scores,
 )
 from hapax.engine.search.settings import Grouping, SearchSettings

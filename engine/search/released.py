@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from hapax.engine.search.gates import CRITIC, TYPE, Gate, QuestionGates, Scores
-from hapax.engine.search.thresholds import START, STEP, TYPE_FLOOR, CriticRule
+from hapax.engine.search.gates import CRITIC, START, STEP, TYPE, TYPE_FLOOR, CriticRule, Gate, QuestionGates, Scores
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Value
 from hapax.grammar.verbalize import atom_text

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
-from hapax.engine.search.ends import SMALL_POOL, Ends
 from hapax.engine.search.gates import GateCount
+from hapax.engine.search.ranking import SMALL_POOL, Ends
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hapax.engine.search.gates import TYPE_MEASURE
+from hapax.engine.search.gates import FACT_FLOOR, TYPE_MEASURE
 from hapax.engine.search.promises import BELOW_CERTAIN, Promises
 from hapax.engine.search.settings import SearchSettings
-from hapax.engine.search.thresholds import FACT_FLOOR
 from hapax.grammar.remedies import Setting
 from hapax.kb.records import ASSESSMENTS, Assessment
 from hapax.kb.store import KnowledgeBase
@@ -27,7 +26,7 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CriticClaim:
     """A sentence for the critic. `measure`: name under which its score is stored.
 
     `about`: the indicator of its fact's predicate, or the data type, by which its score is calibrated.
@@ -74,7 +73,7 @@ class Scorer:
 
     # -- the critic
 
-    def probabilities(self, claims: Iterable[Claim]) -> dict[Claim, float]:
+    def probabilities(self, claims: Iterable[CriticClaim]) -> dict[CriticClaim, float]:
         """P(yes) of claims, scored as one batch and stored. Claims that the budget cut are missing."""
         critic = self._models.critic
         assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
@@ -96,7 +95,7 @@ class Scorer:
         self._kb.add(ASSESSMENTS, assessed)
         return {claim: self._worth(claim, score) for claim, score in known.items()}
 
-    def _worth(self, claim: Claim, score: CriticScore) -> float:
+    def _worth(self, claim: CriticClaim, score: CriticScore) -> float:
         """The score that gates compare: calibrated, if the search is, and below 1 unless a source states the claim.
 
         The assessment keeps the critic's own score.

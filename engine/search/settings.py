@@ -8,13 +8,21 @@ from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
-from hapax.engine.search.ends import END_SHARE, EndSize
-from hapax.engine.search.gates import CRITIC, TYPE, Gate, gates_in_order
+from hapax.engine.search.gates import (
+    CRITIC,
+    DEFAULT_RULE,
+    TYPE,
+    TYPE_FLOOR,
+    CriticRule,
+    FactThreshold,
+    Gate,
+    TypeThreshold,
+    gates_in_order,
+)
 from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES
 from hapax.engine.search.progress import Watcher
-from hapax.engine.search.ranking import KEEP_SHARE
+from hapax.engine.search.ranking import END_SHARE, KEEP_SHARE, EndSize
 from hapax.engine.search.released import MAX_TOKENS, TRIES
-from hapax.engine.search.thresholds import DEFAULT_RULE, TYPE_FLOOR, CriticRule, FactThreshold, TypeThreshold
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yields
 from hapax.grammar.errors import HapaxError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.search.scored_facts import (
+from hapax.engine.search.score_maps import (
     VOTES,
     ProposedAtom,
     entity_key,

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
 from hapax.engine.search.gates import TYPE_MEASURE
 from hapax.engine.search.promises import describe
-from hapax.engine.search.score_maps import TYPES, short_model_name
-from hapax.engine.search.scored_facts import VOTES, ProposedAtom, labels_of, proposed_atoms
+from hapax.engine.search.score_maps import TYPES, VOTES, ProposedAtom, labels_of, proposed_atoms, short_model_name
 from hapax.engine.search.scoring import assessments_of
 from hapax.evaluation.calibration.fitting import (
     LEAST_LABELS,

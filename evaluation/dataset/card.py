@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hapax.engine.soundness import RULE_BAR, unsound_rules
+from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable
 from hapax.evaluation.dataset.parquet import Size
 from hapax.evaluation.dataset.rows import run_models

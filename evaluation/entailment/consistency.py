@@ -17,8 +17,7 @@ import networkx as nx
 
 from hapax.engine.certificates import ThresholdChoice
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.audited import keep_margin
-from hapax.engine.entailment.lookup import store_entailments
+from hapax.engine.entailment.graph import keep_margin, store_entailments
 from hapax.evaluation.entailment.groups import SubGroup, directional_couples, pair_and_converse, sub_groups
 from hapax.evaluation.entailment.pairs import EntailmentPair, Key
 from hapax.evaluation.entailment.perturbations import chain_completions, negated_hypotheses

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.closure import Chain, EntailmentGraph
-from hapax.engine.entailment.graph import edges
-from hapax.engine.entailment.lookup import StoredEdges, edges_out_of
+from hapax.engine.entailment.checks import Chain, EntailmentGraph
+from hapax.engine.entailment.graph import StoredEdges, edges, edges_out_of
 from hapax.evaluation.shared.drawing import COLOURS, single, write_figure
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.arguments import checked

@@ -13,10 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from hapax.engine.entailment.graph import Edge
-from hapax.engine.entailment.lookup import StoredEdges, store_entailments
+from hapax.engine.entailment.graph import Edge, StoredEdges, store_entailments
 from hapax.engine.expansion.propose import Proposal
-from hapax.engine.expansion.sheet import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
+from hapax.engine.expansion.review import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
 from hapax.engine.withdrawal import retract
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError

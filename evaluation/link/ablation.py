@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from hapax.engine.chosen_rules import chosen_rules
 from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.kept_rules import chosen_rules
 from hapax.engine.search.progress import Watcher
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search

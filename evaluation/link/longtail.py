@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hapax.engine.run_memory import models_of
-from hapax.engine.search.ends import Ends, Values, ends, matched_pairs, pair_pool
-from hapax.engine.search.ranking import random_score
+from hapax.engine.search.ranking import Ends, Values, ends, matched_pairs, pair_pool, random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
 from hapax.evaluation.shared.drawing import single, write_figure
 from hapax.evaluation.shared.estimates import (

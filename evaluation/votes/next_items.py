@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.certificates import Promise
-from hapax.engine.judging_draw import (
+from hapax.engine.judgements import (
     DrawKind,
     cut_of,
     draw_weights,
@@ -15,8 +15,7 @@ from hapax.engine.judging_draw import (
 )
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.promises import DistinctStatements, StatementScores
-from hapax.engine.search.score_maps import ScoreMaps, chained_critics
-from hapax.engine.search.scored_facts import fact_truths, proposed_atoms, stored_scores
+from hapax.engine.search.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms, stored_scores
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.derived import derivation_rules, derived_scores

@@ -8,7 +8,7 @@ from typing import Any
 
 from hapax.engine.inference.proof import proof_from_json, proof_text
 from hapax.engine.judgements import SOUNDNESS_QUESTION, Judgements
-from hapax.engine.search.scored_facts import weighed_votes
+from hapax.engine.search.score_maps import weighed_votes
 from hapax.evaluation.link.probing.metrics import ProbeReport
 from hapax.evaluation.link.probing.paper import TABLE_4
 from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL

@@ -12,14 +12,17 @@ from hapax.engine.judgements import (
     ENTAILMENT_QUESTION,
     FALSE_FACTS,
     MODEL_VOTER,
+    RULE_BAR,
     SOUND,
     SOUNDNESS_QUESTION,
     UNSOUND_RULE,
     UNSURE,
     Judgements,
+    RuleSoundness,
+    rule_soundness,
+    share_verdicts,
     shared_judgements,
 )
-from hapax.engine.soundness import RULE_BAR, RuleSoundness, rule_soundness, share_verdicts
 from hapax.evaluation.link.probing.asking import (
     STATEMENTS_PER_BATCH,
     ProbeAnswer,

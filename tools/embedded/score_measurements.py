@@ -13,7 +13,7 @@ from itertools import chain
 from statistics import median
 from typing import TypeVar
 
-from hapax.engine.search.thresholds import START, TYPE_FLOOR
+from hapax.engine.search.gates import START, TYPE_FLOOR
 from hapax.evaluation.shared.estimates import (
     Estimate,
     auc,

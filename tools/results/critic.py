@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hapax.engine.search.thresholds import START
+from hapax.engine.search.gates import START
 from hapax.evaluation.shared.estimates import auc_estimate, mean, share
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.parser import load_library

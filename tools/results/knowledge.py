@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 
 from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.search.wording import QuestionWording
+from hapax.engine.search.inquiry import QuestionWording
 from hapax.evaluation.shared.estimates import mean_share, share
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.parser import load_library

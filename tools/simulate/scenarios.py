@@ -17,8 +17,7 @@ import hapax
 from benchmarks.server import ExclusionReader, reply_to
 from hapax.api.browser.judging import Cells, Judging
 from hapax.engine.cluster.owner import Opening, Owner, Post
-from hapax.engine.cluster.running import Spread, search_spread
-from hapax.engine.cluster.walking import Ahead, walk
+from hapax.engine.cluster.running import Ahead, Spread, search_spread, walk
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.dataset import build
 from hapax.evaluation.dataset.formats import Target

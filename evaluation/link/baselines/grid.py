@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from hapax.engine.chosen_rules import sound_rules
+from hapax.engine.kept_rules import sound_rules
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.ablation import VARIANTS, AblationVariant, Experiment, search_variant

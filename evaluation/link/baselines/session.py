@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any
 
-from hapax.engine.chosen_rules import chosen_rules, sound_rules
+from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.evaluation.link.baselines.instruct import (
     BUDGET,
     NO_ROWS,

@@ -20,8 +20,7 @@ from typing import Any
 from openai_fake import FakeServer
 
 from hapax.engine.cluster.owner import Opening, Owner, Post
-from hapax.engine.cluster.running import ClusterReport, Spread, search_spread
-from hapax.engine.cluster.walking import Ahead, walk
+from hapax.engine.cluster.running import Ahead, ClusterReport, Spread, search_spread, walk
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchJob, SearchSettings

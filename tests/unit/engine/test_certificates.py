@@ -19,7 +19,7 @@ from hapax.engine.certificates import (
     least_labels,
     upper_bound,
 )
-from hapax.engine.judging_draw import NEVER, DrawnLabels, cut_of, draw_weights
+from hapax.engine.judgements import NEVER, DrawnLabels, cut_of, draw_weights
 from hapax.engine.search.promises import prompt_version
 from hapax.engine.search.stored_certificates import stored_certificates
 from hapax.evaluation.shared.estimates import mended_share

@@ -31,11 +31,9 @@ from money_fixture import RULES, WORLD
 from openai_fake import FakeServer, Unusable
 
 import hapax
-from hapax.engine.cluster.gathering import GATHERED, LOCK, Gathering, locked
 from hapax.engine.cluster.owner import PLACE, Allowance, Opening, Owner, Post
 from hapax.engine.cluster.routing import Nothing, owner_of, routed
-from hapax.engine.cluster.running import Spread, search_spread
-from hapax.engine.cluster.walking import Walking
+from hapax.engine.cluster.running import GATHERED, LOCK, Gathering, Spread, Walking, locked, search_spread
 from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchJob, SearchSettings

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.engine.search.ends import Ends, EndSize, MatchedPair, divided, ends, matched_pairs
-from hapax.engine.search.ranking import random_score
+from hapax.engine.search.ranking import Ends, EndSize, MatchedPair, divided, ends, matched_pairs, random_score
 from hapax.llm_oracle.measures import Measure, TextMeasures
 
 SCORES = st.dictionaries(st.text(max_size=4), st.sampled_from([-3.0, -2.5, -1.0, 0.0, 4.0]), max_size=40)

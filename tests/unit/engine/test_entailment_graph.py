@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
-from hapax.engine.entailment.checks import entailment_faults
-from hapax.engine.entailment.closure import EntailmentGraph
-from hapax.engine.entailment.graph import Edge, edges, store_edges
-from hapax.engine.entailment.lookup import edges_into, edges_out_of
+from hapax.engine.entailment.checks import EntailmentGraph, entailment_faults
+from hapax.engine.entailment.graph import Edge, edges, edges_into, edges_out_of, store_edges
 from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library

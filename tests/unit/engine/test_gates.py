@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, LastVerdicts, QuestionGates, gates_in_order
+from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, LastVerdicts, QuestionGates, gates_in_order
 from hapax.engine.search.ranking import keep_count, kept, released_penalty
-from hapax.engine.search.thresholds import CriticRule
 from hapax.grammar.arithmetic import holds
 from hapax.grammar.prolog_text import clause_text
 from hapax.grammar.rules import Library, Rule

@@ -9,10 +9,8 @@ import random
 import pytest
 
 from hapax.engine.probability.answers import Evaluator
-from hapax.engine.probability.exact import TooLarge, exact
-from hapax.engine.probability.ground import GroundProgram
+from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports, upper_bounds
 from hapax.engine.probability.options import ProbabilityOptions
-from hapax.engine.probability.proofs import bounds, supports, upper_bounds
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
 

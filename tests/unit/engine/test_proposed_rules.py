@@ -12,11 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
-from hapax.engine.expansion.propose import Expander, ExpansionSettings, Proposal, addition_text
-from hapax.engine.expansion.replies import UnusableReply, Verb, read_conclusions, read_predicate, read_types, read_verb
-from hapax.engine.expansion.rule_file import ExpansionFiles, Sources, file_text
+from hapax.engine.expansion.propose import (
+    Expander,
+    ExpansionSettings,
+    Proposal,
+    UnusableReply,
+    Verb,
+    addition_text,
+    read_conclusions,
+    read_predicate,
+    read_types,
+    read_verb,
+    with_additions,
+)
+from hapax.engine.expansion.review import ExpansionFiles, Sources, file_text
 from hapax.engine.expansion.sentences import sentences_for
-from hapax.engine.expansion.verdicts import with_additions
 from hapax.grammar.checks import check_library
 from hapax.grammar.parser import parse_addition, parse_library
 from hapax.grammar.rules import Library

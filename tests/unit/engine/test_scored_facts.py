@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hapax.engine.search.scored_facts import (
+from hapax.engine.search.score_maps import (
     AUDIT_QUESTION,
     fact_truths,
     voted_truths,

@@ -17,8 +17,7 @@ from hapax.engine.search.account import (
     question_account,
     shortage,
 )
-from hapax.engine.search.gates import CRITIC, QuestionGates
-from hapax.engine.search.thresholds import FACT_FLOOR
+from hapax.engine.search.gates import CRITIC, FACT_FLOOR, QuestionGates
 from hapax.grammar.remedies import worded_for
 from hapax.kb.records import Candidate, Decision, Distribution
 

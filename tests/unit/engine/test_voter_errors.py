@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from hapax.engine.search.scored_facts import AUDIT_QUESTION, voted_truths
-from hapax.engine.voter_errors import Vote, weigh
+from hapax.engine.judgements import Vote, weigh
+from hapax.engine.search.score_maps import AUDIT_QUESTION, voted_truths
 from hapax.kb.records import VOTES, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
