@@ -31,7 +31,8 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
     """The answers of a goal: a sequence of dicts, one for each distinct answer, by the goal's variables.
 
     A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
-    were more answers than the limit. `complete` is False if facts are still missing; `stopped` says why and what to do.
+    were more answers than the limit. `warnings` name comparisons that had no value for some rows.
+    `complete` is False if facts are still missing; `stopped` says why and what to do.
     With probabilities the column `probability` has that of each answer, or its lower bound; `probabilities` has the
     upper bounds and methods as well, and `basis` says which scores count as the facts' probabilities.
     """
@@ -42,6 +43,7 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         self.rows = [tuple(map(_python_value, row)) for row in result.rows]
         self.holds = result.holds
         self.truncated = result.truncated
+        self.warnings = result.failures
         self.complete = complete
         self.stopped = stopped
         self.probabilities: list[Probability] = []

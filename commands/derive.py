@@ -113,6 +113,8 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
         print_table(("rule", "statements", "seconds"), rows)
     if report.atoms:
         print_table(("derived predicate", "atoms"), ((name, str(count)) for name, count in report.atoms.items()))
+    for failure in report.failures:
+        err.print(escape(failure), soft_wrap=True)
     for rule in report.rules:
         if rule.left_out:
             err.print(escape(f"{rule.rule} was left out: {rule.left_out}."))

@@ -193,6 +193,8 @@ def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
         # A model that was asked has given its values; why one of them is not a fact, `why-not` says.
         ask = "" if options["ask"] else "Use --ask to ask a model for missing facts. "
         err.print(f"No answer. {ask}`hapax why-not` explains why an atom does not hold.", soft_wrap=True)
+    for failure in result.failures:
+        err.print(escape(failure), soft_wrap=True)
     if result.truncated:
         first = counted(len(result.rows), "answer is", "answers are")
         err.print(f"Only the first {first} shown. Raise the limit with --answers.")

@@ -39,7 +39,7 @@ from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
 from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement
 from hapax.engine.stories import Story, first_of
-from hapax.grammar.arithmetic import assigned
+from hapax.grammar.arithmetic import assigned, fault
 from hapax.grammar.declarations import Closedness
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
@@ -539,16 +539,16 @@ def _falsehood(item: BodyLiteral) -> str:
     """A false comparison with its values, and with the results of its arithmetic."""
     if not isinstance(item, Comparison) or item.variables:
         return f"{item} is false"
-    left, right = assigned(item.left, {}), assigned(item.right, {})
+    if reason := fault(item):
+        return f"{item} is false: {reason}"
+    left, right = (assigned(side, {}) for side in item.sides)
     if left is None or right is None:
-        return f"{item} is false: one side has no value"
+        return f"{item} is false"
     evaluated = Comparison(item.operator, Constant(left), Constant(right))
     text = f"{item} is false" if evaluated == item else f"{item}, which is {evaluated}, is false"
     # A third and its first digits read the same.
     cut = [side for side in (left, right) if isinstance(side, CutDecimal)]
-    text += "".join(f": {side} are the first digits of {side.exact}" for side in cut if str(left) == str(right))
-    orders_texts = item.operator not in ("=", "\\=") and (isinstance(left, str) or isinstance(right, str))
-    return f"{text}: only numbers can be ordered" if orders_texts else text
+    return text + "".join(f": {side} are the first digits of {side.exact}" for side in cut if str(left) == str(right))
 
 
 def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:

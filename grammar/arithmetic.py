@@ -6,44 +6,57 @@ each. `tests/unit/engine/test_gates.py` compares it with Prolog.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from operator import add, ge, gt, le, lt, mul, sub, truediv
 
+from hapax.grammar.functions import FUNCTIONS, Exact, compared
+from hapax.grammar.moments import Moment, NoValue
 from hapax.grammar.terms import Arithmetic, Comparison, Expression, Value, Variable, number_of
-
-_OPERATIONS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {"+": add, "-": sub, "*": mul, "/": truediv}
-_ORDERS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {"<": lt, "=<": le, ">": gt, ">=": ge}
 
 
 def holds(comparison: Comparison, bindings: Mapping[str, Value]) -> bool:
-    """True if the comparison holds. It is false for an order of texts, and for a division by zero on either side."""
-    left, right = evaluated(comparison.left, bindings), evaluated(comparison.right, bindings)
-    if left is None or right is None:
+    """True if the comparison holds. It is false where one of its sides has no value, or both have no common order."""
+    try:
+        return _holds(comparison, bindings)
+    except NoValue:
         return False
-    if comparison.operator in ("=", "\\="):
+
+
+def fault(comparison: Comparison) -> str:
+    """The reason why a comparison of constants has no value; empty if it holds or does not."""
+    try:
+        _holds(comparison, {})
+    except NoValue as reason:
+        return str(reason)
+    return ""
+
+
+def _holds(comparison: Comparison, bindings: Mapping[str, Value]) -> bool:
+    left, right = (_calculated(side, bindings) for side in comparison.sides)
+    if comparison.operator in ("=", "\\=") and not any(isinstance(side, Arithmetic) for side in comparison.sides):
         return (left == right) == (comparison.operator == "=")
-    if isinstance(left, str) or isinstance(right, str):
-        return False
-    return _ORDERS[comparison.operator](left, right)
+    return compared(comparison.operator, left, right)
+
+
+def _calculated(expression: Expression, bindings: Mapping[str, Value]) -> Exact:
+    """The expression's value. Raises NoValue."""
+    if isinstance(expression, Arithmetic):
+        return FUNCTIONS[expression.operator].call(*(_calculated(part, bindings) for part in expression.operands))
+    value = bindings[expression.name] if isinstance(expression, Variable) else expression.value
+    # A Decimal such as 0.1 becomes exactly 1/10.
+    return value if isinstance(value, str) else Fraction(value)
 
 
 def evaluated(expression: Expression, bindings: Mapping[str, Value]) -> Fraction | str | None:
     """The expression's value: a text, an exact number, or None if it has none."""
-    if not isinstance(expression, Arithmetic):
-        value = bindings[expression.name] if isinstance(expression, Variable) else expression.value
-        # A Decimal such as 0.1 becomes exactly 1/10.
-        return value if isinstance(value, str) else Fraction(value)
-    left, right = evaluated(expression.left, bindings), evaluated(expression.right, bindings)
-    # A text does not calculate, and None comes from a division by zero further down.
-    if not isinstance(left, Fraction) or not isinstance(right, Fraction) or (expression.operator == "/" and not right):
+    try:
+        value = _calculated(expression, bindings)
+        return str(value) if isinstance(value, str | Moment) else Fraction(value)
+    except NoValue:
         return None
-    return _OPERATIONS[expression.operator](left, right)
 
 
 def assigned(expression: Expression, bindings: Mapping[str, Value]) -> Value | None:
     """The expression's value as that of a constant; None if it has no value."""
     value = evaluated(expression, bindings)
-    if not isinstance(value, Fraction):
-        return value
-    return number_of(value)
+    return number_of(value) if isinstance(value, Fraction) else value

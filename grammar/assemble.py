@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import chain, count
 from pathlib import PurePath
@@ -37,11 +38,27 @@ from hapax.grammar.declarations import (
     PropertyDeclaration,
 )
 from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.functions import FUNCTIONS, TEXT, result_type
 from hapax.grammar.hints import hint
+from hapax.grammar.moments import DURATION, UNITS, duration_text
 from hapax.grammar.prolog_text import UNSTORABLE
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
-from hapax.grammar.terms import Arithmetic, Atom, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
+from hapax.grammar.rules import NUMBER, Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
+from hapax.grammar.terms import (
+    OPERATIONS,
+    TESTS,
+    TRUE,
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Term,
+    Variable,
+)
 from hapax.grammar.verbalize import spelled_template
+from hapax.grammar.words import counted
 
 MAXIMUM_DIGITS = 300
 """Digits of a number, and its largest power of ten. Nobody means a larger quantity, and written out it fills memory."""
@@ -130,6 +147,7 @@ class _Assembly:
         # The spellings of the known library count as read first.
         for data_type in _data_types(known):
             self.data_type(data_type.split())
+        self.concluded: set[str] = set()
         self.broken: set[str] = set()
         """Names of predicates with malformed declarations; "" for a name that cannot be read."""
 
@@ -196,8 +214,15 @@ class _Assembly:
                     self._declare_property(line)
                 case syntax.RawDisjoint():
                     self._disjoin(line)
+                case syntax.RawRule(conclusion=atom):
+                    self.concluded.add(f"{_joined(atom.name.words)}{self.suffix}/{len(atom.arguments)}")
                 case syntax.RawBroken(kind=kind) if kind in _DECLARING:
                     self.broken.add(_joined(line.name) + self.suffix if line.name else "")
+
+    @cached_property
+    def named(self) -> set[str]:
+        """Indicators of the predicates that are declared or stated, or that a rule of any file concludes."""
+        return {*self.declared, *self.concluded, *(fact.indicator for fact in (*self.known.atoms, *self.facts))}
 
     @cached_property
     def declared(self) -> dict[str, PredicateSignature]:
@@ -258,7 +283,7 @@ class _Assembly:
         for argument in line.atom.arguments:
             if not isinstance(argument, syntax.RawWords):
                 label = "type expected" if line.definition is None else "parameter without a name"
-                self.report(label, argument.at, argument=argument.source)
+                self.report(label, argument.at, argument=getattr(argument, "source", "an expression"))
                 continue
             *type_words, last = argument.words
             named = bool(type_words) and is_variable_name(last)
@@ -293,7 +318,7 @@ class _Assembly:
             if isinstance(argument, syntax.RawWords):
                 self.report("variable in a fact", argument.at, argument=str(argument))
             else:
-                arguments.append(self._constant(argument))
+                arguments.append(self._argument(argument, _Scope({})))
         return self._applied(atom, arguments)
 
     # Third pass: rules
@@ -382,7 +407,10 @@ class _Assembly:
     def _premise(self, items: Sequence[syntax.RawItem], scope: _Scope) -> tuple[BodyLiteral, ...]:
         premise: list[BodyLiteral] = []
         for item in items:
-            if isinstance(item, syntax.RawLiteral):
+            if isinstance(item, syntax.RawLiteral) and self._is_test(item.atom):
+                test = self._expression(item.atom, scope)
+                premise.append(Comparison("\\=" if item.negated else "=", test, Constant(TRUE), self.place(item)))
+            elif isinstance(item, syntax.RawLiteral):
                 premise.append(Literal(self._atom(item.atom, scope), item.negated))
             else:
                 premise.append(self._comparison(item, scope))
@@ -397,7 +425,8 @@ class _Assembly:
                 written.setdefault(name, []).append(self.data_type(type_words))
         declared: dict[str, str] = {}  # they count only for names without a written type
         explained = False
-        for atom in (*(item.atom for item in premise if isinstance(item, syntax.RawLiteral)), *conclusions):
+        literals = (item for item in premise if isinstance(item, syntax.RawLiteral) and not self._is_test(item.atom))
+        for atom in (*(item.atom for item in literals), *conclusions):
             predicate = _joined(atom.name.words).replace(" ", "_") + self.suffix
             signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
             for index, argument in enumerate(atom.arguments):
@@ -414,19 +443,61 @@ class _Assembly:
                     # A declaration that could not be read might have given the type.
                     explained = explained or bool(self.broken & {"", predicate})
         types_by_name = {**{name: [data_type] for name, data_type in declared.items()}, **written}
+        self._add_defined(premise, types_by_name)
         # Types of one name that are not on one line of subtypes stay with their occurrences; `check` reports them.
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in types_by_name.items()}
         settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
         return _Scope(types_by_name, settled, explained=explained)
 
+    def _add_defined(self, premise: Sequence[syntax.RawItem], types: dict[str, list[str]]) -> None:
+        """Add the types of the variables to which equations without a written type give values."""
+        equations = [item for item in premise if isinstance(item, syntax.RawComparison) and _is_equation(item)]
+        sides = [(item.left, item.right) for item in equations] + [(item.right, item.left) for item in equations]
+        for _ in sides:  # an equation may need a type that another one gives
+            for target, source in sides:
+                name = target.words[-1] if isinstance(target, syntax.RawWords) else ""
+                if is_variable_name(name) and name not in types and (found := self._type_of(source, types)):
+                    types[name] = [found]
+
+    def _type_of(self, expression: syntax.RawExpression, types: Mapping[str, Sequence[str]]) -> str:
+        """The type of an expression; empty if that of a variable in it is not known."""
+        match expression:
+            case syntax.RawWords(words=words):
+                return next(iter(types.get(words[-1], ())), "")
+            case syntax.RawOperation(left=left, operator=name, right=right):
+                operands = [left, right]
+            case syntax.RawAtom(arguments=arguments):
+                name, operands = str(expression.name), list(arguments)
+            case syntax.RawNumber():
+                return NUMBER
+            case _:
+                return DURATION if isinstance(expression, syntax.RawQuantity) else TEXT
+        found = [self._type_of(operand, types) for operand in operands]
+        return result_type(name, found, self.types.kind_of) if all(found) else ""
+
+    def _is_test(self, atom: syntax.RawAtom) -> bool:
+        """True for a test such as `contains(C, "x")`, unless the rules have a predicate of this name."""
+        name, arguments = str(atom.name), atom.arguments
+        has_types = any(isinstance(argument, syntax.RawWords) and len(argument.words) > 1 for argument in arguments)
+        return name in TESTS and not has_types and f"{name}{self.suffix}/{len(arguments)}" not in self.named
+
     def _atom(self, atom: syntax.RawAtom, scope: _Scope) -> Atom:
-        return self._applied(atom, [self._term(argument, scope) for argument in atom.arguments])
+        return self._applied(atom, [self._argument(argument, scope) for argument in atom.arguments])
+
+    def _argument(self, argument: syntax.RawExpression, scope: _Scope) -> Term:
+        if isinstance(argument, syntax.RawOperation | syntax.RawAtom):
+            is_nested = isinstance(argument, syntax.RawAtom)
+            self.report("nested atom" if is_nested else "expression as argument", argument.at)
+            return Constant(0)  # never used: the rule is left out
+        return self._term(argument, scope)
 
     def _applied(self, atom: syntax.RawAtom, terms: Iterable[Term]) -> Atom:
         places = tuple(map(self.place, atom.arguments))
         return Atom(self._predicate(atom), tuple(terms), self.place(atom), places)
 
-    def _term(self, argument: syntax.RawArgument, scope: _Scope, in_equation: bool = False) -> Variable | Constant:
+    def _term(
+        self, argument: syntax.RawArgument | syntax.RawQuantity, scope: _Scope, in_equation: bool = False
+    ) -> Variable | Constant:
         if not isinstance(argument, syntax.RawWords):
             return self._constant(argument)
         *type_words, name = argument.words
@@ -485,16 +556,39 @@ class _Assembly:
     def _expression(self, expression: syntax.RawExpression, scope: _Scope) -> Expression:
         if isinstance(expression, syntax.RawOperation):
             left, right = self._expression(expression.left, scope), self._expression(expression.right, scope)
-            return Arithmetic(expression.operator, left, right)
+            return Arithmetic(expression.operator, (left, right))
+        if isinstance(expression, syntax.RawAtom):
+            return self._call(expression, scope)
         return self._term(expression, scope, in_equation=True)
 
-    def _constant(self, raw: syntax.RawText | syntax.RawNumber) -> Constant:
+    def _call(self, call: syntax.RawAtom, scope: _Scope) -> Arithmetic:
+        name, count = str(call.name), len(call.arguments)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            near = get_close_matches(name, [known for known in FUNCTIONS if known not in OPERATIONS], 1)
+            question = f"Did you mean {near[0]}?" if near else "The page on the language lists the functions."
+            self.report("unknown function", call.name.at, name=name, remedy=question)
+        elif not function.least <= count <= function.most:
+            wanted = f"{function.least}" if function.least == function.most else f"{function.least} to {function.most}"
+            self.report("arguments of a function", call.at, name=name, wanted=wanted, count=counted(count, "argument"))
+        return Arithmetic(name, tuple(self._expression(argument, scope) for argument in call.arguments))
+
+    def _constant(self, raw: syntax.RawText | syntax.RawNumber | syntax.RawQuantity) -> Constant:
         if isinstance(raw, syntax.RawText):
             return Constant(self._unquoted(raw.source, raw.at))
+        if isinstance(raw, syntax.RawQuantity):
+            return Constant(self._duration(raw))
         number = number_value(raw.source)
         if number is None:
             self.report("number too large", raw.at, limit=str(MAXIMUM_DIGITS))
         return Constant(0 if number is None else number)
+
+    def _duration(self, raw: syntax.RawQuantity) -> str:
+        amount = number_value(raw.number)
+        text = duration_text(amount, raw.unit) if amount is not None and amount < 10**9 else None
+        if text is None:
+            self.report("unknown unit", raw.at, unit=raw.unit, units=", ".join(UNITS))
+        return text or ""
 
     def _unquoted(self, source: str, at: syntax.Spot) -> str:
         try:
@@ -636,6 +730,10 @@ def numbered_slots(template: str, names: Sequence[str]) -> str:
     for position, name in enumerate(names, start=1):
         positions.setdefault(name, str(position))  # of a repeated name, the first position
     return SLOT.sub(lambda slot: f"[{positions.get(slot[1], slot[1])}]", template)
+
+
+def _is_equation(item: syntax.RawComparison) -> bool:
+    return COMPARISONS.get(item.operator, item.operator) == "=" and item.defined is None
 
 
 def _joined(words: Sequence[str]) -> str:

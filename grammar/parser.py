@@ -60,9 +60,8 @@ KEYWORDS = (
     *("import", "type", "oracle", "functional", "given", "computed", "aggregate", "opposite", "fact"),
     *("symmetric", "asymmetric", "irreflexive", "transitive", "closed", "disjoint", "never"),
 )
-GOES_ON_AFTER = frozenset(
-    ("AND", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "SLASH", "PLUS", "MINUS", "STAR", "COMPARE", "LESS", "NOT")
-)
+_OPERATIONS = ("PLUS", "MINUS", "STAR", "SLASH", "DIVIDE", "POWER")
+GOES_ON_AFTER = frozenset(("AND", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "COMPARE", "LESS", "NOT", *_OPERATIONS))
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
 _COMMA = frozenset(("COMMA",))
@@ -417,7 +416,7 @@ def _parse(tokens: list[Token]) -> syntax.RawNode:
     """The parsed statement. Raises UnexpectedToken or _TooLarge."""
     if len(tokens) > MAXIMUM_TOKENS:
         raise _TooLarge("too long", MAXIMUM_TOKENS)
-    _refuse_depth(tokens, "too deep", ("LPAR",), ("RPAR",), ("PLUS", "MINUS", "STAR", "SLASH"))
+    _refuse_depth(tokens, "too deep", ("LPAR",), ("RPAR",), _OPERATIONS)
     line: syntax.RawNode = _built(_lark(), "statement", _with_keywords(tokens), tokens)
     return line
 
@@ -458,12 +457,23 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "NOT"
         elif is_rule and depth == 0 and before in ENDS_ITEM and _begins_exception(tokens, index):
             terminal = "_UNLESS"
+        elif token.value == "mod" and _is_operation(tokens, index):
+            terminal = "MOD"
         elif token.value == "by" and before == "NUMBER" and tokens[0].value == "closed":
             terminal = "_BY"
         elif token.value == "as" and before == "TEXT" and tokens[0].value == "import":
             terminal = "_AS"
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, token.value, token)
         before = terminal
+
+
+def _is_operation(tokens: list[Token], index: int) -> bool:
+    """True for a word between two operands, of which the first is a number, a variable or in brackets."""
+    if not 0 < index < len(tokens) - 1:
+        return False
+    before, behind = tokens[index - 1], tokens[index + 1]
+    is_operand = before.type in ("NUMBER", "TEXT", "RPAR") or (before.type == "WORD" and before.value[0].isupper())
+    return is_operand and behind.type in ("NUMBER", "TEXT", "WORD", "LPAR", "MINUS")
 
 
 def _begins_exception(tokens: list[Token], index: int) -> bool:
@@ -624,10 +634,12 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         sign, digits = parts
         return syntax.RawNumber(f"{sign or ''}{digits}", at=_span(parts))
 
-    def definition(self, parts: list[Any]) -> syntax.RawComparison:
-        *words, operator, right = parts
-        variable = self.words(words[-1:])
-        return syntax.RawComparison(variable, str(operator), right, self.words(words), at=_span(parts))
+    def comparison(self, parts: list[Any]) -> syntax.RawComparison:
+        left, operator, right = parts
+        defined = left if isinstance(left, syntax.RawWords) and len(left.words) > 1 else None
+        if defined is not None:
+            left = syntax.RawWords(defined.words[-1:], at=defined.at)
+        return syntax.RawComparison(left, str(operator), right, defined, at=_span(parts))
 
     def group(self, parts: list[Any]) -> syntax.RawNode:
         inner: syntax.RawNode = parts[1]

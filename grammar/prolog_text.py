@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from hashlib import sha256
 
 from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, comparison_of
+from hapax.grammar.functions import LARGEST_EXPONENT, TEXT, result_type
+from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME, moment_of
+from hapax.grammar.rules import NUMBER, Library, PredicateKind, PredicateSignature, Rule, comparison_of
 from hapax.grammar.terms import (
     MAXIMUM_POWER,
+    TESTS,
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -203,6 +208,11 @@ def program_text(library: Library, module: str = MODULE) -> str:
         asserted.append(f"{prolog_atom(denial_name(name))}/{arity}")
     # A table has each atom once, however many proofs it has, and recursion over a cycle of facts ends. An incremental
     # table follows the facts that are added.
+    # A newline in a name would end the comment, and the rest of the name would be Prolog.
+    clauses = [
+        f"% {''.join(c if c.isprintable() else ' ' for c in rule.name)}\n{clause_text(rule, library)}"
+        for rule in library.rules
+    ]
     tabled = [indicators[indicator] for indicator in sorted(library.derived)]
     blocks = [
         f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).\n"
@@ -214,12 +224,9 @@ def program_text(library: Library, module: str = MODULE) -> str:
         _directives("discontiguous", indicators.values()),
         _directives("table", tabled, " as incremental"),
         "\n".join(dict.fromkeys(f"{atom_goal(fact)}." for fact in library.facts)),
+        _HAPAX_TEXT if any("hapax_text(" in clause for clause in clauses) else "",
         *(definition_text(signature) for signature in computed),
-        # A newline in a name would end the comment, and the rest of the name would be Prolog.
-        *(
-            f"% {''.join(c if c.isprintable() else ' ' for c in rule.name)}\n{clause_text(rule, library)}"
-            for rule in library.rules
-        ),
+        *clauses,
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -256,21 +263,48 @@ def assignment(comparison: Comparison, bound: set[str]) -> str | None:
 
 def comparison_goal(comparison: Comparison, bound: set[str], library: Library) -> str:
     """The comparison as Prolog goals, false instead of an error for texts in arithmetic and for division by zero."""
+    goals: list[str] = []
+    if comparison.test is not None:
+        test = _test_goal(comparison.test, library, goals)
+        return ", ".join([*goals, f"\\+ {test}" if comparison.operator == "\\=" else f"once({test})"])
     left, right, operator = comparison.left, comparison.right, comparison.operator
     target = assignment(comparison, bound)
     if target is not None and target not in bound:
         source = right if isinstance(left, Variable) and left.name == target else left
-        assign = f"{target} {'is' if isinstance(source, Arithmetic) else '='} {_expression_text(source)}"
         # A text in the place of a number has no value there, as in the tests below.
-        guards = _guards(source) if compares_numbers(comparison, library) else ()
-        return ", ".join([*guards, assign])
+        read = _number if compares_numbers(comparison, library) and not _is_text(source, library) else _value
+        value = read(source, library, goals)
+        sign = "is" if isinstance(source, Arithmetic) and read is _number else "="
+        return ", ".join([*dict.fromkeys(goals), f"{target} {sign} {value}"])
     # Identity of terms: a text never equals a number.
     if operator in ("=", "\\=") and not compares_numbers(comparison, library):
         sign = "==" if operator == "=" else "\\=="
-        return f"{_expression_text(left)} {sign} {_expression_text(right)}"
-    sign = {"=": "=:=", "\\=": "=\\="}.get(operator, operator)
-    tests = dict.fromkeys((*_guards(left), *_guards(right)))
-    return ", ".join([*tests, f"{_expression_text(left)} {sign} {_expression_text(right)}"])
+        return " ".join([_value(left, library, []), sign, _value(right, library, [])])
+    if any(_is_text(side, library) for side in comparison.sides):
+        _refuse_moments(comparison, library)
+        first, second = (_value(side, library, goals) for side in comparison.sides)
+        tests = [f"atom({side})" for side in (first, second) if side[0] in "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"]
+        sign = {"=": "==", "\\=": "\\=="}.get(operator, f"@{operator}")
+        return ", ".join([*dict.fromkeys((*goals, *tests)), f"{first} {sign} {second}"])
+    if any(isinstance(side, Arithmetic) or is_numeric(side, library) for side in comparison.sides):
+        first, second = (_number(side, library, goals) for side in comparison.sides)
+        sign = {"=": "=:=", "\\=": "=\\="}.get(operator, operator)
+        return ", ".join([*dict.fromkeys(goals), f"{first} {sign} {second}"])
+    first, second = (_value(side, library, []) for side in comparison.sides)
+    numbers, texts = f"number({first}), number({second})", f"atom({first}), atom({second})"
+    return f"( {numbers}, {first} {operator} {second} ; {texts}, {first} @{operator} {second} )"
+
+
+def _is_text(expression: Expression, library: Library) -> bool:
+    return library.kind_of(type_of(expression, library)) in (TEXT, DATE, TIME, DATE_TIME, DURATION)
+
+
+def _refuse_moments(comparison: Comparison, library: Library) -> None:
+    """Raise HapaxError for an order that is not that of the texts; dates have that."""
+    for side in comparison.sides:
+        kind = library.kind_of(type_of(side, library))
+        if kind in (TIME, DATE_TIME, DURATION):
+            raise HapaxError(f'"{comparison}" compares values of {kind}, which Prolog has as texts in another order.')
 
 
 def _escaped(character: str) -> str:
@@ -299,36 +333,122 @@ def _is_ready(test: BodyLiteral, bound: set[str], library: Library) -> bool:
 
 def compares_numbers(comparison: Comparison, library: Library) -> bool:
     """True for a comparison of two sides that are numbers, or of anything with a calculation."""
-    sides = comparison.left, comparison.right
+    sides = comparison.sides
     return any(isinstance(side, Arithmetic) for side in sides) or all(is_numeric(side, library) for side in sides)
 
 
 def is_numeric(expression: Expression, library: Library) -> bool:
-    """True for arithmetic, numbers and variables of a numeric type."""
+    """True for numbers, calculations of numbers, and variables of a numeric type."""
+    return library.is_numeric(type_of(expression, library))
+
+
+def type_of(expression: Expression, library: Library) -> str:
+    """The type of an expression's values; "Object" where it is not known."""
     if isinstance(expression, Variable):
-        return library.is_numeric(expression.data_type)
-    return isinstance(expression, Arithmetic) or expression.is_number
+        return expression.data_type
+    if isinstance(expression, Constant):
+        if isinstance(expression.value, str):
+            moment = moment_of(expression.value)
+            return TEXT if moment is None else moment.kind
+        return NUMBER
+    operands = [type_of(operand, library) for operand in expression.operands]
+    return result_type(expression.operator, operands, library.kind_of)
 
 
-def _guards(expression: Expression) -> Iterator[str]:
-    """Goals that hold if the expression has a value, in the order in which they must be tested."""
-    if isinstance(expression, Arithmetic):
-        yield from _guards(expression.left)
-        yield from _guards(expression.right)
-        # Division by a constant other than zero needs no guard.
-        if expression.operator == "/" and not (isinstance(expression.right, Constant) and expression.right.value):
-            yield f"{_expression_text(expression.right)} =\\= 0"
-    elif isinstance(expression, Variable) or not expression.is_number:
-        yield f"number({term_text(expression)})"
+def _value(expression: Expression, library: Library, goals: list[str]) -> str:
+    """The expression, fully bracketed, so that Prolog's operator table decides nothing.
+
+    Adds to `goals` those that must hold before it is calculated: its operands are numbers, no divisor is zero, and
+    functions of texts have given their values. Raises HapaxError for a function that Prolog lacks.
+    """
+    if not isinstance(expression, Arithmetic):
+        text = term_text(expression)
+        return f"({text})" if text.startswith("-") else text  # `1 --2` is not what is meant
+    name, operands = expression.operator, expression.operands
+    if name in TESTS or name in _TEXT_GOALS:
+        return _text_value(expression, library, goals)
+    if name not in _NUMBERS or any(_is_text(operand, library) for operand in operands):
+        raise HapaxError(f'Prolog has no form of "{expression}". Leave its rule out, or write it without {name}.')
+    values, last = [_number(operand, library, goals) for operand in operands], operands[-1]
+    if name in ("/", "//", "mod") and not (isinstance(last, Constant) and last.value):
+        goals.append(f"{values[-1]} =\\= 0")
+    if name == "**" and not (isinstance(last, Constant) and isinstance(last.value, int) and last.value >= 0):
+        goals.append(f"integer({values[1]}), abs({values[1]}) =< {LARGEST_EXPONENT}")
+        goals.append(f"( {values[0]} =\\= 0 ; {values[1]} >= 0 )")
+        return f"({values[0]} ^ max({values[1]}, 0) rdiv {values[0]} ^ max(-({values[1]}), 0))"
+    if name == "round" and len(values) > 1:
+        return "(round({0} * 10 ^ {1}) rdiv 10 ^ {1})".format(*values)
+    form = _NUMBERS[name]
+    return reduce(form.format, values) if len(values) > 1 else form.format(*values)
 
 
-def _expression_text(expression: Expression) -> str:
-    """The expression, fully bracketed, so that Prolog's operator table decides nothing; `/` is exact division."""
-    if isinstance(expression, Arithmetic):
-        operator = "rdiv" if expression.operator == "/" else expression.operator
-        return f"({_expression_text(expression.left)} {operator} {_expression_text(expression.right)})"
-    text = term_text(expression)
-    return f"({text})" if text.startswith("-") else text  # `1 --2` is not what is meant
+def _number(expression: Expression, library: Library, goals: list[str]) -> str:
+    """Like `_value`, of an expression whose value must be a number."""
+    value = _value(expression, library, goals)
+    if not isinstance(expression, Arithmetic) and not (isinstance(expression, Constant) and expression.is_number):
+        goals.append(f"number({value})")
+    return value
+
+
+_NUMBERS = {
+    "+": "({} + {})",
+    "-": "({} - {})",
+    "*": "({} * {})",
+    "/": "({} rdiv {})",
+    "//": "truncate({} rdiv {})",
+    "mod": "({0} - {1} * floor({0} rdiv {1}))",
+    "**": "({} ^ {})",
+    "abs": "abs({})",
+    "floor": "floor({})",
+    "round": "round({})",
+    "min": "min({}, {})",
+    "max": "max({}, {})",
+}
+"""Operations and functions of numbers as Prolog expressions."""
+
+_TEXT_GOALS = {
+    "lower": "downcase_atom({0}, {value})",
+    "length": "atom_length({0}, {value})",
+    "concat": "atomic_list_concat([{all}], {value})",
+    "starts_with": "sub_atom({0}, 0, _, _, {1})",
+    "ends_with": "sub_atom({0}, _, _, 0, {1})",
+    "contains": "sub_atom({0}, _, _, _, {1})",
+}
+"""Functions of texts as Prolog goals."""
+
+
+def _test_goal(test: Arithmetic, library: Library, goals: list[str]) -> str:
+    """The goal of a function of texts."""
+    if test.operator not in _TEXT_GOALS:
+        raise HapaxError(f'Prolog has no form of "{test}". Leave its rule out, or write it without {test.operator}.')
+    texts = [_value(operand, library, goals) for operand in test.operands]
+    for operand, text in zip(test.operands, texts, strict=True):
+        if isinstance(operand, Arithmetic) and not _is_text(operand, library):
+            goals.append(f"{_named(text)} is {text}")
+            texts = [_named(text) if other is text else other for other in texts]
+    for place, (operand, text) in enumerate(zip(test.operands, texts, strict=True)):
+        if not _is_text(operand, library) and not isinstance(operand, Constant):
+            texts[place] = _named(f"text {text}")
+            goals.append(f"hapax_text({text}, {texts[place]})")
+    return _TEXT_GOALS[test.operator].format(*texts, all=", ".join(texts), value=_named(str(test)))
+
+
+_HAPAX_TEXT = """\
+% A number as a text: a fraction is written with its decimals.
+hapax_text(X, X) :- ( atom(X) ; integer(X) ), !.
+hapax_text(X, T) :- between(1, 4300, K), N is X * 10 ^ K, integer(N), !, format(atom(T), '~*d', [K, N])."""
+
+
+def _text_value(call: Arithmetic, library: Library, goals: list[str]) -> str:
+    """The variable that has the value of a function of texts once the goals hold."""
+    goal, variable = _test_goal(call, library, goals), _named(str(call))
+    goals.append(f"( {goal} -> {variable} = true ; {variable} = false )" if call.operator in TESTS else goal)
+    return variable
+
+
+def _named(text: str) -> str:
+    """A variable for the value of an expression: equal ones have one, because a clause has each name once."""
+    return f"Hapax_{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def _directives(name: str, indicators: Iterable[str], mode: str = "") -> str:

@@ -54,16 +54,48 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   type, a quoted text or a number. A variable is one capital letter, optionally with digits.
 - Upper and lower case make no difference in data types. If the types of one variable are subtypes of one another, it
   has the most specific of them. Every type but Person and its subtypes is a subtype of Object.
-- The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over variables, numbers, texts and `+ - * /`. An equation
-  `V = expression` gives a new variable its value, and, where no atom gives its type, the type: `Number V = A + B`.
-  Arithmetic is exact. A comparison with a division by zero, or with
-  arithmetic on texts, is false.
+- The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions). An equation
+  `V = expression` gives a new variable its value and its type: `V = A + B`.
 - The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
 - Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
 
 A functional predicate is asked twice, and its value is believed if both answers agree. They have to be equal, unless
 the declaration says `within 2` (a difference of at most 2) or `within 5%` (5 percent of the larger one); the first
 answer is then taken. A tolerance is for predicates whose last argument is a number.
+
+## Expressions
+
+```
+given trip(Trip, Minutes, Miles, Date)
+type Minutes < Number
+type Miles < Number
+trip(T, M, L, D) & V = L / M * 60 & V > 500 & month(D) = 12 & D < "2013-12-25" -> is_fast(T, V)
+```
+
+| operation or function | value |
+|---|---|
+| `A + B`, `A - B`, `A * B`, `A / B` | exact: a third stays a third |
+| `A // B`, `A mod B` | the quotient without its decimals, and the remainder with the sign of `B`, as in Prolog |
+| `A ** B` | the power; `B` is a whole number from -1000 to 1000 |
+| `abs(A)`, `floor(A)`, `round(A)`, `round(A, 2)` | `round` goes away from zero where two are as near |
+| `min(A, B)`, `max(A, B)` | the smallest and the largest of two or more |
+| `lower(T)`, `length(T)`, `concat(S, ", ", T)` | `length` counts characters |
+| `starts_with(T, "Nor")`, `ends_with(T, "way")`, `contains(T, "rw")` | tests, which hold or do not |
+| `matches(T, "^[A-C]")` | a test: the regular expression is found in the text, within a second |
+| `year(D)`, `month(D)`, `day(D)`, `weekday(D)` | of a date or date-time; Monday is 1 |
+| `hour(D)`, `minute(D)`, `second(D)`, `date(D)` | of a time or date-time, in its own zone; `date` of a date-time |
+| `E - S`, `S + 30 days`, `days(E - S)` | durations; also `seconds`, `minutes`, `hours` and `weeks` |
+
+- A test stands alone in a premise, also behind `not`. Its value is the text `true` or `false`:
+  `B = contains(T, "rw")` and `B = "true"` hold together. A predicate that the rules declare, state or conclude comes
+  before a test of its name.
+- Dates, times, date-times and durations are texts in ISO 8601: `"2012-12-01"`, `"08:30"`,
+  `"2012-12-01T08:30:00+01:00"`, `"PT1H30M"`. The types `Date`, `Time`, `DateTime`, `Duration` and `Text` say so in a
+  declaration. `30 days` is `"P30D"`. A point without a zone counts as UTC. `S + 30 days` is a date if `S` is one.
+- `<` orders numbers, texts (by their characters) and moments. Two texts that both state moments are compared as such;
+  `=` compares texts, so that two spellings of one instant are two.
+- An expression has no value where it divides by zero, calculates with a text, or compares a number with a text, a date
+  with another text. Such a row is no row of the premise.
 
 ## Declarations and negation
 

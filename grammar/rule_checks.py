@@ -15,9 +15,10 @@ from hapax.grammar.attributes import GenericBy
 from hapax.grammar.dependencies import negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
+from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
-from hapax.grammar.prolog_text import is_numeric
-from hapax.grammar.rules import Library, PredicateKind, Rule, comparison_of
+from hapax.grammar.prolog_text import is_numeric, type_of
+from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, Rule, comparison_of
 from hapax.grammar.satisfiable import contradiction, divisors, is_zero, never_holds
 from hapax.grammar.terms import (
     Arithmetic,
@@ -339,29 +340,38 @@ NUMBER_AND_TEXT: Final = RuleFault.error(
 
 @check(
     RuleFault.error(
-        "HPX112", "order or arithmetic of texts",
-        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & A < B -> may_eat(Person X, Dish B)",
-        "type Price < Number\n"
-        "likes(Person X, Dish A) & costs(Dish A, Price C) & costs(Dish B, Price D) & C < D"
-        " -> may_eat(Person X, Dish B)",
+        "HPX112", "arithmetic of texts",
+        "given has_nickname(Person, Text)\n"
+        "has_nickname(Person X, Text A) & is_son_of(Person Y, Person X) & A * 2 > 7 -> is_famous(Person Y)",
+        "given has_age(Person, Age)\n"
+        "has_age(Person X, Age A) & is_son_of(Person Y, Person X) & A * 2 > 7 -> is_famous(Person Y)",
     ),
     NUMBER_AND_TEXT,
     even_if_incomplete=True,
 )  # fmt: skip
-def comparison_of_texts(library: Library, order_of_texts: RuleFault, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Texts in arithmetic or under `<`, and equations between a number and a text."""
+def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Texts in arithmetic, and comparisons of a number and a text."""
     for comparison, place, owner in _comparisons(library):
-        for operand, operator in _operands(comparison):
-            if operator not in ("=", "\\=") and not is_numeric(operand, library):
+        for operand, operation in chain.from_iterable(map(_operands, comparison.sides)):
+            if library.kind_of(type_of(operand, library)) not in (*_TAKEN[operation], OBJECT):
                 remedy = "Write the number without quotes"
                 if isinstance(operand, Variable):
-                    remedy = f'If its values are numbers, declare "type {operand.data_type} < Number"'
-                problem = f'{operand} is not a number, so "{operator}" in "{comparison}" of {owner} has no meaning'
-                yield order_of_texts.at(place, problem, remedy)
-        if comparison.operator in ("=", "\\=") and _is_mixed(comparison, library):
+                    remedy = f'If its values are numbers, give it the type Number, or declare it: "type T < {NUMBER}"'
+                problem = f'{operand} is not a number, so "{operation}" in "{comparison}" of {owner} has no meaning'
+                yield arithmetic_of_texts.at(place, problem, remedy)
+        if _is_mixed(comparison, library):
             yield fault.at(
                 place, f'"{comparison}" of {owner} compares a number with a text', "Compare values of one kind"
             )
+
+
+_MOMENTS = (DATE, TIME, DATE_TIME, DURATION)
+_TAKEN = {
+    **dict.fromkeys(("+", "-"), (NUMBER, *_MOMENTS)),
+    **dict.fromkeys(("*", "/"), (NUMBER, DURATION)),
+    **dict.fromkeys(("//", "mod", "**", "abs", "floor", "round"), (NUMBER,)),
+}
+"""The kinds of values that an operation or function takes, where it does not take all."""
 
 
 @check(
@@ -398,25 +408,25 @@ def _comparisons(library: Library) -> Iterator[tuple[Comparison, Place, str]]:
             yield item, item.place or signature.place, f"the computed predicate {signature.name}"
 
 
-def _operands(expression: Arithmetic | Comparison) -> Iterator[tuple[Variable | Constant, str]]:
-    """The leaves of an expression, each with the operator that is applied to it."""
-    for side in (expression.left, expression.right):
-        if isinstance(side, Arithmetic):
-            yield from _operands(side)
-        else:
-            yield side, expression.operator
+def _operands(expression: Expression) -> Iterator[tuple[Variable | Constant, str]]:
+    """The leaves of an expression to which arithmetic is applied, each with the operation."""
+    for part in expression.operands if isinstance(expression, Arithmetic) else ():
+        if isinstance(part, Arithmetic):
+            yield from _operands(part)
+        elif isinstance(expression, Arithmetic) and expression.operator in _TAKEN:
+            yield part, expression.operator
 
 
 def _is_mixed(comparison: Comparison, library: Library) -> bool:
     """One side is a number and the other cannot be one. A Time may be a Year, which is a number."""
-    sides = (comparison.left, comparison.right)
-    return any(is_numeric(side, library) for side in sides) and not all(_may_be_number(side, library) for side in sides)
-
-
-def _may_be_number(expression: Expression, library: Library) -> bool:
-    if isinstance(expression, Variable):
-        return library.may_be_numeric(expression.data_type)
-    return is_numeric(expression, library)
+    numbers = [side for side in comparison.sides if is_numeric(side, library)]
+    if len(numbers) != 1:
+        return False
+    (other,) = (side for side in comparison.sides if side is not numbers[0])
+    kind = type_of(other, library)
+    # What a type holds that no declaration puts below another is decided by its values, but two variables are joined.
+    is_joined = comparison.operator in ("=", "\\=") and all(isinstance(side, Variable) for side in comparison.sides)
+    return not library.may_be_numeric(kind) and (is_joined or library.kind_of(kind) != OBJECT)
 
 
 @check(NUMBER_AND_TEXT)
@@ -550,7 +560,7 @@ def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Co
     """True if a comparison limits the number or what it is calculated from, in the direction in which it goes."""
     names, direction = {target.name, *_names(source)}, _direction(source)
     for comparison, _ in comparisons:
-        sides = comparison.left, comparison.right
+        sides = comparison.sides
         small, large = sides if comparison.operator in ("<", "=<") else reversed(sides)
         if comparison.operator == "=":
             if any(isinstance(side, Constant) for side in sides) and any(_names(side) & names for side in sides):
@@ -565,10 +575,11 @@ def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Co
 
 def _direction(source: Arithmetic) -> str:
     """The direction in which a sum or difference with a written number goes; empty for other calculations."""
-    step = source.right if isinstance(source.right, Constant) else source.left
-    if source.operator not in ("+", "-") or not isinstance(step, Constant) or isinstance(step.value, str):
+    if source.operator not in ("+", "-"):
         return ""
-    if source.operator == "-" and step is source.left:
+    first, second = source.operands
+    step = second if isinstance(second, Constant) or source.operator == "-" else first
+    if not isinstance(step, Constant) or isinstance(step.value, str):
         return ""
     return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
 

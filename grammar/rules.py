@@ -30,6 +30,7 @@ from hapax.grammar.declarations import (
     PropertyDeclaration,
 )
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
+from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME
 from hapax.grammar.notebook import html_table
 from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import (
@@ -55,6 +56,9 @@ OBJECT = "Object"
 """The supertype of all types but persons: LINK expands types under Person and under Object (paper, appendix B)."""
 
 PERSON = "Person"
+
+KINDS = (NUMBER, "Text", DATE, TIME, DATE_TIME, DURATION)
+"""The types whose values calculations take."""
 
 BUILT_IN_SUBTYPES: tuple[tuple[str, str], ...] = (("Year", NUMBER), ("Age", NUMBER))
 
@@ -661,6 +665,11 @@ class Library:
     def _numeric(self) -> tuple[str, ...]:
         """Number and the keys of its subtypes."""
         return (NUMBER, *(key for key in self._supertypes if self.is_numeric(key)))
+
+    def kind_of(self, data_type: str) -> str:
+        """The built-in type that a type is or stands below: Number, Text, Date ...; Object for one of anything."""
+        keys = {type_key(data_type), *self.supertypes(data_type)}
+        return next((kind for kind in KINDS if type_key(kind) in keys), OBJECT)
 
     def is_person(self, data_type: str) -> bool:
         return type_key(PERSON) in (type_key(data_type), *self.supertypes(data_type))

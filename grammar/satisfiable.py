@@ -15,7 +15,8 @@ from itertools import product
 from math import ceil, floor, gcd, lcm
 from typing import TypeAlias
 
-from hapax.grammar.rules import Library, PredicateKind, comparison_of
+from hapax.grammar.moments import moment_of
+from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, comparison_of
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 
 MAXIMUM_ROWS = 500
@@ -55,10 +56,11 @@ def divides_by_zero(premise: Iterable[BodyLiteral], library: Library) -> bool:
 def divisors(expression: Expression | Comparison) -> Iterator[Expression]:
     """The right sides of the divisions in an expression or comparison."""
     if isinstance(expression, Arithmetic | Comparison):
-        yield from divisors(expression.left)
-        yield from divisors(expression.right)
-        if expression.operator == "/":
-            yield expression.right
+        parts = expression.sides if isinstance(expression, Comparison) else expression.operands
+        for part in parts:
+            yield from divisors(part)
+        if expression.operator in ("/", "//", "mod"):
+            yield parts[1]
 
 
 def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
@@ -82,7 +84,7 @@ def _is_identity(comparison: Comparison) -> bool:
     """True for an equation of two terms, except with a decimal, which no variable of a whole type can equal."""
     return comparison.operator == "=" and not any(
         isinstance(side, Arithmetic) or (isinstance(side, Constant) and isinstance(side.value, Decimal))
-        for side in (comparison.left, comparison.right)
+        for side in comparison.sides
     )
 
 
@@ -126,7 +128,7 @@ class _EqualTerms:
         """True if a class has two different constants."""
         first: dict[str, Constant] = {}
         for identity in identities:
-            for side in (identity.left, identity.right):
+            for side in identity.sides:
                 if isinstance(side, Constant) and first.setdefault(self.of(side), side) != side:
                     return True
         return False
@@ -194,7 +196,10 @@ class _Inequalities:
         rows: list[_Row] = []
         unequal: list[Linear] = []
         for comparison in comparisons:
-            left, right = self.linear(comparison.left), self.linear(comparison.right)
+            # The order of texts is not one of numbers.
+            if comparison.operator not in ("=", "\\=") and any(map(_is_plain_text, comparison.sides)):
+                continue
+            left, right = map(self.linear, comparison.sides)
             difference = _sum(left, right, Fraction(-1))
             if comparison.operator == "\\=":
                 unequal.append(difference)
@@ -218,12 +223,11 @@ class _Inequalities:
                 self.whole.add(expression.name)
             return {expression.name: Fraction(1)}
         if isinstance(expression, Constant):
-            # Texts become numbers too large for a rule file, because only their equality counts.
-            unique = Fraction(10**400 + len(self.texts))
-            value = expression.value
-            number = self.texts.setdefault(value, unique) if isinstance(value, str) else Fraction(value)
+            number = self._number(expression)
             return {"": number} if number else {}
-        left, right = self.linear(expression.left), self.linear(expression.right)
+        if expression.operator not in ("+", "-", "*", "/") or not self._is_numeric(expression):
+            return {f"({expression})": Fraction(1)}
+        left, right = map(self.linear, expression.operands)
         if expression.operator in "+-":
             return _sum(left, right, Fraction(1 if expression.operator == "+" else -1))
         if expression.operator == "*" and left.keys() <= {""}:
@@ -235,6 +239,28 @@ class _Inequalities:
         if expression.operator == "*" and left == right:
             self.squares.add(name)
         return {name: Fraction(1)}
+
+    def _number(self, constant: Constant) -> Fraction:
+        """The number that stands for a constant."""
+        if not isinstance(constant.value, str):
+            return Fraction(constant.value)
+        if moment := moment_of(constant.value):
+            return Fraction(moment.seconds)
+        # Texts become numbers too large for a rule file, because only their equality counts.
+        return self.texts.setdefault(constant.value, Fraction(10**400 + len(self.texts)))
+
+    def _is_numeric(self, expression: Expression) -> bool:
+        """False for a calculation with dates and times, of which those of day go round midnight."""
+        if isinstance(expression, Variable):
+            return self.library.kind_of(expression.data_type) in (NUMBER, OBJECT)
+        if isinstance(expression, Constant):
+            return expression.is_number
+        return all(map(self._is_numeric, expression.operands))
+
+
+def _is_plain_text(side: Expression) -> bool:
+    """True for a text that is not a date, a time or a duration."""
+    return isinstance(side, Constant) and isinstance(side.value, str) and moment_of(side.value) is None
 
 
 def _sum(left: Linear, right: Linear, factor: Fraction) -> Linear:

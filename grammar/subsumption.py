@@ -144,8 +144,8 @@ class Matcher:
             return (
                 isinstance(special, Arithmetic)
                 and general.operator == special.operator
-                and self._bind(general.left, special.left, binding)
-                and self._bind(general.right, special.right, binding)
+                and len(general.operands) == len(special.operands)
+                and all(self._bind(*pair, binding) for pair in zip(general.operands, special.operands, strict=True))
             )
         if isinstance(general, Constant) or isinstance(special, Arithmetic):
             return general == special

@@ -43,19 +43,35 @@ class RawNumber(RawNode):
     source: str
 
 
+@dataclass
+class RawQuantity(RawNode):
+    """A number and a unit of time: `30 days`."""
+
+    number: str
+    unit: str
+
+
 RawArgument: TypeAlias = RawWords | RawText | RawNumber
 
 
 @dataclass
 class RawOperation(RawNode):
-    """Two expressions joined by `+`, `-`, `*` or `/`."""
+    """Two expressions joined by an operation such as `+`."""
 
     left: RawExpression
     operator: str
     right: RawExpression
 
 
-RawExpression: TypeAlias = RawArgument | RawOperation
+@dataclass
+class RawAtom(RawNode):
+    """A predicate's name, in which blanks are possible, and its arguments; in an expression a function."""
+
+    name: RawWords
+    arguments: tuple[RawExpression, ...]
+
+
+RawExpression: TypeAlias = RawArgument | RawQuantity | RawOperation | RawAtom
 
 
 @dataclass
@@ -66,14 +82,6 @@ class RawComparison(RawNode):
     operator: str
     right: RawExpression
     defined: RawWords | None = None
-
-
-@dataclass
-class RawAtom(RawNode):
-    """A predicate's name, in which blanks are possible, and its arguments."""
-
-    name: RawWords
-    arguments: tuple[RawArgument, ...]
 
 
 @dataclass

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import TypeAlias, TypeVar
 
 from hapax.grammar.errors import Place
+from hapax.grammar.moments import written_duration
 
 Name = TypeVar("Name")
 
@@ -175,16 +177,27 @@ class Literal:
         return f"not {self.atom}" if self.negated else str(self.atom)
 
 
+OPERATIONS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "mod": 2, "**": 3}
+"""The operations and how strongly they bind. All but `**` are read from left to right."""
+
+TESTS = frozenset(("starts_with", "ends_with", "contains", "matches"))
+"""The functions whose value is `true` or `false`. One stands alone for an equation with `true`."""
+
+TRUE = "true"
+
+
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """A sum, difference, product or quotient inside a comparison. `operator` is one of `+ - * /`."""
+    """An operation or a function of `functions.py`, by its sign or name, applied to expressions."""
 
     operator: str
-    left: Expression
-    right: Expression
+    operands: tuple[Expression, ...]
 
     def __str__(self) -> str:
-        return f"{_operand(self.left, self, False)} {self.operator} {_operand(self.right, self, True)}"
+        if self.operator not in OPERATIONS:
+            return f"{self.operator}({', '.join(map(expression_text, self.operands))})"
+        left, right = self.operands
+        return f"{_operand(left, self, False)} {self.operator} {_operand(right, self, True)}"
 
 
 Expression: TypeAlias = Variable | Constant | Arithmetic
@@ -208,6 +221,16 @@ class Comparison:
         return tuple(dict.fromkeys((*expression_variables(self.left), *expression_variables(self.right))))
 
     @property
+    def sides(self) -> tuple[Expression, Expression]:
+        return self.left, self.right
+
+    @property
+    def test(self) -> Arithmetic | None:
+        """The test that the comparison stands for: its function is true, or with `\\=`, is not."""
+        is_test = isinstance(self.left, Arithmetic) and self.left.operator in TESTS and self.operator in ("=", "\\=")
+        return self.left if is_test and self.right == Constant(TRUE) else None  # type: ignore[return-value]  # see above
+
+    @property
     def equations(self) -> Iterator[tuple[Variable, Expression]]:
         """Each variable that is equated with an expression without it, and this expression."""
         if self.operator == "=":
@@ -221,6 +244,8 @@ class Comparison:
         return Comparison(self.operator, replaced(self.left, terms), replaced(self.right, terms))
 
     def __str__(self) -> str:
+        if self.test is not None:
+            return f"{'' if self.operator == '=' else 'not '}{self.test}"
         left = str(self.left) if self.typed else expression_text(self.left)
         return f"{left} {self.operator} {expression_text(self.right)}"
 
@@ -267,7 +292,7 @@ def expression_variables(expression: Expression) -> tuple[Variable, ...]:
         return (expression,)
     if isinstance(expression, Constant):
         return ()
-    return (*expression_variables(expression.left), *expression_variables(expression.right))
+    return tuple(chain.from_iterable(map(expression_variables, expression.operands)))
 
 
 def replaced(expression: Expression, terms: Mapping[str, Term]) -> Expression:
@@ -276,7 +301,7 @@ def replaced(expression: Expression, terms: Mapping[str, Term]) -> Expression:
         return terms.get(expression.name, expression)
     if isinstance(expression, Constant):
         return expression
-    return Arithmetic(expression.operator, replaced(expression.left, terms), replaced(expression.right, terms))
+    return Arithmetic(expression.operator, tuple(replaced(operand, terms) for operand in expression.operands))
 
 
 def item_place(item: BodyLiteral) -> Place | None:
@@ -321,15 +346,17 @@ def quoted(text: str) -> str:
 
 def expression_text(expression: Expression) -> str:
     """The expression as rule text; variables are printed without their type, which an atom of the rule states."""
+    if isinstance(expression, Constant) and isinstance(expression.value, str):
+        return written_duration(expression.value) or str(expression)
     return expression.name if isinstance(expression, Variable) else str(expression)
 
 
 def _operand(expression: Expression, parent: Arithmetic, right: bool) -> str:
     """The operand of an operation, in parentheses if it would be read otherwise without them."""
     text = expression_text(expression)
-    if not isinstance(expression, Arithmetic):
+    if not isinstance(expression, Arithmetic) or expression.operator not in OPERATIONS:
         return text
-    strength = {"+": 1, "-": 1, "*": 2, "/": 2}
-    # All four operators are read from left to right, so a right operand of equal strength needs parentheses.
-    inner, outer = strength[expression.operator], strength[parent.operator]
-    return f"({text})" if inner < outer or (right and inner == outer) else text
+    inner, outer = OPERATIONS[expression.operator], OPERATIONS[parent.operator]
+    # Of two operations of equal strength the one on the right needs them; on the left of `**`.
+    is_apart = inner == outer and right == (parent.operator != "**")
+    return f"({text})" if inner < outer or is_apart else text

@@ -6,7 +6,6 @@ Where both sides are such whole numbers SQLite calculates itself; every other ca
 
 from __future__ import annotations
 
-import operator
 import sqlite3
 import sys
 import threading
@@ -17,33 +16,18 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.functions import FUNCTIONS, Exact, Number, compared
+from hapax.grammar.moments import Moment, NoValue
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import number_of
 from hapax.kb.symbols import TAGGED_BITS, Symbols
-from hapax.kb.values import MAX_INTEGER_BITS
-
-Number: TypeAlias = int | Fraction
-
-_MOST_BITS = 100 * MAX_INTEGER_BITS
-"""Bits of a number within a calculation. A larger one would keep the processor in one operation for too long."""
+from hapax.kb.values import LONGEST_TEXT, MAX_INTEGER_BITS
 
 _MOST_ARGUMENTS = 100
 """Arguments of a function of SQLite, of which it allows 127."""
 
 _TAGS_END = 1 << (TAGGED_BITS + 1)
 """Twice a whole number that is its own tag lies between this and its negative."""
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "<": operator.lt,
-    "=<": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-    "\\=": operator.ne,
-}
 
 _SQL_COMPARISONS = {"<": "<", "=<": "<=", ">": ">", ">=": ">=", "=": "=", "\\=": "<>"}
 
@@ -61,26 +45,28 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calculated:
-    """An operation on two operands. An operand that is used twice is the same object, and is calculated once."""
+    """A comparison, an operation or a function of `grammar/functions.py`.
+
+    An operand that is used twice is the same object, and is calculated once.
+    """
 
     operator: str
-    left: Operand
-    right: Operand
+    operands: tuple[Operand, ...]
 
 
-Operand: TypeAlias = Cell | Number | Calculated
-"""A tag in SQL, a number that a rule states, or a calculation."""
+Operand: TypeAlias = Cell | Number | str | Calculated
+"""A tag in SQL, a number or text that a rule states, or a calculation."""
 
-_Step: TypeAlias = tuple[str, int, int]
+_Step: TypeAlias = tuple[str, tuple[int, ...]]
 """An operator and the places of its operands among the inputs and the results so far."""
 
 
 @dataclass
 class _Program:
-    """A calculation as steps over the tags of its cells. A number that a rule states is an input, too."""
+    """A calculation as steps over the tags of its cells. A constant of the rule is an input, too."""
 
     cells: list[str] = field(default_factory=list)
-    numbers: list[Number] = field(default_factory=list)
+    constants: list[Number | str] = field(default_factory=list)
     steps: list[_Step] = field(default_factory=list)
 
     @classmethod
@@ -89,14 +75,13 @@ class _Program:
         program = cls()
         order = _operands_first(operand)
         program.cells = list(dict.fromkeys(item.sql for item in order if isinstance(item, Cell)))
-        program.numbers = list(dict.fromkeys(item for item in order if isinstance(item, int | Fraction)))
-        width = len(program.cells) + len(program.numbers)
+        program.constants = list(dict.fromkeys(item for item in order if isinstance(item, int | Fraction | str)))
+        width = len(program.cells) + len(program.constants)
         places: dict[int, int] = {}
         for item in order:
             if isinstance(item, Calculated):
                 places[id(item)] = width + len(program.steps)
-                left, right = (program._place(part, places) for part in (item.left, item.right))
-                program.steps.append((item.operator, left, right))
+                program.steps.append((item.operator, tuple(program._place(part, places) for part in item.operands)))
         return program
 
     def _place(self, operand: Operand, places: dict[int, int]) -> int:
@@ -104,7 +89,7 @@ class _Program:
             return self.cells.index(operand.sql)
         if isinstance(operand, Calculated):
             return places[id(operand)]
-        return len(self.cells) + self.numbers.index(operand)
+        return len(self.cells) + self.constants.index(operand)
 
 
 def _operands_first(operand: Operand) -> list[Operand]:
@@ -116,7 +101,7 @@ def _operands_first(operand: Operand) -> list[Operand]:
         item, has_parts = waiting.pop()
         if isinstance(item, Calculated) and not has_parts and id(item) not in seen:
             seen.add(id(item))
-            waiting += [(item, True), (item.right, False), (item.left, False)]
+            waiting += [(item, True), *((part, False) for part in reversed(item.operands))]
         elif has_parts or not isinstance(item, Calculated):
             order.append(item)
     return order
@@ -128,11 +113,14 @@ class ExactArithmetic:
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
         self._programs: dict[tuple[object, ...], int] = {}
-        self._by_number: list[tuple[list[Number], list[_Step]]] = []
+        self._by_number: list[tuple[list[Number | str], list[_Step]]] = []
+        self.has_failed = False
+        """True once a calculation had no value, such as a division by zero."""
         connection = symbols.connection
         for name, arguments, function in (
             ("calculated", -1, self._calculated),
             ("compared", -1, self._compared),
+            ("failure", -1, self._failure),
             ("is_number", 1, self._is_number),
         ):
             connection.create_function(name, arguments, function, deterministic=True)
@@ -168,7 +156,7 @@ class ExactArithmetic:
     # -- SQL
 
     def value(self, operand: Operand) -> str:
-        """SQL of the tag of a number; NULL where a text takes part, or where something is divided by zero."""
+        """SQL of the tag of a value; NULL where a calculation has none, as in a division by zero."""
         if isinstance(operand, Cell):
             return operand.sql
         if not isinstance(operand, Calculated):
@@ -181,9 +169,13 @@ class ExactArithmetic:
         """SQL of the condition that a tag is a number's."""
         return f"CASE WHEN {cell} & 1 = 1 THEN 1 ELSE is_number({cell}) END"
 
+    def fails(self, operand: Calculated) -> str:
+        """SQL of the reason why a comparison or calculation has no value; NULL if it has one."""
+        return self._call("failure", operand)
+
     def comparison(self, sign: str, left: Operand, right: Operand) -> str:
-        """SQL of a comparison of numbers, which is false where a text takes part."""
-        exact = self._call("compared", Calculated(sign, left, right))
+        """SQL of a comparison of values, which is false where they have no common order."""
+        exact = self._call("compared", Calculated(sign, (left, right)))
         if isinstance(left, Calculated) or isinstance(right, Calculated):
             return exact
         sides = [_plain(side) for side in (left, right)]
@@ -196,10 +188,10 @@ class ExactArithmetic:
 
     def _call(self, function: str, operand: Calculated) -> str:
         program = _Program.of(operand)
-        key = (len(program.cells), tuple(program.numbers), tuple(program.steps))
+        key = (len(program.cells), tuple(program.constants), tuple(program.steps))
         if key not in self._programs:
             self._programs[key] = len(self._by_number)
-            self._by_number.append((program.numbers, program.steps))
+            self._by_number.append((program.constants, program.steps))
         arguments = program.cells
         if len(arguments) >= _MOST_ARGUMENTS:
             arguments = [_joined(arguments)]
@@ -208,33 +200,41 @@ class ExactArithmetic:
     # -- functions
 
     def _calculated(self, number: int, *tags: int | str | None) -> int | None:
-        result = self._result(number, tags)
-        return None if result is None else self._tag(result)
+        try:
+            return self._tag(self._result(number, tags))
+        except NoValue:
+            self.has_failed = True
+            return None
 
     def _compared(self, number: int, *tags: int | str | None) -> int:
-        return 1 if self._result(number, tags) else 0
+        try:
+            return 1 if self._result(number, tags) else 0
+        except NoValue:
+            self.has_failed = True
+            return 0
 
-    def _result(self, number: int, tags: Sequence[int | str | None]) -> Any:
-        numbers, steps = self._by_number[number]
+    def _failure(self, number: int, *tags: int | str | None) -> str | None:
+        try:
+            result = self._result(number, tags)
+            _ = str(result) if isinstance(result, Moment) else ""
+        except NoValue as reason:
+            return str(reason)
+        return None
+
+    def _result(self, number: int, tags: Sequence[int | str | None]) -> Exact:
+        constants, steps = self._by_number[number]
         if len(tags) == 1 and isinstance(tags[0], str):
             tags = [int(tag) for tag in tags[0].split()]
-        values: list[Any] = []
+        values: list[Exact] = []
         for tag in tags:
             value = tag >> 1 if isinstance(tag, int) and tag & 1 else self._value(tag)
-            if value is None or isinstance(value, str):
-                return None
+            if value is None:
+                raise NoValue("an operand has no value")
             values.append(value)
-        values += numbers
-        for sign, left, right in steps:
-            first, second = values[left], values[right]
-            if sign == "/":
-                if not second:
-                    return None
-                values.append(Fraction(first) / second)
-            else:
-                values.append(_OPERATORS[sign](first, second))
-            if not isinstance(values[-1], bool):
-                self._refuse(values[-1], _MOST_BITS)
+        values += constants
+        for name, places in steps:
+            operands = [values[place] for place in places]
+            values.append(compared(name, *operands) if name in _SQL_COMPARISONS else FUNCTIONS[name].call(*operands))
         return values[-1]
 
     def _is_number(self, tag: int | None) -> int:
@@ -244,20 +244,27 @@ class ExactArithmetic:
     def _value(self, tag: Any) -> str | Number | None:
         return None if tag is None else self._symbols.exact(tag)
 
-    def _tag(self, number: Number) -> int:
+    def _tag(self, value: Exact) -> int:
+        if isinstance(value, str | Moment):
+            return self._symbols.calculated_tag(self._storable(str(value)))
+        return self._number_tag(value)
+
+    def _storable(self, text: str) -> str:
+        if len(text) > LONGEST_TEXT:
+            raise NoValue(f"a text has more than {LONGEST_TEXT} characters")
+        return text
+
+    def _number_tag(self, number: Number) -> int:
         if isinstance(number, int) and abs(number) < 1 << TAGGED_BITS:
             return 2 * number + 1
-        self._refuse(number, MAX_INTEGER_BITS)
-        return self._symbols.calculated_tag(number_of(Fraction(number)))
-
-    def _refuse(self, number: Number, bits: int) -> None:
-        if max(number.numerator.bit_length(), number.denominator.bit_length()) > bits:
+        if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_INTEGER_BITS:
             raise NumberTooLarge(
-                f"A calculation gives a number of more than {bits} bits.",
+                f"A calculation gives a number of more than {MAX_INTEGER_BITS} bits.",
                 Remedy(
                     "If it counts without end, give it a last value: {} names such rules.", Operation("check_rules")
                 ),
             )
+        return self._symbols.calculated_tag(number_of(Fraction(number)))
 
     def _aggregate(self, result: Callable[[list[Any]], Number]) -> type:
         arithmetic = self
@@ -294,10 +301,12 @@ def _plain(operand: Operand) -> str | None:
 
 def _whole_result(operand: Calculated) -> tuple[str, str] | None:
     """SQL of a condition under which SQLite may calculate with whole numbers, and of the tag; None if it never may."""
-    first, second = _plain(operand.left), _plain(operand.right)
-    if first is None or second is None or operand.operator not in "+-*":
+    if operand.operator not in ("+", "-", "*"):
         return None
-    odd = " & ".join(side.sql for side in (operand.left, operand.right) if isinstance(side, Cell))
+    first, second = map(_plain, operand.operands)
+    if first is None or second is None:
+        return None
+    odd = " & ".join(side.sql for side in operand.operands if isinstance(side, Cell))
     if not odd:
         return None
     # The tag of n is 2n + 1.

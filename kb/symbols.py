@@ -177,9 +177,9 @@ class Symbols:
             found = self._exact[tag] = Fraction(value) if isinstance(value, Decimal) else value
         return found
 
-    def calculated_tag(self, number: int | Decimal) -> int:
-        """The tag of a number that a running statement calculates; `store_made` stores new ones when it has ended."""
-        value = canonical(number)
+    def calculated_tag(self, calculated: Value) -> int:
+        """The tag of what a running statement calculates; `store_made` stores new ones when it has ended."""
+        value = canonical(calculated)
         if _is_whole(value):
             return 2 * value + 1
         text = values.encode_value(value)
@@ -192,7 +192,7 @@ class Symbols:
         if self._borrowed is not None:
             return self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
         tag = self._made[text] = self.last_tag + 2 * (len(self._made) + 1)
-        self._exact[tag] = Fraction(number)
+        self._exact[tag] = value if isinstance(value, str) else Fraction(calculated)
         return tag
 
     def store_made(self) -> None:

@@ -15,8 +15,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from hapax.grammar.arguments import ARROW, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.moments import DURATION, Moment
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import counted, short, some
 from hapax.kb import values
@@ -382,8 +384,8 @@ def _typed(cell: object) -> object:
 def _plain(cell: object) -> object:
     """The value of a typed cell: whole floats are integers, other floats the decimals that they show.
 
-    Dates and times are texts in ISO 8601, a date with the time 00:00:00 the date alone. Raises ValueError for anything
-    else but texts and numbers.
+    Dates, times and durations are texts in ISO 8601, a date with the time 00:00:00 the date alone. True and false are
+    texts, too. Raises ValueError for anything else but texts and numbers.
     """
     if isinstance(cell, str | int | Decimal | None) and not isinstance(cell, bool):
         return cell
@@ -393,9 +395,11 @@ def _plain(cell: object) -> object:
         return cell.isoformat().removesuffix("T00:00:00")
     if isinstance(cell, date | time):
         return cell.isoformat()
+    if isinstance(cell, timedelta):
+        return str(Moment(DURATION, Fraction(cell // timedelta(microseconds=1), 10**6)))
     number = cell.item() if hasattr(cell, "item") else cell  # numpy's numbers
-    if isinstance(number, int) and not isinstance(number, bool):
-        return number
+    if isinstance(number, int):
+        return str(number).lower() if isinstance(number, bool) else number
     if isinstance(number, float):
         if math.isnan(number):  # a missing value of a data frame
             return None

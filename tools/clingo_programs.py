@@ -186,9 +186,16 @@ class ClingoTranslation:
         left, right = self._term(operand.left), self._term(operand.right)
         if operand.sign == "*":
             return f"{left} * {right}", HUNDREDTHS
-        if operand.sign == "/":
+        if operand.sign in ("/", "//", "mod"):
             assert isinstance(operand.right, Quoted)  # noqa: S101  only constants divide
-            return left, int(operand.right.value)
+            divisor = int(operand.right.value)
+            if operand.sign == "/":
+                return left, divisor
+            # clingo's remainder has the sign of the dividend.
+            divisor *= HUNDREDTHS
+            if operand.sign == "mod":
+                return f"(({left} \\ {divisor}) + {divisor}) \\ {divisor}", 1
+            return f"({left} / {divisor}) * {HUNDREDTHS}", 1
         return f"{left} {operand.sign} {right}", 1
 
 

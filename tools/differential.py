@@ -57,6 +57,7 @@ ORDERS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
 }  # fmt: skip
 SUMS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": lambda left, right: Fraction(int(left / right)), "mod": operator.mod,
 }  # fmt: skip
 
 Binding = dict[str, Cell]

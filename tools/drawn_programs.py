@@ -267,10 +267,9 @@ class Drawing:
         return tuple(items)
 
     def _sum(self, numbers: Sequence[str]) -> Sum:
-        sign = self.rng.choice("++-*/")
-        right = (
-            self.rng.choice(numbers) if self.rng.random() < 0.5 and sign != "/" else Quoted(self.rng.choice((2, 4, 5)))
-        )
+        sign = self.rng.choice(("+", "+", "-", "*", "/", "//", "mod"))
+        is_variable = self.rng.random() < 0.5 and sign in "+-*"
+        right = self.rng.choice(numbers) if is_variable else Quoted(self.rng.choice((2, 4, 5)))
         return Sum(self.rng.choice(numbers), sign, right)
 
     def _condition(self, names: Sequence[str]) -> list[Item]:
@@ -282,7 +281,9 @@ class Drawing:
             left = self._sum(numbers) if rng.random() < 0.4 else rng.choice(numbers)
             others = [name for name in numbers if name != left]
             right = rng.choice(others) if others else Quoted(rng.choice((0, 2, 5)))
-            return [Order(left, rng.choice(("<", "=<", ">", ">=")), right)]
+            # clingo has texts in another order, of which numbers have one.
+            signs = ("<", ">") if others and isinstance(left, str) else ("<", "=<", ">", ">=")
+            return [Order(left, rng.choice(signs), right)]
         if len(things) > 1 and rng.random() < 0.3:
             left, right = rng.sample(things, 2)
             return [Order(left, "\\=", right)]

@@ -170,9 +170,7 @@ def instantiated(item: BodyLiteral, substitution: Substitution) -> BodyLiteral:
 
 def _applied(expression: Expression, substitution: Substitution) -> Expression:
     if isinstance(expression, Arithmetic):
-        return Arithmetic(
-            expression.operator, _applied(expression.left, substitution), _applied(expression.right, substitution)
-        )
+        return Arithmetic(expression.operator, tuple(_applied(part, substitution) for part in expression.operands))
     return substitution.term(expression)
 
 
@@ -200,17 +198,16 @@ def _expression_json(expression: Expression) -> Any:
         return {"variable": expression.name, "type": expression.data_type}
     if isinstance(expression, Constant):
         return encode_decimal(expression.value) if isinstance(expression.value, Decimal) else expression.value
-    return {
-        "arithmetic": expression.operator,
-        "left": _expression_json(expression.left),
-        "right": _expression_json(expression.right),
-    }
+    operands = list(map(_expression_json, expression.operands))
+    # The field names of two operands are older than functions.
+    parts = dict(zip(("left", "right"), operands, strict=True)) if len(operands) == 2 else {"operands": operands}
+    return {"arithmetic": expression.operator, **parts}
 
 
 def _expression_from(written: Any) -> Expression:
     if isinstance(written, Mapping) and "arithmetic" in written:
-        left, right = _expression_from(written["left"]), _expression_from(written["right"])
-        return Arithmetic(written["arithmetic"], left, right)
+        operands = written["operands"] if "operands" in written else (written["left"], written["right"])
+        return Arithmetic(str(written["arithmetic"]), tuple(map(_expression_from, operands)))
     return _term_from(written)
 
 

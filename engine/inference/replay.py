@@ -236,11 +236,9 @@ def _same(expression: Expression, cell: Expression, bindings: dict[str, Constant
         return bound == cell
     if isinstance(expression, Constant) or not isinstance(cell, Arithmetic):
         return expression == cell
-    return (
-        expression.operator == cell.operator
-        and _same(expression.left, cell.left, bindings)
-        and _same(expression.right, cell.right, bindings)
-    )
+    if expression.operator != cell.operator or len(expression.operands) != len(cell.operands):
+        return False
+    return all(_same(part, other, bindings) for part, other in zip(expression.operands, cell.operands, strict=True))
 
 
 def _is_true(comparison: Comparison) -> bool:

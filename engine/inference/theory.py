@@ -26,12 +26,13 @@ from hapax.kb.store import KnowledgeBase
 class QueryResult:
     """Distinct answers as rows, with a column for each variable of the goal.
 
-    A goal without variables holds if there is a row.
+    A goal without variables holds if there is a row. `failures`: messages about comparisons without a value.
     """
 
     columns: tuple[str, ...]
     rows: list[AnswerRow] = field(default_factory=list)
     truncated: bool = False
+    failures: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:

@@ -193,7 +193,7 @@ def _eagerness(rule: Rule, item: BodyLiteral, bound: set[str]) -> tuple[bool, in
 
 def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> CompiledPremise:
     """Compile a premise. Raises HapaxError if an item uses a variable that nothing gives a value."""
-    return _PremiseCompiler(context).read(premise).compiled()
+    return PremiseCompiler(context).read(premise).compiled()
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def compile_aggregate(
     aggregate: AggregateDeclaration, premise: Iterable[BodyLiteral], context: CompileContext
 ) -> CompiledAggregate:
     """Compile an aggregate over the distinct rows of its counted variables in each group."""
-    compiler = _PremiseCompiler(context).read(premise)
+    compiler = PremiseCompiler(context).read(premise)
     if aggregate.function == "count":
         result = "2 * count(*) + 1"  # the tag of a whole number n is 2n + 1
     else:
@@ -233,7 +233,7 @@ def compile_aggregate(
 
 def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext) -> tuple[str, ...]:
     """SQL for the arguments of a rule's conclusion. Raises HapaxError for a variable that the premise leaves open."""
-    compiler = _PremiseCompiler(context, values=dict(body.values))
+    compiler = PremiseCompiler(context, values=dict(body.values))
     return tuple(map(compiler.cell, atom.arguments))
 
 
@@ -245,7 +245,7 @@ def covering_places(atom: Atom, library: Library) -> int:
 
 
 @dataclass
-class _PremiseCompiler:
+class PremiseCompiler:
     """Compiles the items of a premise one by one; collects tables, conditions and the values of variables."""
 
     context: CompileContext
@@ -256,7 +256,7 @@ class _PremiseCompiler:
     """The variables that a calculation gives a value."""
     absent: list[AbsentAtom] = field(default_factory=list)
 
-    def read(self, premise: Iterable[BodyLiteral]) -> _PremiseCompiler:
+    def read(self, premise: Iterable[BodyLiteral]) -> PremiseCompiler:
         """Compile the items in an order in which each finds its variables bound; returns this compiler."""
         for item in evaluation_order(premise, self.context.library):
             self.item(item)
@@ -304,7 +304,7 @@ class _PremiseCompiler:
         atom = literal.atom
         if signature is not None:
             # Apart from the others, because its conditions are denied together.
-            inner = _PremiseCompiler(self.context, values=dict(self.values), numbers=dict(self.numbers))
+            inner = PremiseCompiler(self.context, values=dict(self.values), numbers=dict(self.numbers))
             inner._computed(atom, signature)
             self.conditions.append(f"NOT ({conjunction(inner.conditions)})")
             return
@@ -324,7 +324,7 @@ class _PremiseCompiler:
         assert definition is not None  # noqa: S101  of a computed predicate
         target = assignment(definition, {parameter.name for parameter in signature.parameters})
         # Without the library, as in `definition_text`: parameters have no types but those that the definition gives.
-        inner = _PremiseCompiler(replace(self.context, library=Library()))
+        inner = PremiseCompiler(replace(self.context, library=Library()))
         given: dict[str, Term] = {}
         for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
             given[parameter.name] = term
@@ -354,20 +354,13 @@ class _PremiseCompiler:
             operator = "=" if sign == "=" else "<>"
             self.conditions.append(f"{self._same(left)} {operator} {self._same(right)}")
         else:
-            lower, upper = self._operand(left), self._operand(right)
-            if lower is None or upper is None:  # a text has no order
-                self.conditions.append("0")
-            else:
-                self.conditions.append(self.context.arithmetic.comparison(sign, lower, upper))
+            self.conditions.append(self.context.arithmetic.comparison(sign, self.operand(left), self.operand(right)))
 
     def _assign(self, target: str, source: Expression, numeric: bool) -> None:
         arithmetic = self.context.arithmetic
         if isinstance(source, Arithmetic):
-            number = self._operand(source)
-            # A constant text in a calculation has no value, so nothing is equal to it.
-            self.values[target] = "NULL" if number is None else arithmetic.value(number)
-            if number is not None:
-                self.numbers[target] = number
+            self.numbers[target] = self.operand(source)
+            self.values[target] = arithmetic.value(self.numbers[target])
             self.conditions.append(f"{self.values[target]} IS NOT NULL")
             return
         self.values[target] = self.cell(source)
@@ -382,14 +375,13 @@ class _PremiseCompiler:
         assert not isinstance(expression, Arithmetic)  # noqa: S101  numbers are compared as numbers
         return self.cell(expression)
 
-    def _operand(self, expression: Expression) -> Operand | None:
-        """A side of a comparison of numbers; None if a text is written in it."""
+    def operand(self, expression: Expression) -> Operand:
+        """A side of a comparison of values."""
         if isinstance(expression, Variable):
             return self.numbers.get(expression.name) or Cell(self.cell(expression))
-        if isinstance(expression, Constant):
-            if isinstance(expression.value, str):
-                return None
-            exact = Fraction(expression.value)
-            return exact.numerator if exact.denominator == 1 else exact
-        left, right = self._operand(expression.left), self._operand(expression.right)
-        return None if left is None or right is None else Calculated(expression.operator, left, right)
+        if isinstance(expression, Arithmetic):
+            return Calculated(expression.operator, tuple(map(self.operand, expression.operands)))
+        if isinstance(expression.value, str):
+            return expression.value
+        exact = Fraction(expression.value)
+        return exact.numerator if exact.denominator == 1 else exact

@@ -26,6 +26,7 @@ from hapax.engine.logic.compile import (
     join_order,
 )
 from hapax.engine.logic.evaluate import Clause, compile_clause
+from hapax.engine.logic.failures import failures
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.rounds import JoinStep, Rounds
@@ -142,6 +143,14 @@ class Demand:
         """By table of ours, the facts that the source lists."""
         self._beside: list[FactRecord] = []
         self._finder: InstanceFinder | None = None
+        self._evaluated: list[Rule] = []
+        self.relations.arithmetic.has_failed = False
+
+    def failures(self) -> tuple[str, ...]:
+        """Messages about calculations without a value: the comparison, a count of rows, and the first one."""
+        if not self.relations.arithmetic.has_failed:
+            return ()
+        return failures(self._evaluated, self._context(), self.relations)
 
     def rows(self, atom: Atom, *, ordered: bool = False) -> Iterator[tuple[Value, ...]]:
         """The values of an atom's distinct variables, a row for each answer; `ordered`: as stored or derived."""
@@ -400,6 +409,7 @@ class Demand:
         known = {term.name for term in terms if isinstance(term, Variable)}
         items = list(evaluation_order([Literal(asked), *join_order(rule, known).premise], self.library))
         asking = replace(rule, premise=tuple(items))
+        self._evaluated.append(asking)
         self._add_calls_of(asking, asked)
         context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
         if rule.aggregate is not None:

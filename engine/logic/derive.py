@@ -76,6 +76,8 @@ class DerivationReport:
     rules: tuple[DerivedRule, ...]
     left_out: tuple[str, ...] = ()
     """The rules that have errors, with the reasons."""
+    failures: tuple[str, ...] = ()
+    """Comparisons that had no value for some rows, with the number of rows and the first one."""
 
 
 def derive_all(
@@ -99,6 +101,7 @@ def derive_all(
         relations.interruptible(deadline.check),
     ):
         began = time.perf_counter()
+        relations.arithmetic.has_failed = False
         changes = relations.changes()
         read = relations.bring_up_to_date(changes)
         seconds_reading = time.perf_counter() - began
@@ -119,8 +122,9 @@ def derive_all(
             atoms = compiled.materialise()
         results = tuple(map(deriver.derive, rules))
         relations.confirm([rule.name for rule in rules])
+        failed = compiled.failures(rules)
         store_words(kb.connection, {rule.name: rule_words(rule, library) for rule in rules})
-    return DerivationReport(read, seconds_reading, atoms, results)
+    return DerivationReport(read, seconds_reading, atoms, results, failures=failed)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -19,9 +20,11 @@ from hapax.engine.logic.evaluate import constraints, left_out, open_variables
 from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
+from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME
+from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order, type_of
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
+    TESTS,
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -36,6 +39,9 @@ from hapax.kb.facts import columns_of
 
 _PLACES = 12
 """Decimal places of a number in a column."""
+
+_LARGEST_EXPONENT = 8
+"""Exponent of a power that is written as a product, which keeps decimals exact."""
 
 _LONGEST_NAME = 40
 """Characters of a predicate's or rule's name that a table's name keeps. PostgreSQL cuts names at 63 bytes."""
@@ -148,6 +154,10 @@ def _union(queries: Sequence[exp.Query], distinct: bool = True) -> exp.Query:
     for query in queries[1:]:
         whole = exp.Union(this=whole, expression=query, distinct=distinct)
     return whole
+
+
+def _joined(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return exp.DPipe(this=left, expression=right, safe=False)
 
 
 def _comment(text: str) -> str:
@@ -385,13 +395,18 @@ class _ScriptWriter:
             value = self._typed(cell.sql, cell.is_number)
             if is_number and not cell.is_number:
                 raise HapaxError(f"it puts a text into {indicator}, whose type is one of numbers.")
-            if cell.is_number and not is_number:
-                value = exp.Cast(this=value, to=self._type(False))
-                # 1990.000000000000 is 1990 among texts.
-                for end in "0.":
-                    value = exp.Trim(this=value, expression=exp.Literal.string(end), position="TRAILING")
-            values.append(value)
+            values.append(self.text(cell) if cell.is_number and not is_number else value)
         return values
+
+    def text(self, cell: _Cell) -> exp.Expr:
+        """A cell as a text."""
+        if not cell.is_number:
+            return cell.sql
+        value: exp.Expr = exp.Cast(this=self._typed(cell.sql, True), to=self._type(False))
+        # 1990.000000000000 is 1990 among texts.
+        for end in "0.":
+            value = exp.Trim(this=value, expression=exp.Literal.string(end), position="TRAILING")
+        return value
 
     def kinds(self, indicator: str) -> tuple[bool, ...]:
         """For each argument of a predicate, whether its column holds numbers."""
@@ -423,12 +438,75 @@ class _ScriptWriter:
         return _Cell(_digits(value), True)
 
     def compared(self, sign: str, first: _Cell, second: _Cell) -> exp.Expr:
-        """The condition that two values compare so. A text that does not state a number has no order."""
+        """The condition that two values compare so. A number and a text that states none have no order."""
         if first.is_number == second.is_number and (first.is_number or sign in ("=", "\\=")):
             return _COMPARISONS[sign](this=first.sql, expression=second.sql)
         if sign == "\\=":
             return _denied([self.compared("=", first, second)])
-        return _COMPARISONS[sign](this=self.number(first), expression=self.number(second))
+        numbers = _COMPARISONS[sign](this=self.number(first), expression=self.number(second))
+        if first.is_number or second.is_number or sign == "=":
+            return numbers
+        states = [exp.Is(this=self.number(cell), expression=exp.null()) for cell in (first, second)]
+        texts = _COMPARISONS[sign](this=self._ordered(first), expression=self._ordered(second))
+        neither = exp.If(this=exp.and_(*states), true=texts)
+        return exp.Case(ifs=[neither], default=exp.Coalesce(this=numbers, expressions=[exp.false()]))
+
+    def _ordered(self, cell: _Cell) -> exp.Expr:
+        """A text in the order of its characters, which PostgreSQL has in one collation alone."""
+        if self._dialect != "postgres":
+            return cell.sql
+        return exp.Collate(this=cell.sql, expression=_identifier("C"))
+
+    def test(self, test: Arithmetic, values: Sequence[_Cell]) -> exp.Expr:
+        """The condition of a test of texts. Raises HapaxError for a regular expression: databases have others."""
+        whole, part = map(self.text, values)
+        size = exp.Length(this=part.copy())
+        if test.operator == "contains":
+            return exp.GT(this=exp.StrPosition(this=whole, substr=part), expression=_digits(0))
+        ends = {"starts_with": exp.Left, "ends_with": exp.Right}
+        if test.operator not in ends:
+            raise HapaxError(f'"{test}" has another meaning in each database.')
+        return exp.EQ(this=ends[test.operator](this=whole, expression=size), expression=part)
+
+    def function(self, call: Arithmetic, values: Sequence[_Cell]) -> _Cell:
+        """The value of an operation or a function. Raises HapaxError for one that the databases do not share."""
+        name = call.operator
+        if name in TESTS:
+            yes, no = exp.Literal.string("true"), exp.Literal.string("false")
+            return _Cell(exp.Case(ifs=[exp.If(this=self.test(call, values), true=yes)], default=no), False)
+        if name in ("lower", "concat"):
+            texts = list(map(self.text, values))
+            return _Cell(exp.Lower(this=texts[0]) if name == "lower" else reduce(_joined, texts), False)
+        if name == "length":
+            return _Cell(self._typed(exp.Length(this=self.text(values[0])), True), True)
+        if name in ("min", "max") and not all(value.is_number for value in values):
+            raise HapaxError(f'"{call}" may be of texts, which databases order otherwise.')
+        numbers = list(map(self.number, values))
+        if name in ("+", "-", "*", "/"):
+            return _Cell(self.calculated(name, *numbers), True)
+        return _Cell(self._typed(self._number_function(call, numbers), True), True)
+
+    def _number_function(self, call: Arithmetic, numbers: Sequence[exp.Expr]) -> exp.Expr:
+        name, first, last = call.operator, numbers[0], call.operands[-1]
+        if name in ("//", "mod"):
+            quotient = self.calculated("/", first.copy(), numbers[1].copy())
+            down, up = exp.Floor(this=quotient), exp.Ceil(this=quotient.copy())
+            if name == "mod":
+                return self.calculated("-", first, self.calculated("*", numbers[1], self._typed(down, True)))
+            is_negative = exp.LT(this=quotient.copy(), expression=_digits(0))
+            return exp.Case(ifs=[exp.If(this=is_negative, true=up)], default=down)
+        whole = last.value if isinstance(last, Constant) and isinstance(last.value, int) else -1
+        if name == "**" and 1 <= whole <= _LARGEST_EXPONENT:
+            return reduce(lambda power, base: self.calculated("*", power, base.copy()), [first] * (whole - 1), first)
+        if name == "round" and (len(numbers) == 1 or 0 <= whole <= _PLACES):
+            return exp.Round(this=first, decimals=_digits(whole if len(numbers) > 1 else 0))
+        one = {"abs": exp.Abs, "floor": exp.Floor}
+        if name in one:
+            return one[name](this=first)
+        several = {"min": exp.Least, "max": exp.Greatest}
+        if name in several:
+            return several[name](this=first, expressions=list(numbers[1:]), ignore_nulls=False)
+        raise HapaxError(f'"{call}" has no form that the databases share.')
 
     def number(self, cell: _Cell) -> exp.Expr:
         """The number of a cell, or that which a text states; NULL for another text."""
@@ -522,11 +600,24 @@ class _Premise:
         """A side of a comparison."""
         if not isinstance(expression, Arithmetic):
             return self.cell(expression)
-        sides = [self.writer.number(self._value(side)) for side in (expression.left, expression.right)]
-        return _Cell(self.writer.calculated(expression.operator, *sides), True)
+        for operand in expression.operands:
+            self._refuse_moment(operand, expression)
+        return self.writer.function(expression, list(map(self._value, expression.operands)))
+
+    def _refuse_moment(self, side: Expression, whole: Expression | Comparison) -> None:
+        kind = self.library.kind_of(type_of(side, self.library))
+        if kind in (TIME, DATE_TIME, DURATION) or (kind == DATE and isinstance(whole, Arithmetic)):
+            raise HapaxError(f'"{whole}" is about values of {kind}, which are texts in the columns.')
 
     def _compare(self, comparison: Comparison) -> None:
-        left, right = comparison.left, comparison.right
+        left, right = comparison.sides
+        if comparison.test is not None:
+            condition = self.writer.test(comparison.test, list(map(self._value, comparison.test.operands)))
+            self.conditions.append(condition if comparison.operator == "=" else exp.not_(condition))
+            return
+        if comparison.operator not in ("=", "\\="):
+            for side in comparison.sides:
+                self._refuse_moment(side, comparison)
         target = assignment(comparison, set(self.values))
         if target is None or target in self.values:
             self.conditions.append(self.writer.compared(comparison.operator, self._value(left), self._value(right)))

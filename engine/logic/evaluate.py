@@ -21,6 +21,7 @@ from hapax.engine.logic.compile import (
     conclusion_cells,
     join_order,
 )
+from hapax.engine.logic.failures import failures
 from hapax.engine.logic.maintenance import (
     MaintainedClause,
     MaintainedLayer,
@@ -277,6 +278,14 @@ class CompiledLibrary:
         names = set(open_variables(rule, self.library))
         items = [item for item in constraints(rule) if names.isdisjoint(variable_names([item]))]
         return compile_premise(items, self.setting())
+
+    def failures(self, rules: Iterable[Rule]) -> tuple[str, ...]:
+        """Messages about calculations without a value, in these rules and those below them."""
+        if not self.relations.arithmetic.has_failed:
+            return ()
+        derived = [rule for rule in self.library.rules if rule not in set(rules)]
+        stated = [replace(rule, premise=tuple(constraints(rule))) for rule in rules]
+        return failures([*derived, *stated], self.setting(), self.relations)
 
     def prepare(self, rule: Rule) -> None:
         """Index the tables that the rule's statements and their proofs read."""

@@ -8,6 +8,7 @@ from itertools import chain, count, product
 from typing import TypeAlias
 
 from hapax.grammar.errors import HapaxError, Place
+from hapax.grammar.functions import FUNCTIONS
 from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable, answered_names
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
@@ -32,7 +33,8 @@ _COMPARISONS = {
 }  # fmt: skip
 """The comparisons of goals, and how rules write them."""
 
-_SUMS = {"+": "+", "-": "-", "*": "*", "rdiv": "/"}
+_OPERATIONS = {"rdiv": "/", "^": "**"}
+"""The operations of goals that rules write otherwise."""
 
 
 class NotRules(HapaxError):  # noqa: N818  named after the situation, as all our errors are
@@ -236,8 +238,11 @@ class _GoalReader:
             return self.variable(term.name)
         if isinstance(term, Constant):
             return term
-        if isinstance(term, Compound) and term.functor in _SUMS and len(term.arguments) == 2:
-            return Arithmetic(_SUMS[term.functor], *map(self.expression, term.arguments))
+        if isinstance(term, Compound):
+            name = _OPERATIONS.get(term.functor, term.functor)
+            function = FUNCTIONS.get(name)
+            if function is not None and function.least <= len(term.arguments) <= function.most:
+                return Arithmetic(name, tuple(map(self.expression, term.arguments)))
         raise _no_probability(term.indicator if isinstance(term, Compound) else "a list")
 
 

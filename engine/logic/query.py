@@ -7,6 +7,7 @@ proofs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import answers_program
@@ -48,7 +49,8 @@ def answer(
         demand = Demand(part.source(), with_rules(part.library, rules), stored, at_work=at_work)
         found: Iterator[AnswerRow] = demand.rows(head)
         rows = sorted(found, key=sort_key)
-    return QueryResult(goal.variables, rows[: limits.answers], len(rows) > limits.answers)
+        failed = demand.failures()
+    return QueryResult(goal.variables, rows[: limits.answers], len(rows) > limits.answers, failed)
 
 
 def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologSession | None) -> QueryResult:
@@ -71,6 +73,7 @@ def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologS
                 if not any(isinstance(value, str) and "\0" in value for value in found):
                     concluded[call.functor, found] = None
     program = answers_program(library, concluded)
+    failed = demand.failures()
     with open_session(session) as prolog:
         prolog.load(program)
-        return answer_goal(prolog, goal, limits)
+        return replace(answer_goal(prolog, goal, limits), failures=failed)

@@ -77,7 +77,7 @@ def test_marks_stand_below_their_word(tmp_path: Path) -> None:
     [
         ("p(T X, U A) & q(U A, V B) -> r(Person P, V B)", "HPX101", "Person P"),
         ('given age(Person, Age)\nfact age("Ann", "old")', "HPX113", '"old"'),
-        ("p(T X, U A) & q(U A, V B) & A + (1 - B) < 3 -> r(T X, V B)", "HPX112", "A + (1 - B) < 3"),
+        ("p(T X, Text A) & q(Text A, V B) & A + (1 - B) < 3 -> r(T X, V B)", "HPX112", "A + (1 - B) < 3"),
     ],
 )
 def test_the_word_at_fault_is_marked(tmp_path: Path, rules: str, code: str, marked: str) -> None:

@@ -184,7 +184,7 @@ def test_penalty_is_three_rouge_l(left, right):
 def test_python_decides_as_prolog_does():
     """On a table of numbers and all operators, the evaluator and the generated clause agree."""
     x, y = Variable("X", "Number"), Variable("Y", "Number")
-    shapes = [Arithmetic(sign, x, Arithmetic("*", y, Constant(Decimal("1.5")))) for sign in "+-*"]
+    shapes = [Arithmetic(sign, (x, Arithmetic("*", (y, Constant(Decimal("1.5")))))) for sign in "+-*"]
     comparisons = [Comparison(sign, shape, y) for sign in ("<", "=<", ">", ">=", "=", "\\=") for shape in shapes]
     numbers = [-3, 0, 2, Decimal("2.50"), 10**30]
     library, clauses = Library(), []

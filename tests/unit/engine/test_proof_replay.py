@@ -36,7 +36,7 @@ def literal(text: str, *, negated: bool = False) -> Literal:
 
 
 def product(left: int, right: int, total: int, operator: str = "=") -> Comparison:
-    return Comparison(operator, Constant(total), Arithmetic("*", Constant(left), Constant(right)))
+    return Comparison(operator, Constant(total), Arithmetic("*", (Constant(left), Constant(right))))
 
 
 FACT = Proof(literal("borders(Ghent, Lille)"), By.FACT, fact_id=BORDERS.id)

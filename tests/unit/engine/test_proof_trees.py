@@ -19,7 +19,7 @@ def goal(predicate: str, *values: str | int | Decimal) -> Literal:
 def example() -> Proof:
     shared = Proof(goal("is_in", "saffron", "paella"), By.FACT, fact_id="f1")
     inner = Proof(goal("is_found_in", "paella"), By.RULE, "inner", (shared,))
-    earlier = Comparison("<", Constant(Decimal("1.50")), Arithmetic("+", Constant(2), Constant(1)))
+    earlier = Comparison("<", Constant(Decimal("1.50")), Arithmetic("+", (Constant(2), Constant(1))))
     return Proof(
         Literal(Atom("is_not_able_to_eat", (Variable("X", "Person"), Constant("paella")))),
         By.RULE,

@@ -103,7 +103,7 @@ def test_a_division_by_zero_is_found_anywhere_in_a_comparison(item: str, divides
 YEARS = [Variable(name, "Year") for name in "ABC"]
 EXPRESSIONS: st.SearchStrategy[Expression] = st.recursive(
     st.one_of(st.sampled_from(YEARS), st.integers(-2, 2).map(Constant)),
-    lambda inner: st.builds(Arithmetic, st.sampled_from("+-*"), inner, inner),
+    lambda inner: st.builds(Arithmetic, st.sampled_from("+-*"), st.tuples(inner, inner)),
     max_leaves=3,
 )
 COMPARISONS = st.builds(Comparison, st.sampled_from(["<", "=<", ">", ">=", "=", "\\="]), EXPRESSIONS, EXPRESSIONS)
@@ -129,7 +129,7 @@ def holds(comparison: Comparison, values: dict[str, int]) -> bool:
 
 def value(expression: Expression, values: dict[str, int]) -> int:
     if isinstance(expression, Arithmetic):
-        left, right = value(expression.left, values), value(expression.right, values)
+        left, right = (value(operand, values) for operand in expression.operands)
         return {"+": left + right, "-": left - right, "*": left * right}[expression.operator]
     return values[expression.name] if isinstance(expression, Variable) else int(expression.value)
 
@@ -139,7 +139,7 @@ def test_too_many_comparisons_are_given_up_as_possible() -> None:
     unknowns = [Variable(f"V{number}", "Number") for number in range(40)]
     shifted = zip(unknowns, unknowns[7:] + unknowns[:7], unknowns[13:] + unknowns[:13], strict=True)
     chain = [
-        Comparison("<", Arithmetic("+", first, second), Arithmetic("*", Constant(3), third))
+        Comparison("<", Arithmetic("+", (first, second)), Arithmetic("*", (Constant(3), third)))
         for first, second, third in shifted
     ]
 

@@ -28,7 +28,7 @@ from hapax.grammar.parser import (
 )
 from hapax.grammar.printing import format_library
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
+from hapax.grammar.terms import OPERATIONS, Arithmetic, Atom, Comparison, Constant, Literal, Variable
 
 
 def read(text: str) -> Library:
@@ -79,9 +79,8 @@ def rules(draw: st.DrawFn) -> Rule:
     terms = st.one_of(st.sampled_from(variables), st.builds(Constant, VALUES))
     names = st.sampled_from(["is_in", "cannot_eat", "not_p", "type", "fact", "größer_als"])
     atoms = st.builds(Atom, names, st.lists(terms, min_size=1, max_size=3).map(tuple))
-    expressions = st.recursive(
-        terms, lambda inner: st.builds(Arithmetic, st.sampled_from("+-*/"), inner, inner), max_leaves=6
-    )
+    signs = st.sampled_from([*OPERATIONS, "max", "concat", "round"])
+    expressions = st.recursive(terms, lambda inner: st.builds(Arithmetic, signs, st.tuples(inner, inner)), max_leaves=6)
     comparisons = st.builds(Comparison, st.sampled_from(["<", "=<", ">", ">=", "=", "\\="]), expressions, expressions)
     every = Literal(Atom("all_of", tuple(variables)))
     others = draw(st.lists(st.one_of(st.builds(Literal, atoms, st.booleans()), comparisons), max_size=4))

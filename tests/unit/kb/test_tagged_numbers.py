@@ -48,7 +48,7 @@ def test_calculated_numbers_have_the_tags_of_equal_constants(connection: sqlite3
     """A whole result is its own tag; another has the tag that it has, or a new one, which is stored afterwards."""
     held = Symbols(connection)
     half = held.tag(Decimal("0.5"))
-    function = ExactArithmetic(held).value(Calculated("/", Cell("?1"), Cell("?2")))
+    function = ExactArithmetic(held).value(Calculated("/", (Cell("?1"), Cell("?2"))))
 
     def tag(above: Value, below: Value) -> object:
         return connection.execute(f"SELECT {function}", (held.tag(above), held.tag(below))).fetchone()[0]
@@ -69,7 +69,7 @@ def test_sql_calculates_exactly(connection: sqlite3.Connection, sign: str, left:
     """At the ends of machine words and beyond, and with decimals, results are those of fractions."""
     held = Symbols(connection)
     cells = [Cell(str(held.tag(value))) for value in (left, right)]
-    (found,) = connection.execute(f"SELECT {ExactArithmetic(held).value(Calculated(sign, *cells))}").fetchone()
+    (found,) = connection.execute(f"SELECT {ExactArithmetic(held).value(Calculated(sign, tuple(cells)))}").fetchone()
     one, other = Fraction(left), Fraction(right)
     results = {"+": one + other, "-": one - other, "*": one * other, "/": one / other if other else None}
 
@@ -79,14 +79,14 @@ def test_sql_calculates_exactly(connection: sqlite3.Connection, sign: str, left:
 @pytest.mark.parametrize("left", [*NUMBERS, "x"])
 @pytest.mark.parametrize("right", [*NUMBERS, "1"])
 def test_sql_compares_exactly(connection: sqlite3.Connection, left: Value, right: Value) -> None:
-    """Numbers are ordered as fractions are, and a comparison with a text is false."""
+    """Numbers are ordered as fractions are, texts by their characters, and a number and a text not at all."""
     held = Symbols(connection)
     arithmetic = ExactArithmetic(held)
     cells = [Cell(str(held.tag(value))) for value in (left, right)]
     signs = ["<", "=<", ">", ">=", "=", "\\="]
     (*found,) = connection.execute(f"SELECT {', '.join(arithmetic.comparison(s, *cells) for s in signs)}").fetchone()
-    if isinstance(left, str) or isinstance(right, str):
+    if isinstance(left, str) != isinstance(right, str):
         assert found == [0] * 6
     else:
-        one, other = Fraction(left), Fraction(right)
+        one, other = (side if isinstance(side, str) else Fraction(side) for side in (left, right))
         assert found == [one < other, one <= other, one > other, one >= other, one == other, one != other]

@@ -1,0 +1,89 @@
+"""Comparisons that have no value for some rows of a premise, such as a division by zero: told, and never silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hapax.engine.logic.compile import CompileContext, PremiseCompiler
+from hapax.engine.logic.goals import GOAL
+from hapax.grammar.errors import Place
+from hapax.grammar.prolog_text import assignment, definition_of
+from hapax.grammar.rules import Library, Rule, comparison_of
+from hapax.grammar.terms import BodyLiteral, Comparison, Literal, Value, variable_names
+from hapax.grammar.words import counted, short
+from hapax.kb.arithmetic import Calculated
+from hapax.kb.relations import Relations
+
+_SHOWN = 6
+"""Variables of a row that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingValue:
+    """A comparison of a rule, the number of rows for which it has no value, and the first of these with the reason."""
+
+    rule: str
+    place: Place
+    comparison: str
+    rows: int
+    values: tuple[tuple[str, Value], ...]
+    reason: str
+
+    def __str__(self) -> str:
+        subject = GOAL if self.rule.startswith(GOAL) else f"{self.place}: rule {self.rule}"
+        shown = ", ".join(f"{name} = {short(value)}" for name, value in self.values[:_SHOWN])
+        rows = f"{counted(self.rows, 'row')}, such as {shown}" if shown else "its only row"
+        return f'{subject}: "{self.comparison}" has no value for {rows}: {self.reason}'
+
+
+def failures(rules: Iterable[Rule], context: CompileContext, relations: Relations) -> tuple[str, ...]:
+    """Messages about the rules; to be called where a calculation has failed."""
+    found: dict[str, None] = {}
+    for rule in rules:
+        for item in rule.premise:
+            comparison = item if isinstance(item, Comparison) else comparison_of(item, context.library)
+            if comparison is not None and (failure := _failure(rule, item, comparison, context, relations)):
+                found[str(failure)] = None
+    return tuple(found)
+
+
+def _failure(
+    rule: Rule, item: BodyLiteral, comparison: Comparison, context: CompileContext, relations: Relations
+) -> MissingValue | None:
+    """The failure of one comparison over the rows that the rest of the premise has."""
+    compiler = PremiseCompiler(context).read(_evaluable(rule, item, context.library))
+    bound = set(compiler.values)
+    target = assignment(comparison, bound)
+    if target is not None and target not in bound:
+        (source,) = (source for variable, source in comparison.equations if variable.name == target)
+        whole = compiler.operand(source)
+    elif variable_names([comparison]) <= bound:
+        whole = Calculated(comparison.operator, tuple(map(compiler.operand, comparison.sides)))
+    else:
+        return None
+    if not isinstance(whole, Calculated):
+        return None
+    own = variable_names([comparison])
+    names = sorted((name for name in bound if not name.startswith("_")), key=lambda name: (name not in own, name))
+    reason = context.arithmetic.fails(whole)
+    body = compiler.compiled()
+    select = body.select([reason, *(body.values[name] for name in names)], [f"{reason} IS NOT NULL"])
+    rows = relations.rows(select.replace("SELECT ", "SELECT DISTINCT ", 1))
+    first = next(rows, None)
+    if first is None:
+        return None
+    known = relations.symbols.values(first[1:])
+    values = tuple((name, known[tag]) for name, tag in zip(names, first[1:], strict=True))
+    return MissingValue(rule.name, rule.at(comparison.place), str(comparison), 1 + sum(1 for _ in rows), values, first[0])
+
+
+def _evaluable(rule: Rule, left_out: BodyLiteral, library: Library) -> list[BodyLiteral]:
+    """The premise without an item, and without those that need the value that it gives."""
+    others = [item for item in rule.premise if item is not left_out]
+    sources = (item for item in others if isinstance(item, Literal) and not item.negated)
+    bound = variable_names(item for item in sources if definition_of(item, library) is None)
+    comparisons = [item if isinstance(item, Comparison) else comparison_of(item, library) for item in others]
+    for _ in comparisons:  # an equation may need the value that another one gives
+        bound |= {name for item in comparisons if item is not None and (name := assignment(item, bound))}
+    return [item for item in others if variable_names([item]) <= bound]

@@ -1,0 +1,124 @@
+"""Expressions over people's data: types of tables, comparisons without a value, what a hostile pattern can do."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fixture import invoke
+
+import hapax
+
+HALVES = """
+given size(Thing, Number)
+@generic none
+size(X, K) & M = 8 / K -> half(X, M)
+@generic none
+size(X, K) & size(Y, L) & K < L -> is_smaller(X, Y)
+"""
+
+
+def base(rules: hapax.Library, predicate: str, rows: Any) -> hapax.KnowledgeBase:
+    kb = hapax.KnowledgeBase()
+    hapax.add_facts(kb, predicate, rows, rules)
+    return kb
+
+
+def test_a_comparison_without_a_value_is_told_with_its_row_and_a_count() -> None:
+    """By goal and by derivation, of the rows that the rest of the premise has; where all have one nothing is told."""
+    rules = hapax.parse_rules(HALVES, "halves.rules")
+    with hapax.KnowledgeBase() as kb:
+        hapax.add_facts(kb, "size", [("a", 4), ("b", 0), ("c", 0)], rules)
+        found = hapax.query("half(X, M)", rules, kb)
+        told = hapax.derive(rules, kb).report.failures
+        unrelated = hapax.query("is_smaller(X, Y)", rules, kb)
+        goal = hapax.query("size(X, K), 1 / K > 2", rules, kb)
+
+    text = (
+        "halves.rules:4:14: rule rule1: \"M = 8 / K\" has no value for 2 rows, such as K = 0, X = 'b': division by zero"
+    )
+    assert found.rows == [("a", 2)]
+    assert found.warnings == told == (text,)
+    assert unrelated.warnings == ()
+    assert [line.partition(": ")[0] for line in goal.warnings] == ["the goal"]
+
+
+def test_rows_that_another_premise_excludes_are_not_told() -> None:
+    """Whatever the order in which the base tests the conditions."""
+    rules = hapax.parse_rules(
+        "given size(Thing, Number)\n@generic none\n1 / K > 0 & size(X, K) & K > 0 -> is_large(X)\n"
+    )
+    with base(rules, "size", [("a", 4), ("b", 0)]) as kb:
+        found = hapax.query("is_large(X)", rules, kb)
+
+    assert (found.rows, found.warnings) == ([("a",)], ())
+
+
+def test_the_command_tells_of_comparisons_without_a_value(tmp_path: Path) -> None:
+    """On the error stream, with the exit status 0."""
+    rules, kb = tmp_path / "halves.rules", tmp_path / "halves.db"
+    rules.write_text(HALVES + 'fact size("b", 0)\n', "utf-8")
+    hapax.KnowledgeBase(kb).close()
+    derived = invoke("derive", str(rules), "--db", str(kb))
+
+    assert derived.exit_code == 0
+    assert "has no value for 1 row, such as K = 0" in derived.stderr
+
+
+def test_typed_cells_become_texts_that_rules_calculate_with() -> None:
+    """Dates, date-times, times, durations and booleans of Python and pandas."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "name": ["a"],
+            "day": [dt.date(2012, 12, 1)],
+            "at": [pandas.Timestamp("2012-12-01T08:30:00+01:00")],
+            "clock": [dt.time(8, 30)],
+            "took": [pandas.Timedelta(hours=36)],
+            "is_open": [True],
+        }
+    )
+    rules = hapax.parse_rules(
+        "given shop(Text, Date, DateTime, Time, Duration, Text)\n@generic none\n"
+        'shop(N, D, A, C, T, O) & O = "true" & D < "2013-01-01" & H = hour(A) & M = minute(C) & K = hours(T) & E = D + T '
+        "-> is_open(N, H, M, K, E)"
+    )
+    with base(rules, "shop", frame) as kb:
+        rows = hapax.query("shop(N, D, A, C, T, O)", rules, kb).rows
+        found = hapax.query("is_open(N, H, M, K, E)", rules, kb).rows
+
+    assert rows == [("a", "2012-12-01", "2012-12-01T08:30:00+01:00", "08:30:00", "P1DT12H", "true")]
+    assert found == [("a", 8, 30, 36, "2012-12-02T12:00:00")]
+
+
+def test_a_pattern_that_would_run_for_ever_is_ended() -> None:
+    """Its row is told, and no other pattern suffers."""
+    rules = hapax.parse_rules("given word(Text, Text)\n@generic none\nword(W, P) & matches(W, P) -> fits(W, P)\n")
+    with base(rules, "word", [("a" * 40 + "!", "^(a|a|aa)+$"), ("ab", "^a"), ("ab", "(")]) as kb:
+        began = time.monotonic()
+        found = hapax.query("fits(W, P)", rules, kb)
+        seconds = time.monotonic() - began
+
+    assert found.rows == [("ab", "^a")]
+    assert "for 2 rows" in found.warnings[0]
+    assert seconds < 30
+
+
+@pytest.mark.parametrize(
+    ("dialect", "item"),
+    [
+        ("prolog", "year(D) > 2000"),
+        ("prolog", 'matches(W, "^a")'),
+        ("duckdb", "D + 3 days > D"),
+        ("postgres", 'matches(W, "^a")'),
+        ("spark", "A ** A > 3"),
+    ],
+)
+def test_what_another_language_lacks_is_refused_with_the_reason(dialect: str, item: str) -> None:
+    """Never translated to something else."""
+    rules = hapax.parse_rules(f"given p(Text, Date, Number)\n@generic none\np(W, D, A) & {item} -> q(W)\n")
+    with pytest.raises(hapax.HapaxError, match=r"has|have|about"):
+        hapax.compile_rules(rules, dialect)
