@@ -21,7 +21,7 @@ from hapax.evaluation.booqa.scoring import (
     experiment_result,
     measure,
 )
-from hapax.evaluation.entailment.graph_files import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
+from hapax.evaluation.entailment.graph import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession
 from hapax.evaluation.entailment.report import write_curves
@@ -112,8 +112,7 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
 
 
 def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
-    from hapax.evaluation.entailment.lexicon import ReplacementDirection, neighbours
-    from hapax.evaluation.entailment.wordnet_folder import open_lexicon
+    from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, neighbours
 
     if not name:
         return None
@@ -121,7 +120,7 @@ def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
         return read_neighbours(Path(name.removeprefix("lm:")), options.neighbours)
     if name not in tuple(ReplacementDirection):
         raise ArgumentRejected(f"There is no stand-in {name}. Choose hypernym, hyponym or lm:FILE.")
-    return neighbours(open_lexicon(options.lexicon, options.language), ReplacementDirection(name), options.neighbours)
+    return neighbours(Lexicon.open(options.lexicon, options.language), ReplacementDirection(name), options.neighbours)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from hapax.evaluation.booqa.records import DEV, REPORT, TEST, Proposition, write
 from hapax.evaluation.booqa.sampling import BalancedPositive, allotments, drawn, halves, mapped, with_negatives
 from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice, every_sense, first_sense
 from hapax.evaluation.entailment.opening import Language, ScorerOptions, ScorerSession
-from hapax.evaluation.entailment.wordnet_folder import open_lexicon
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -189,7 +188,7 @@ def build_questions(
     chooses senses; its journal, if any, has the budget. Needs the extra `wordnet`.
     """
     settings, words, folder = settings or BuildSettings(), words or QuestionWords(), Path(folder)
-    lexicon = open_lexicon(words.lexicon, settings.language)
+    lexicon = Lexicon.open(words.lexicon, settings.language)
     choose = _sense_choice(words, kb, opening)
     folder.mkdir(parents=True, exist_ok=True)
     # Beside the output: a corpus may be too large for the system's temporary folder.

@@ -17,9 +17,10 @@ from hapax.engine.entailment.graph import Edge, StoredEdges, store_entailments
 from hapax.engine.expansion.propose import Proposal
 from hapax.engine.expansion.review import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
 from hapax.engine.withdrawal import retract
+from hapax.evaluation.entailment.lexicon import Lexicon
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import ExtraMissing, extras_named
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
 from hapax.grammar.words import counted
@@ -29,7 +30,7 @@ from hapax.kb.store import KnowledgeBase
 REVIEWED = 1.0
 """Score of an entailment that a person has accepted."""
 
-_AUXILIARIES = frozenset({"be", "have", "do", "does"})
+_AUXILIARIES = frozenset({"be", "have", "has", "do", "does"})
 """Lemmas at the beginning of a name that say nothing of the event: `has_shopped_in`, `does_write`."""
 
 
@@ -104,7 +105,7 @@ def link_predicates(
     """Link predicates of the rules to those of stored entailments, by a sheet (CSV or JSONL) in which people decide.
 
     Each call adds the links that the sheet lacks, stores the accepted ones as entailments both ways, and withdraws
-    those that were accepted before and are rejected now. Lemmas need the extra `english`, an encoder the extra `local`.
+    those that were accepted before and are rejected now. Lemmas need the extra `wordnet`, an encoder the extra `local`.
     Raises HapaxError for a sheet that cannot be read, with the place of the faulty row.
     """
     path, options = Path(sheet), options or LinkOptions()
@@ -178,28 +179,22 @@ def _proposed(
 def _by_lemmas(own: Iterable[str], names: Iterable[str], notes: list[str]) -> dict[str, list[str]]:
     """Names with the lemmas of a predicate, by predicate."""
     try:
-        with extras_named():
-            from lemminflect import getAllLemmas
-    except ExtraMissing as missing:
+        lexicon = Lexicon.open()
+    except HapaxError as missing:
         notes.append(f"names were not compared by lemmas: {missing}")
         return {}
 
     def lemmas(name: str) -> tuple[str, ...]:
-        words = [_lemma(word, getAllLemmas(word)) for word in name.split("_")]
+        words = lexicon.words(name)
         # The last word stays, so that `has` itself does not become empty.
         while len(words) > 1 and words[0] in _AUXILIARIES:
-            del words[0]
-        return tuple(words)
+            words = words[1:]
+        return words
 
     by_lemmas: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in names:
         by_lemmas[lemmas(name)].append(name)
     return {predicate: by_lemmas[lemmas(predicate)] for predicate in own if lemmas(predicate) in by_lemmas}
-
-
-def _lemma(word: str, forms: Mapping[str, Sequence[str]]) -> str:
-    """The lemma as a verb, else as a noun; the word itself if it is neither."""
-    return next((forms[kind][0] for kind in ("VERB", "NOUN") if forms.get(kind)), word)
 
 
 def _by_encoder(own: Sequence[str], names: Sequence[str], options: LinkOptions) -> dict[str, list[tuple[str, float]]]:
