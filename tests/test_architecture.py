@@ -14,8 +14,8 @@ from hapax import cli
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "jinja2": ("api/browser/rendering.py", "api/browser/report.py"),
-    "inflect": ("engine/expansion/propose.py",),
+    "jinja2": ("evaluation/report/page.py", "evaluation/dataset/card.py"),
+    "inflect": ("engine/expansion/replies.py",),
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
