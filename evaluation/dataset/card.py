@@ -8,16 +8,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hapax.engine.soundness import RULE_BAR, unsound_rules
-from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable
-from hapax.evaluation.dataset.parquet import Size
+from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable, Size
+from hapax.evaluation.dataset.harnesses import yaml_text
 from hapax.evaluation.dataset.rows import run_models
+from hapax.evaluation.dataset.sinks import ParquetSink
 from hapax.evaluation.dataset.summary import DatasetSummary
-from hapax.evaluation.dataset.tables import ParquetSink
-from hapax.evaluation.dataset.yaml_text import yaml_text
 from hapax.evaluation.link.lint import table_16
-from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.results import markdown_table
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.evaluation.votes.next_items import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
 from hapax.grammar.words import counted
@@ -68,7 +67,7 @@ def card(summary: DatasetSummary, sizes: Sizes) -> str:
 
 
 def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str, Size]]) -> dict[str, Any]:
-    """What the template shows."""
+    """The values that the template shows."""
     kb, selection = summary.source.kb, summary.source.selection
     judged = [*truth_lines(kb, selection.rules, summary.wish.runs), *mended_lines(kb), *summary.source.judged_notes]
     if selection.counts.judged:

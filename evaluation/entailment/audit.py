@@ -17,18 +17,21 @@ from hapax.engine.certificates import ThresholdChoice
 from hapax.engine.entailment import STRONG
 from hapax.engine.entailment.audited import keep_margin
 from hapax.engine.entailment.lookup import store_entailments
-from hapax.evaluation.entailment.datasets import SubGroup, directional_couples, pair_and_converse, sub_groups
-from hapax.evaluation.entailment.metrics import TwinFigure, compare, concordance, released_area
-from hapax.evaluation.entailment.pairs import EntailmentPair, Key
-from hapax.evaluation.entailment.perturbations import (
+from hapax.evaluation.entailment.datasets import (
     Entities,
     Frequency,
+    SubGroup,
     chain_completions,
+    directional_couples,
     negated_hypotheses,
+    pair_and_converse,
     random_premises,
     rare_and_frequent,
+    sub_groups,
     swapped,
 )
+from hapax.evaluation.entailment.metrics import TwinFigure, compare, concordance, released_area
+from hapax.evaluation.entailment.pairs import EntailmentPair, Key
 from hapax.evaluation.entailment.probabilities import (
     DIRECTION,
     PairProbabilities,

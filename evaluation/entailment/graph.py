@@ -24,9 +24,17 @@ from hapax.engine.entailment import STRONG
 from hapax.engine.entailment.closure import Chain, EntailmentGraph
 from hapax.engine.entailment.graph import DECLARATION, ENTAILS, INDICATOR, Edge, edges, stored_edge
 from hapax.engine.entailment.lookup import StoredEdges, edges_out_of
-from hapax.evaluation.entailment.pairs import UNPARSED, EntailmentPair, Triple, TypedTriple
+from hapax.evaluation.entailment.pairs import (
+    UNPARSED,
+    EntailmentPair,
+    GraphNode,
+    Triple,
+    TypedTriple,
+    graph_node,
+    predicate_words,
+    surface,
+)
 from hapax.evaluation.entailment.scorers import VisibleSides
-from hapax.evaluation.entailment.wording import GraphNode, graph_node, predicate_words, surface
 from hapax.evaluation.shared.lazy import np, scipy
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

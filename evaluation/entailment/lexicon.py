@@ -9,9 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hapax.evaluation.entailment.graph import NEIGHBOURS, Neighbour, Neighbours
-from hapax.evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.pairs import EntailmentPair, predicate_words, surface
 from hapax.evaluation.entailment.scorers import VisibleSides
-from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 

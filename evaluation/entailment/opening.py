@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from hapax.evaluation.entailment import scorers
 from hapax.evaluation.entailment.datasets import leaks, read_splits
 from hapax.evaluation.entailment.pairs import EntailmentPair
-from hapax.evaluation.entailment.prompts import Direction
+from hapax.evaluation.entailment.scorers import Direction
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.remedies import Operation, Setting

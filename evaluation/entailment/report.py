@@ -21,6 +21,7 @@ from hapax.evaluation.entailment.audit import (
 )
 from hapax.evaluation.entailment.datasets import (
     HYPOTHESIS_ONLY,
+    Entities,
     SubGroup,
     pair_and_converse,
     pairing_name,
@@ -45,7 +46,6 @@ from hapax.evaluation.entailment.metrics import (
 )
 from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession, leak_warning
 from hapax.evaluation.entailment.pairs import EntailmentPair
-from hapax.evaluation.entailment.perturbations import Entities
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import Estimate
