@@ -1,5 +1,8 @@
 """The names of `hapax`, each with the module that defines it; type checkers and `__init__.py` both read them here."""
 
+from .api.browser.report import ReportOptions as ReportOptions
+from .api.browser.report import ReportPage as ReportPage
+from .api.browser.report import report as report
 from .api.explanations import Explanation as Explanation
 from .api.explanations import why as why
 from .api.explanations import why_not as why_not
@@ -117,9 +120,6 @@ from .evaluation.link.lint import import_lint as import_lint
 from .evaluation.link.longtail import evaluate_long_tail as evaluate_long_tail
 from .evaluation.link.probing.run import ProbeOptions as ProbeOptions
 from .evaluation.link.probing.run import evaluate_probe as evaluate_probe
-from .api.browser.report import ReportOptions as ReportOptions
-from .api.browser.report import ReportPage as ReportPage
-from .api.browser.report import report as report
 from .evaluation.shared.results import Evaluation as Evaluation
 from .evaluation.votes.importing import import_sheets as import_sheets
 from .evaluation.votes.items import SampleOptions as SampleOptions

@@ -14,8 +14,8 @@ from hapax import cli
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "jinja2": ("evaluation/report/page.py", "evaluation/dataset/card.py"),
-    "inflect": ("engine/expansion/replies.py",),
+    "jinja2": ("api/browser/rendering.py", "api/browser/report.py", "evaluation/dataset/card.py"),
+    "inflect": ("engine/expansion/propose.py",),
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
     "mcp": ("commands/agents.py",),
@@ -25,8 +25,8 @@ FENCES = {
     "pygls": ("commands/editor.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
-    "networkx": ("grammar/dependencies.py", "engine/entailment/closure.py", "evaluation/entailment/audit.py"),
-    "pysdd": ("engine/probability/exact.py",),
+    "networkx": ("grammar/dependencies.py", "engine/entailment/checks.py", "evaluation/entailment/audit.py"),
+    "pysdd": ("engine/probability/ground.py",),
     "pyswip": ("engine/inference/worker.py",),
     "sqlite_utils": ("kb/",),
     "torch": ("llm_oracle/backends/", "llm_oracle/embedded/", "llm_oracle/finetuning.py"),

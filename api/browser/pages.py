@@ -11,39 +11,9 @@ from hapax.api.browser.drawing import LARGEST, Dot, DotPlot, Graph, Histogram, e
 from hapax.api.browser.runs import RuleSummary, search_summary
 from hapax.api.browser.statement_pages import NotStored
 from hapax.api.browser.tables import SENTENCE, Page, StoredTable, Wanted
-from hapax.engine.inference.theory import Theory
-from hapax.engine.judgements import Judgements
-from hapax.engine.logic.derive import statement_by_id
-from hapax.engine.run_memory import stored_rule, with_stored_predicates
-from hapax.engine.search.gates import gates_in_order
-from hapax.engine.search.stored_certificates import StoredCertificate, certificates_of, certificates_of_statement
-from hapax.engine.stories import Story
-from hapax.evaluation.report.drawing import (
-    LARGEST,
-    Dot,
-    DotPlot,
-    Funnel,
-    Graph,
-    Histogram,
-    evenly_spread,
-    graph,
-    histogram,
-)
-from hapax.evaluation.report.runs import (
-    RoleCost,
-    RuleSummary,
-    RunHeading,
-    SearchSummary,
-    chosen_run,
-    costs_in,
-    run_heading,
-    search_summary,
-)
-from hapax.evaluation.report.sections import ShownStatement
+from hapax.engine.run_memory import stored_rule
 from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
-from hapax.grammar.errors import HapaxError
-from hapax.grammar.remedies import CALL
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import PREDICATES, RULES, Distribution, RuleRecord, RunRecord

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from hapax.api.browser.drawing import conditions_of
 from hapax.evaluation.dataset.rows import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library

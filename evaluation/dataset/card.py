@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hapax.engine.soundness import RULE_BAR, unsound_rules
+from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable, Size
 from hapax.evaluation.dataset.harnesses import yaml_text
 from hapax.evaluation.dataset.rows import run_models
@@ -150,7 +150,7 @@ def _feature(column: Column) -> dict[str, Any]:
 
 def _type(column: Column) -> str:
     """The type of a column in words."""
-    name = "JSON text" if column.kind == "json" else column.kind
+    name: str = "JSON text" if column.kind == "json" else column.kind
     if column.fields:
         name = "record of " + ", ".join(field.name for field in column.fields)
     return f"list: {name}" if column.many else name

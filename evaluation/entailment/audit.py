@@ -15,8 +15,7 @@ import networkx as nx
 
 from hapax.engine.certificates import ThresholdChoice
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.audited import keep_margin
-from hapax.engine.entailment.lookup import store_entailments
+from hapax.engine.entailment.graph import keep_margin, store_entailments
 from hapax.evaluation.entailment.datasets import (
     Entities,
     Frequency,

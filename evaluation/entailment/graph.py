@@ -21,9 +21,17 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.closure import Chain, EntailmentGraph
-from hapax.engine.entailment.graph import DECLARATION, ENTAILS, INDICATOR, Edge, edges, stored_edge
-from hapax.engine.entailment.lookup import StoredEdges, edges_out_of
+from hapax.engine.entailment.checks import Chain, EntailmentGraph
+from hapax.engine.entailment.graph import (
+    DECLARATION,
+    ENTAILS,
+    INDICATOR,
+    Edge,
+    StoredEdges,
+    edges,
+    edges_out_of,
+    stored_edge,
+)
 from hapax.evaluation.entailment.pairs import (
     UNPARSED,
     EntailmentPair,

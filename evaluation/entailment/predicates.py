@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.graph import Edge, store_edges
-from hapax.engine.entailment.lookup import StoredEdges, store_entailments
+from hapax.engine.entailment.graph import Edge, StoredEdges, store_edges, store_entailments
 from hapax.engine.expansion.propose import Proposal
-from hapax.engine.expansion.sheet import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
+from hapax.engine.expansion.review import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
 from hapax.engine.withdrawal import retract
 from hapax.evaluation.entailment.lexicon import Lexicon
 from hapax.evaluation.entailment.opening import ScorerOptions, ScorerSession

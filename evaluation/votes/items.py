@@ -11,7 +11,7 @@ from typing import Annotated
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgements
 from hapax.engine.logic.derive import RUN_ID
-from hapax.engine.search.scored_facts import proposed_atoms
+from hapax.engine.search.score_maps import proposed_atoms
 from hapax.evaluation.link.probing.asking import TEMPLATES
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.shared.stored_statements import (

@@ -208,8 +208,13 @@ def _faults(rejected: ValidationError) -> Iterator[tuple[KeyPath, str]]:
         key = error["loc"]
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
-            part = {"models": ModelEntry, "baseline": InstructionBaseline, "search": SearchOptions}
-            fields = (part.get(str(key[0]), GridConfig) if len(key) > 1 else GridConfig).model_fields
+            parts: dict[str, type[BaseModel]] = {
+                "models": ModelEntry,
+                "baseline": InstructionBaseline,
+                "search": SearchOptions,
+            }
+            part = parts.get(str(key[0]), GridConfig) if len(key) > 1 else GridConfig
+            fields = part.model_fields
             near = get_close_matches(str(key[-1]), fields, n=1, cutoff=0.5)
             message = f"did you mean {near[0]}?" if near else f"use one of {', '.join(fields)}"
         elif error["type"] != "missing":

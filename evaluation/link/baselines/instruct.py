@@ -79,7 +79,7 @@ def _slotted(expression: Expression, names: Mapping[str, str]) -> Expression:
     if isinstance(expression, Variable):
         return replace(expression, name=names.get(expression.name, f"[{expression.name}]"))
     if isinstance(expression, Arithmetic):
-        return replace(expression, left=_slotted(expression.left, names), right=_slotted(expression.right, names))
+        return replace(expression, operands=tuple(_slotted(operand, names) for operand in expression.operands))
     return expression
 
 

@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import chain, product
 from typing import Annotated, Any
 
-from hapax.engine.chosen_rules import chosen_rules, sound_rules
 from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.judgements import Judgements
+from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.search.score_maps import short_model_name
 from hapax.evaluation.link.baselines.instruct import (
     BUDGET,
