@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, overload
 
+from hapax.api.explanations import Explanation, why, why_not
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
@@ -15,6 +16,7 @@ from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.extras import extras_named
 from hapax.grammar.notebook import Tabular
+from hapax.grammar.parser import parse_rules
 from hapax.grammar.rules import Library
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import encode_decimal
@@ -139,6 +141,37 @@ def query(
         probable = probable_answers(theory, goal, options.probability, options.limits)
         return Answers.probable(probable, complete, stopped)
     return Answers(found or run_query(theory, goal, options.limits), complete=complete, stopped=stopped)
+
+
+@checked
+class Program:
+    """Rules and facts of a text with a knowledge base, by default one in memory.
+
+        program = hapax.program("parent(ann, bob). ancestor(X, Y) :- parent(X, Y).")
+        program.query("ancestor(ann, X)")
+    """
+
+    def __init__(self, rules: Library, kb: KnowledgeBase) -> None:
+        self.rules = rules
+        self.kb = kb
+
+    def query(self, goal: str, **arguments: Any) -> Answers:
+        """The answers of a goal; the arguments are those of `hapax.query`."""
+        return query(goal, self.rules, self.kb, **arguments)
+
+    def why(self, text: str, **arguments: Any) -> Explanation:
+        """Why an atom holds; the arguments are those of `hapax.why`."""
+        return why(text, self.rules, self.kb, **arguments)
+
+    def why_not(self, atom: str, **arguments: Any) -> Explanation:
+        """Why an atom does not hold; the arguments are those of `hapax.why_not`."""
+        return why_not(atom, self.rules, self.kb, **arguments)
+
+
+@checked
+def program(text: str, kb: KnowledgeBase | None = None) -> Program:
+    """The program of a text of rules and facts. Raises RulesRejected for a text that cannot be read."""
+    return Program(parse_rules(text), kb if kb is not None else KnowledgeBase())
 
 
 # Most goals ask no model and need no probability, and begin without the modules of searches.

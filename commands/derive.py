@@ -62,12 +62,14 @@ def derive(  # noqa: PLR0917  one parameter an option
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Apply rules to all stored facts, and store the resulting statements with their proofs.
+    """Apply rules to all stored facts and their own, and store the resulting statements with their proofs.
 
-    No model is asked. Literals about a generic variable are assumed, and all others are proved. Where statements are
-    stored and few facts have changed since, only what the change affects is derived.
+    If PATHS state facts, a knowledge base is made where there is none. No model is asked. Literals about a generic
+    variable are assumed, and all others are proved. Where statements are stored and few facts have changed since, only
+    what the change affects is derived.
 
     \b
+    hapax derive family.rules
     hapax derive --db hapax.db
     hapax derive my.rules --rule allergy -o statements.jsonl
     hapax derive --probability --at-least 0.9 -o statements.jsonl
@@ -80,7 +82,7 @@ def derive(  # noqa: PLR0917  one parameter an option
         from hapax.evaluation.dataset.derived import check_output
 
         check_output(output)
-    with open_kb(database, existing=True) as kb:
+    with open_kb(database, existing=not (paths and library.facts)) as kb:
         with kb.transaction():
             # The rules of the stored statements, by which later commands prove them.
             keep_rules(kb, paths, "derive", library)
@@ -109,7 +111,7 @@ def _print_report(derivation: Derivation, as_json: bool) -> None:
         extended = [(*row, text) for row, text in zip(rows, likely, strict=True)]
         print_table(("rule", "statements", "seconds", "expected true"), extended)
         err.print(escape(derivation.basis), soft_wrap=True)
-    else:
+    elif rows:
         print_table(("rule", "statements", "seconds"), rows)
     if report.atoms:
         print_table(("derived predicate", "atoms"), ((name, str(count)) for name, count in report.atoms.items()))

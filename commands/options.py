@@ -86,7 +86,6 @@ with_rules = click.option(
     "otherwise shipped]",
 )
 
-
 def _unlinked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse a link in place of the file that nobody named: it may lead out of a stranger's folder."""
     source = context.get_parameter_source(parameter.name or "")
@@ -206,6 +205,23 @@ def open_kb(database: str | None, read_only: bool = False, existing: bool = Fals
     kb = KnowledgeBase(database, read_only=read_only)
     _say_what_fell(kb)
     return kb
+
+
+def open_for_goal(database: str, paths: Sequence[Path], library: Library) -> KnowledgeBase:
+    """The knowledge base of a goal, read-only.
+
+    With rule files that state facts none is needed: without a name it is one in memory, and a new one gets what the
+    rules conclude.
+    """
+    if not (paths and library.facts) or Path(database).exists():
+        return open_kb(database, read_only=True)
+    if click.get_current_context().get_parameter_source("database") is ParameterSource.DEFAULT:
+        return open_kb(None)
+    with open_kb(database) as kb, kb.transaction():
+        keep_rules(kb, paths, "derive", library)
+        hapax.derive(library, kb)
+    print_notice(f"{database} is new; what the rules conclude is stored in it.")
+    return open_kb(database, read_only=True)
 
 
 def print_notice(line: str) -> None:

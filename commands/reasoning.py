@@ -26,6 +26,7 @@ from hapax.commands.model_options import (
 )
 from hapax.commands.options import (
     keep_rules,
+    open_for_goal,
     open_kb,
     probability_options,
     sound_library,
@@ -35,8 +36,8 @@ from hapax.commands.options import (
     with_goal_seconds,
     with_json,
     with_limits,
+    with_paths,
     with_probability,
-    with_rules,
 )
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
@@ -57,7 +58,7 @@ with_entail = click.option(
 
 @click.command()
 @click.argument("goal")
-@with_rules
+@with_paths
 @with_database
 @with_assume
 @with_entail
@@ -71,9 +72,10 @@ with_entail = click.option(
 @with_at_least
 @with_json
 def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
-    """Answer a Prolog goal over the knowledge base.
+    """Answer a goal over the knowledge base, or over the facts and rules of PATHS alone.
 
     \b
+    hapax query 'ancestor(ann, X)' family.rules
     hapax query 'is_ingredient_in(butter, Dish)'
     hapax query 'is_not_able_to_eat(tom, Dish)' --assume 'is_allergic_to(tom, shellfish)'
     hapax query 'aggregate_all(count, is_a_cheese_from(_, "Italy"), N)' --json
@@ -87,7 +89,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
-        with leaving(Left.UNCHANGED), open_kb(database, read_only=True) as kb:
+        with leaving(Left.UNCHANGED), open_for_goal(database, paths, library) as kb:
             rules = _entailing(library, kb, options["entail"], goal)
             asked = hapax.QueryOptions(limits, probability)
             answers = hapax.query(goal, rules, kb, assume=assume, options=asked)
@@ -119,7 +121,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
 
 @click.command()
 @click.argument("text")
-@with_rules
+@with_paths
 @with_database
 @with_assume
 @with_entail
@@ -129,15 +131,17 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
 def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Explain why a statement (by text or id) or an atom holds: its proof, and the prompt and scores of each fact.
 
-    Predicates are worded as in the knowledge base. --rules names the rules that derive the atom.
+    Predicates are worded as in the knowledge base. PATHS are the rules that derive the atom.
 
     \b
+    hapax why 'ancestor(ann, carol)' family.rules
     hapax why 'is_ingredient_in(butter, "chicken Kiev")'
     hapax why 'If PersonX is allergic to milk, then PersonX is not able to eat chicken Kiev.'
     hapax why 'is_not_able_to_eat(tom, "chicken Kiev")' --probability
     """
-    with open_kb(database, read_only=True) as kb:
-        rules = _entailing(sound_library(paths, database), kb, options["entail"], text)
+    library = sound_library(paths, database)
+    with open_for_goal(database, paths, library) as kb:
+        rules = _entailing(library, kb, options["entail"], text)
         probability = probability_options(options)
         assume, seconds = options["assume"], options["seconds"]
         explanation = hapax.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
@@ -146,7 +150,7 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
 
 @click.command("why-not")
 @click.argument("atom")
-@with_rules
+@with_paths
 @with_database
 @with_assume
 @with_entail
@@ -158,8 +162,9 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     \b
     hapax why-not 'is_ingredient_in(butter, hummus)'
     """
-    with open_kb(database, read_only=True) as kb:
-        rules = _entailing(sound_library(paths, database), kb, options["entail"], atom)
+    library = sound_library(paths, database)
+    with open_for_goal(database, paths, library) as kb:
+        rules = _entailing(library, kb, options["entail"], atom)
         explanation = hapax.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
         _print_explanation(explanation, options["as_json"])
 

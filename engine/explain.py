@@ -56,7 +56,7 @@ from hapax.grammar.terms import (
     Value,
     Variable,
 )
-from hapax.grammar.verbalize import StatementText, atom_text, literal_text
+from hapax.grammar.verbalize import StatementText, atom_text, is_worded, item_text, literal_text
 from hapax.grammar.words import counted
 from hapax.kb.records import (
     RUNS,
@@ -346,8 +346,9 @@ class _Explainer:
             yield f"chain {' x '.join(f'{score:.2f}' for score in reversed(scores))} = {math.prod(scores):.4g}"
 
     def _words(self, goal: BodyLiteral) -> str:
-        if not isinstance(goal, Literal):
-            return str(goal)
+        is_negation = isinstance(goal, Literal) and goal.atom.indicator in self.library.negations
+        if not isinstance(goal, Literal) or is_negation or not is_worded(goal.atom, self.library):
+            return item_text(goal, self.library)
         generic = [variable.name for variable in goal.variables]
         return f"{literal_text(goal, self.library, generic=generic)}  {goal}"
 
@@ -495,7 +496,8 @@ def why_not(theory: Theory, text: str) -> Story:
     reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom)]
     if not theory.library.knows(atom.indicator):
         reasons.append(Story(_unknown(atom), "rule"))
-    return Story(f"{atom_text(atom, worded.library)}  {atom}  [does not hold]", "goal", tuple(reasons))
+    words = f"{atom_text(atom, worded.library)}  {atom}" if is_worded(atom, worded.library) else str(atom)
+    return Story(f"{words}  [does not hold]", "goal", tuple(reasons))
 
 
 def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
@@ -510,7 +512,7 @@ def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
         yield Story(
             f"the aggregate has another value, or its group is empty; {Operation('query')} prints its values", "given"
         )
-    elif signature.kind is PredicateKind.GIVEN:
+    elif signature.kind is PredicateKind.GIVEN and (signature.declared or atom.indicator not in library.derived):
         yield Story("it is not among the given facts; add it to a rule file, or import it", "given")
     elif is_asked(library, signature):
         yield from _asked_or_not(kb, library, atom)
@@ -720,7 +722,8 @@ class _Failure:
         # Different solutions may lack the same goal.
         goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
         lines = tuple(self._premise(goal) for goal in goals)
-        return Story(f"rule {self.rule.name}: its premise {missing} {self._lack(missing)}", "rule", lines)
+        text = item_text(missing, self.theory.library)
+        return Story(f"rule {self.rule.name}: its premise {text} {self._lack(missing)}", "rule", lines)
 
     def _generates(self, item: BodyLiteral) -> bool:
         """True if facts or rules give the item's variables values. Other items only test values."""
@@ -741,8 +744,11 @@ class _Failure:
             return self._unknown_premise(goal.atom)
         if goal.negated:
             text = f"{goal.atom} holds, but the rule requires that it does not"
-            if goal.atom.indicator in self.theory.library.excepted:
-                text = f"an exception applies: {atom_text(goal.atom, self.theory.library)}"
+            library = self.theory.library
+            if goal.atom.indicator in library.negations:
+                text = "what it negates holds"
+            elif goal.atom.indicator in library.excepted:
+                text = f"an exception applies: {atom_text(goal.atom, library)}"
             proof = prove(self.theory, goal.atom) if goal.atom.is_ground else None
             return Story(text, "premise", (_Explainer(self.theory).proof(proof),) if proof is not None else ())
         behind: tuple[Story, ...] = ()

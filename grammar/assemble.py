@@ -6,26 +6,16 @@ opposites and facts; rules.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, count
 from pathlib import PurePath
-from typing import TypeVar
 
 from hapax.grammar import syntax
-from hapax.grammar.attributes import (
-    PRINCIPLE_SPELLINGS,
-    GenericBy,
-    Polarity,
-    StatementCap,
-    default_generic,
-    default_polarity,
-    default_principle,
-)
+from hapax.grammar.branches import MOST_BRANCHES, Item, Negation, branches, plain_items, settled
 from hapax.grammar.declarations import (
     AggregateDeclaration,
     ClosedDeclaration,
@@ -41,9 +31,22 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.functions import FUNCTIONS, TEXT, result_type
 from hapax.grammar.hints import hint
 from hapax.grammar.moments import DURATION, UNITS, duration_text
-from hapax.grammar.prolog_text import UNSTORABLE
-from hapax.grammar.rules import NUMBER, Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
+from hapax.grammar.rule_attributes import with_attributes
+from hapax.grammar.rules import (
+    BUILT_IN_SUBTYPES,
+    NUMBER,
+    OBJECT,
+    PERSON,
+    Library,
+    PredicateKind,
+    PredicateSignature,
+    Rule,
+    Templates,
+    Tolerance,
+    type_key,
+)
 from hapax.grammar.terms import (
+    ANY,
     OPERATIONS,
     TESTS,
     TRUE,
@@ -57,32 +60,21 @@ from hapax.grammar.terms import (
     Term,
     Variable,
 )
+from hapax.grammar.texts import (
+    MAXIMUM_DIGITS,
+    SLOT,
+    is_variable_name,
+    is_variable_word,
+    number_value,
+    numbered_slots,
+    predicate_name,
+    unquoted,
+)
 from hapax.grammar.verbalize import spelled_template
 from hapax.grammar.words import counted
 
-MAXIMUM_DIGITS = 300
-"""Digits of a number, and its largest power of ten. Nobody means a larger quantity, and written out it fills memory."""
-
-_Choice = TypeVar("_Choice")
-
-# A letter of any alphabet (a word character that is neither digit nor underscore), then digits: A, Ä2.
-_VARIABLE_NAME = re.compile(r"[^\W\d_]\d*")
-# [1] or [X] in a template
-SLOT = re.compile(r"\[([^\[\]]*)\]")
-# \n, \" and the like, or a character by its code: \u{e9}
-_ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|.)", re.DOTALL)
-COMPARISONS = {
-    "<=": "=<",
-    "≤": "=<",
-    "≥": ">=",
-    "==": "=",
-    "=:=": "=",
-    "!=": "\\=",
-    "≠": "\\=",
-    "\\==": "\\=",
-    "=\\=": "\\=",
-}
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
+_NO_COLUMNS = "Declare them, such as given {}(id: Trip, air_time: Minutes)"
 _DECLARING = (*PredicateKind, "aggregate", "file", syntax.MISSPELT)
 """Kinds of broken lines that may have declared predicates; see `syntax.RawBroken.kind`."""
 
@@ -99,7 +91,8 @@ def assemble(
     for read in (assembly.read_types, assembly.read_declarations, assembly.read_rules):
         for assembly.file, assembly.suffix, lines in files:
             read(lines)
-    return assembly.library(), tuple(assembly.diagnostics)
+    # The rules of one statement with "or" have most faults in common.
+    return assembly.library(), tuple(dict.fromkeys(assembly.diagnostics))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +103,20 @@ class _Scope:
     """The types at a name's occurrences, in order."""
     settled: Mapping[str, str] = field(default_factory=dict)
     """The type of a name whose types are subtypes of one another; elsewhere each occurrence keeps its own."""
-    missing: str = "variable without a type"
-    """Label of the hint for a name without a type."""
+    parameters: bool = False
+    """Other names are no variables: they are reported."""
     explained: bool = False
-    """Another diagnostic may be the reason why a name has no type."""
+    """Another diagnostic may be the reason why a name is no parameter."""
     reported: set[str] = field(default_factory=set)
-    """Names reported to have no type, each once."""
+    """Names reported to be no parameters, each once."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The number of a name's occurrences in the rule."""
+    anonymous: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def variable(self, name: str, own_type: str | None = None) -> Variable | None:
-        """The variable of this name, or None if no atom gives it a type."""
-        if name not in self.types:
-            return None
-        return Variable(name, self.settled.get(name) or own_type or self.types[name][0])
+    def variable(self, name: str, own_type: str | None = None) -> Variable:
+        """The variable of this name; of no type unless an atom gives it one."""
+        known = self.types.get(name)
+        return Variable(name, self.settled.get(name) or own_type or (known[0] if known else ANY))
 
 
 class _Assembly:
@@ -142,7 +137,7 @@ class _Assembly:
         self.declarations: list[Declaration] = []
         self.pair_places: dict[tuple[str, str], Place] = {}
         """The place of each pair of subtypes or opposites."""
-        self.spellings: dict[str, str] = {}
+        self.spellings: dict[str, str] = {type_key(ANY): ANY}
         """The first spelling of a type, by `type_key`."""
         # The spellings of the known library count as read first.
         for data_type in _data_types(known):
@@ -152,7 +147,7 @@ class _Assembly:
         """Names of predicates with malformed declarations; "" for a name that cannot be read."""
 
     def library(self) -> Library:
-        return Library(
+        library = Library(
             tuple(self.rules),
             tuple(self.signatures),
             tuple(self.subtypes),
@@ -162,6 +157,16 @@ class _Assembly:
             tuple(self.declarations),
             self.pair_places,
         )
+        known = library
+        if self.known != Library():
+            known = replace(
+                self.known,
+                rules=(*self.known.rules, *library.rules),
+                signatures=(*self.known.signatures, *library.signatures),
+                subtypes=(*self.known.subtypes, *library.subtypes),
+                facts=(*self.known.facts, *library.facts),
+            )
+        return replace(library, rules=tuple(map(known.with_default_generic, library.rules)))
 
     def report(self, label: str, at: syntax.Spot, *related: Place, **words: str) -> None:
         """Add the diagnostic of a hint; long words are shortened to 60 characters."""
@@ -215,9 +220,9 @@ class _Assembly:
                 case syntax.RawDisjoint():
                     self._disjoin(line)
                 case syntax.RawRule(conclusion=atom):
-                    self.concluded.add(f"{_joined(atom.name.words)}{self.suffix}/{len(atom.arguments)}")
+                    self.concluded.add(f"{predicate_name(atom.name.words)}{self.suffix}/{len(atom.arguments)}")
                 case syntax.RawBroken(kind=kind) if kind in _DECLARING:
-                    self.broken.add(_joined(line.name) + self.suffix if line.name else "")
+                    self.broken.add(predicate_name(line.name) + self.suffix if line.name else "")
 
     @cached_property
     def named(self) -> set[str]:
@@ -240,7 +245,7 @@ class _Assembly:
             # One of the parameters was reported, and a name in the definition may be meant for it.
             is_short = len(types) < len(line.atom.arguments)
             types_by_name = {parameter.name: (parameter.data_type,) for parameter in parameters}
-            scope = _Scope(types_by_name, missing="unknown parameter", explained=is_short)
+            scope = _Scope(types_by_name, parameters=True, explained=is_short)
             self._no_type(line.definition)
             definition = self._comparison(line.definition, scope)
             # The templates' slots for these would only be reported a second time.
@@ -254,9 +259,13 @@ class _Assembly:
         formal = parameters if kind is PredicateKind.COMPUTED else ()
         tolerance = Tolerance.parsed(line.tolerance.removeprefix("within")) if line.tolerance else None
         wordings = tuple(map(self.place, line.templates or ()))
-        self.signatures.append(
-            PredicateSignature(name, types, kind, templates, formal, definition, True, place, tolerance, wordings)
+        columns = [argument.column for argument in line.atom.arguments if isinstance(argument, syntax.RawNamed)]
+        if columns and (len(columns) < len(types) or len(set(columns)) < len(columns)):
+            self.report("columns of a declaration", line.atom.at, name=name)
+        signature = PredicateSignature(
+            name, types, kind, templates, formal, definition, True, place, tolerance, wordings
         )
+        self.signatures.append(replace(signature, columns=tuple(columns)))
 
     def _declare_property(self, line: syntax.RawProperty) -> None:
         indicator, place = f"{line.name}{self.suffix}/{line.arity}", self.place(line)
@@ -280,18 +289,21 @@ class _Assembly:
         """Argument types and formal variables. Only computed predicates need variables; others may leave them out."""
         types: list[str] = []
         parameters: list[Variable] = []
-        for argument in line.atom.arguments:
+        # `Food Allergen` is a type alone, unless the argument needs a name.
+        is_name = is_variable_name if line.definition is None else is_variable_word
+        for argument in map(_unnamed, line.atom.arguments):
             if not isinstance(argument, syntax.RawWords):
                 label = "type expected" if line.definition is None else "parameter without a name"
                 self.report(label, argument.at, argument=getattr(argument, "source", "an expression"))
                 continue
             *type_words, last = argument.words
-            named = bool(type_words) and is_variable_name(last)
+            # `A` alone is a name without a type.
+            named = is_name(last) if type_words else is_variable_name(last) or last == "_"
             repeated = last in [parameter.name for parameter in parameters]
             if line.definition is not None and (not named or repeated):
                 self.report("parameter without a name", argument.at, argument=str(argument))
                 continue
-            types.append(self.data_type(type_words if named else argument.words))
+            types.append(self.data_type((type_words or [ANY]) if named else argument.words))
             if named:
                 parameters.append(Variable(last, types[-1]))
         return tuple(types), tuple(parameters)
@@ -300,7 +312,7 @@ class _Assembly:
         arity = len(line.atom.arguments)
         if not line.templates:
             # The suffix does not belong to the sentence that is made from the name.
-            return Templates(spelled_template(_joined(line.atom.name.words), arity)) if self.suffix else None
+            return Templates(spelled_template(predicate_name(line.atom.name.words), arity)) if self.suffix else None
         if len(line.templates) > 3:
             self.report("too many templates", line.templates[3].at)
             return None
@@ -314,8 +326,9 @@ class _Assembly:
     def _ground(self, atom: syntax.RawAtom) -> Atom:
         """The atom of a fact or an example, which has no variables."""
         arguments: list[Term] = []
-        for argument in atom.arguments:
-            if isinstance(argument, syntax.RawWords):
+        atom = self._positional(atom)
+        for argument in map(_unnamed, atom.arguments):
+            if isinstance(argument, syntax.RawWords) and not _is_constant(argument):
                 self.report("variable in a fact", argument.at, argument=str(argument))
             else:
                 arguments.append(self._argument(argument, _Scope({})))
@@ -365,89 +378,135 @@ class _Assembly:
             self.report("attribute without rule", line.at, name=line.name)
 
     def _rule(self, line: syntax.RawRule, attributes: dict[str, syntax.RawAttribute], position: int) -> None:
+        exceptions = tuple(chain.from_iterable(self._branches(items, line) for items in line.exceptions))
+        premises = self._branches(line.premise, line)
+        for number, premise in enumerate(premises, 1):
+            branch = replace(line, premise=premise, exceptions=exceptions)
+            self._branch(branch, attributes, position, f"_{number}" if len(premises) > 1 else "")
+
+    def _branches(self, premise: syntax.RawPremise, line: syntax.RawNode) -> list[syntax.RawPremise]:
+        """The conjunctions for a premise with "or"; none if a fault was reported."""
+        try:
+            found = branches(premise)
+        except ValueError:
+            self.report("columns compared", line.at)
+            return []
+        if len(found) > MOST_BRANCHES:
+            self.report("too many alternatives", line.at, limit=str(MOST_BRANCHES))
+            return []
+        return found
+
+    def _branch(
+        self, line: syntax.RawRule, attributes: dict[str, syntax.RawAttribute], position: int, ending: str
+    ) -> None:
+        """Add a rule without "or"; `ending`: of its name."""
         count = len(self.diagnostics)
         scope = self._scope((*line.premise, *chain.from_iterable(line.exceptions)), line.conclusion)
-        premise = self._premise(line.premise, scope)
+        read = self._premise(line.premise, scope)
         conclusion = Literal(self._atom(line.conclusion, scope))
-        exceptions = tuple(self._exception(items, premise, scope) for items in line.exceptions)
+        premise, negations = settled(read)
+        exceptions = [self._exception(items, premise, scope) for items in line.exceptions]
+        for clause in (*negations, *exceptions):
+            if not clause.atom.arguments:
+                at = clause.place
+                spot = (at.line, at.column, at.end_line or at.line, at.end_column or at.column)
+                self.report("exception apart from its rule", spot, exception=str(clause))
         if count == len(self.diagnostics):  # nothing in this rule was reported
             # Equal exceptions have one atom, because its name is made of their text; the premise has it once.
             whole = (*premise, *dict.fromkeys(exception.literal for exception in exceptions))
-            rule = Rule("", whole, conclusion, place=self.place(line), exceptions=exceptions)
-            self.rules.append(self._with_attributes(rule, attributes, position))
+            rule = Rule("", whole, conclusion, place=self.place(line), exceptions=(*negations, *exceptions))
+            self.rules.append(self._with_attributes(rule, attributes, position, ending))
             self.places.setdefault(self.rules[-1].name, rule.place)
 
-    def _exception(
-        self, items: Sequence[syntax.RawItem], premise: tuple[BodyLiteral, ...], scope: _Scope
-    ) -> ExceptionClause:
-        exception = ExceptionClause.of(premise, self._premise(items, scope), self.place(items[0]))
-        if not exception.atom.arguments:
-            self.report("exception apart from its rule", items[0].at, exception=str(exception))
-        return exception
+    def _exception(self, items: syntax.RawPremise, premise: tuple[BodyLiteral, ...], scope: _Scope) -> ExceptionClause:
+        stated, inner = settled(self._premise(items, scope), premise)
+        return ExceptionClause.of(premise, stated, self.place(items[0]), inner=inner)
 
     def _constraint(self, line: syntax.RawNever) -> None:
-        count = len(self.diagnostics)
-        premise = self._premise(line.premise, self._scope(line.premise))
-        if count == len(self.diagnostics):
-            self.declarations.append(Constraint(premise, place=self.place(line)))
+        for items in self._branches(line.premise, line):
+            count = len(self.diagnostics)
+            premise = self._conjunction(items, self._scope(items))
+            if count == len(self.diagnostics):
+                self.declarations.append(Constraint(premise, place=self.place(line)))
 
     def _aggregate(self, line: syntax.RawAggregate) -> None:
         count = len(self.diagnostics)
         # As an atom, the counted variables may give types that no premise writes.
         counted = syntax.RawAtom(syntax.RawWords((line.function,)), line.counted)
-        scope = self._scope(line.premise, line.atom, counted)
-        premise = self._premise(line.premise, scope)
+        alternatives = self._branches(line.premise, line)
+        if len(alternatives) > 1:
+            self.report("alternatives in an aggregate", line.at)
+        if count < len(self.diagnostics):
+            return
+        (items,) = alternatives
+        scope = self._scope(items, line.atom, counted)
+        premise = self._conjunction(items, scope)
         atom, variables = self._atom(line.atom, scope), self._atom(counted, scope).variables
         # Another sign than `=` is kept in place of the function: `check` reports it as an unknown aggregate.
-        function = line.function if COMPARISONS.get(line.operator, line.operator) == "=" else line.operator
+        function = line.function if syntax.COMPARISONS.get(line.operator, line.operator) == "=" else line.operator
         if count == len(self.diagnostics):
             aggregate = AggregateDeclaration(atom, line.result, function, variables, premise, self.place(line))
             self.declarations.append(aggregate)
 
-    def _premise(self, items: Sequence[syntax.RawItem], scope: _Scope) -> tuple[BodyLiteral, ...]:
-        premise: list[BodyLiteral] = []
+    def _conjunction(self, items: syntax.RawPremise, scope: _Scope) -> tuple[BodyLiteral, ...]:
+        """The premise of a statement that is no rule, and so has no exceptions."""
+        premise, negations = settled(self._premise(items, scope))
+        if negations:
+            self.report("negated conjunction", items[0].at, negation=str(negations[0]))
+        return premise
+
+    def _premise(self, items: syntax.RawPremise, scope: _Scope) -> tuple[Item, ...]:
+        premise: list[Item] = []
         for item in items:
-            if isinstance(item, syntax.RawLiteral) and self._is_test(item.atom):
-                test = self._expression(item.atom, scope)
-                premise.append(Comparison("\\=" if item.negated else "=", test, Constant(TRUE), self.place(item)))
-            elif isinstance(item, syntax.RawLiteral):
-                premise.append(Literal(self._atom(item.atom, scope), item.negated))
-            else:
-                premise.append(self._comparison(item, scope))
+            match item:
+                case syntax.RawLiteral() if self._is_test(item.atom):
+                    test = self._expression(item.atom, scope)
+                    operator = "\\=" if item.negated else "="
+                    premise.append(Comparison(operator, test, Constant(TRUE), self.place(item)))
+                case syntax.RawLiteral():
+                    premise.append(Literal(self._atom(item.atom, scope), item.negated))
+                case syntax.RawNegation():
+                    premise.append(Negation(self._premise(item.premise, scope), self.place(item)))
+                case syntax.RawComparison():
+                    premise.append(self._comparison(item, scope))
         return tuple(premise)
 
-    def _scope(self, premise: Sequence[syntax.RawItem], *conclusions: syntax.RawAtom) -> _Scope:
+    def _scope(self, premise: syntax.RawPremise, *conclusions: syntax.RawAtom) -> _Scope:
         """The types of a rule's variables: as written, or else by the declarations of its predicates."""
         written: dict[str, list[str]] = {}
-        for item in premise:
+        declared: dict[str, str] = {}  # they count only for names without a written type
+        counts: Counter[str] = Counter()
+        atoms: list[syntax.RawAtom] = []
+        for item in plain_items(premise):
+            if isinstance(item, syntax.RawLiteral) and not self._is_test(item.atom):
+                atoms.append(item.atom)
+                continue
+            counts.update(_words(item.atom if isinstance(item, syntax.RawLiteral) else item))
             if isinstance(item, syntax.RawComparison) and item.defined is not None:
                 *type_words, name = item.defined.words
                 written.setdefault(name, []).append(self.data_type(type_words))
-        declared: dict[str, str] = {}  # they count only for names without a written type
-        explained = False
-        literals = (item for item in premise if isinstance(item, syntax.RawLiteral) and not self._is_test(item.atom))
-        for atom in (*(item.atom for item in literals), *conclusions):
-            predicate = _joined(atom.name.words).replace(" ", "_") + self.suffix
-            signature = self.declared.get(f"{predicate}/{len(atom.arguments)}")
+        for atom in map(self._positional, (*atoms, *conclusions)):
+            signature = self._declared(atom)
             for index, argument in enumerate(atom.arguments):
-                if not isinstance(argument, syntax.RawWords):
+                if not isinstance(argument, syntax.RawWords) or not is_variable_word(argument.words[-1]):
                     continue
                 *type_words, name = argument.words
-                if not is_variable_name(name):
-                    explained = True  # `PersonX` has its own diagnostic, and may be meant as the variable X
-                elif type_words:
+                counts[name] += 1
+                if type_words and name != "_":
                     written.setdefault(name, []).append(self.data_type(type_words))
                 elif signature is not None:
                     declared.setdefault(name, signature.argument_types[index])
-                else:
-                    # A declaration that could not be read might have given the type.
-                    explained = explained or bool(self.broken & {"", predicate})
         types_by_name = {**{name: [data_type] for name, data_type in declared.items()}, **written}
-        self._add_defined(premise, types_by_name)
+        self._add_defined(tuple(plain_items(premise)), types_by_name)
         # Types of one name that are not on one line of subtypes stay with their occurrences; `check` reports them.
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in types_by_name.items()}
         settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
-        return _Scope(types_by_name, settled, explained=explained)
+        return _Scope(types_by_name, settled, counts=counts)
+
+    def _declared(self, atom: syntax.RawAtom) -> PredicateSignature | None:
+        """The declaration of the atom's predicate."""
+        predicate = predicate_name(atom.name.words).replace(" ", "_") + self.suffix
+        return self.declared.get(f"{predicate}/{len(atom.arguments)}")
 
     def _add_defined(self, premise: Sequence[syntax.RawItem], types: dict[str, list[str]]) -> None:
         """Add the types of the variables to which equations without a written type give values."""
@@ -456,7 +515,7 @@ class _Assembly:
         for _ in sides:  # an equation may need a type that another one gives
             for target, source in sides:
                 name = target.words[-1] if isinstance(target, syntax.RawWords) else ""
-                if is_variable_name(name) and name not in types and (found := self._type_of(source, types)):
+                if name and is_variable_word(name) and name not in types and (found := self._type_of(source, types)):
                     types[name] = [found]
 
     def _type_of(self, expression: syntax.RawExpression, types: Mapping[str, Sequence[str]]) -> str:
@@ -467,7 +526,7 @@ class _Assembly:
             case syntax.RawOperation(left=left, operator=name, right=right):
                 operands = [left, right]
             case syntax.RawAtom(arguments=arguments):
-                name, operands = str(expression.name), list(arguments)
+                name, operands = str(expression.name), [*map(_unnamed, arguments)]
             case syntax.RawNumber():
                 return NUMBER
             case _:
@@ -482,7 +541,17 @@ class _Assembly:
         return name in TESTS and not has_types and f"{name}{self.suffix}/{len(arguments)}" not in self.named
 
     def _atom(self, atom: syntax.RawAtom, scope: _Scope) -> Atom:
-        return self._applied(atom, [self._argument(argument, scope) for argument in atom.arguments])
+        atom = self._positional(atom)
+        signature = self._declared(atom)
+        terms: list[Term] = []
+        for place, argument in enumerate(map(_unnamed, atom.arguments)):
+            term = self._argument(argument, scope)
+            if isinstance(term, Variable) and term.name == "_":
+                declared = signature.argument_types[place] if signature is not None else ANY
+                own_type = term.data_type if term.data_type != ANY else declared
+                term = Variable(f"_{next(scope.anonymous)}", own_type)
+            terms.append(term)
+        return self._applied(atom, terms)
 
     def _argument(self, argument: syntax.RawExpression, scope: _Scope) -> Term:
         if isinstance(argument, syntax.RawOperation | syntax.RawAtom):
@@ -491,45 +560,66 @@ class _Assembly:
             return Constant(0)  # never used: the rule is left out
         return self._term(argument, scope)
 
+    def _positional(self, atom: syntax.RawAtom) -> syntax.RawAtom:
+        """The atom with its arguments in the order of the declared columns, `_` for those that it does not name."""
+        named = {item.column: item.argument for item in atom.arguments if isinstance(item, syntax.RawNamed)}
+        if not named:
+            return atom
+        name = predicate_name(atom.name.words) + self.suffix
+        columns = next((found.columns for found in self.declared.values() if found.name == name and found.columns), ())
+        unknown = [column for column in named if column not in columns]
+        if unknown or len(named) < len(atom.arguments):
+            known = ", ".join(columns)
+            remedy = f"Name each argument once; the columns are {known}" if columns else _NO_COLUMNS.format(name)
+            self.report("column", atom.at, column=(unknown or list(named))[0], name=name, remedy=remedy)
+            return replace(atom, arguments=tuple(named.values()))
+        nothing = syntax.RawWords(("_",), at=atom.at)
+        return replace(atom, arguments=tuple(named.get(column, nothing) for column in columns))
+
     def _applied(self, atom: syntax.RawAtom, terms: Iterable[Term]) -> Atom:
         places = tuple(map(self.place, atom.arguments))
         return Atom(self._predicate(atom), tuple(terms), self.place(atom), places)
 
-    def _term(
-        self, argument: syntax.RawArgument | syntax.RawQuantity, scope: _Scope, in_equation: bool = False
-    ) -> Variable | Constant:
-        if not isinstance(argument, syntax.RawWords):
+    def _term(self, argument: syntax.RawPlainArgument | syntax.RawQuantity, scope: _Scope) -> Variable | Constant:
+        if not isinstance(argument, syntax.RawWords) or _is_constant(argument):
             return self._constant(argument)
         *type_words, name = argument.words
-        if not is_variable_name(name):
+        if not is_variable_word(name) or (not type_words and self._is_type_alone(name, scope)):
             self._no_variable(argument, type_words)
             return Variable(name, "")  # never used: the rule is left out
-        variable = scope.variable(name, self.data_type(type_words) if type_words else None)
-        if variable is None and not scope.explained and name not in scope.reported:
+        if scope.parameters and name not in scope.types and not scope.explained and name not in scope.reported:
             scope.reported.add(name)
-            if in_equation:
-                remedy = f'Write the type in the equation that gives its value, such as "Number {name} = ..."'
-            else:
-                remedy = f'Write the type where the variable first occurs, such as "Ingredient {name}"'
-            self.report(scope.missing, argument.at, name=name, remedy=remedy)
-        return variable or Variable(name, "")
+            self.report("unknown parameter", argument.at, name=name)
+        if name == "_":
+            return Variable(name, self.data_type(type_words) if type_words else ANY)
+        return scope.variable(name, self.data_type(type_words) if type_words else None)
+
+    def _is_type_alone(self, name: str, scope: _Scope) -> bool:
+        """True for the name of a type in place of a variable: `eats(Person, Food A)`."""
+        return scope.counts.get(name) == 1 and not is_variable_name(name) and type_key(name) in self.type_names
+
+    @cached_property
+    def type_names(self) -> frozenset[str]:
+        """Keys of the types that declarations name, and of the built-in ones; complete after the second pass."""
+        return frozenset(map(type_key, (*self.spellings, OBJECT, PERSON, *chain.from_iterable(BUILT_IN_SUBTYPES))))
 
     def _no_variable(self, argument: syntax.RawWords, type_words: list[str]) -> None:
         """Report words that do not end in a variable, with the variable that they may be meant for."""
         text, last = str(argument)[:60], argument.words[-1]
-        if last == "_":
-            written = " ".join(type_words) or "its type"
-            remedy = f"Every argument has a name: write {written} and a capital letter of its own"
-        elif type_words and last[0].isupper():
-            named = f"{' '.join(type_words)} {last[0]}"
-            of_type = f'or "{text} X" if {text} is the type'
-            remedy = f'A variable is one capital letter, perhaps with digits: write "{named}", {of_type}'
+        if is_variable_word(last):
+            remedy = f"{text} is a type; write the variable behind it: {text} X"
+        elif last[0].isupper():
+            remedy = (
+                f'Choose another name; for a difference, write blanks around the minus: "{last.replace("-", " - ")}"'
+            )
+        elif type_words:
+            remedy = f'Begin the variable with a capital letter: {text} X. If it is a text, quote it: "{text}"'
         else:
-            remedy = f'Add the name, a capital letter and perhaps digits: {text} X. If it is a text, quote it: "{text}"'
+            remedy = "Choose another name: those of `_` and digits stand for `_`"
         self.report("no variable name", argument.at, argument=text, remedy=remedy)
 
     def _predicate(self, atom: syntax.RawAtom) -> str:
-        name = _joined(atom.name.words) + self.suffix
+        name = predicate_name(atom.name.words) + self.suffix
         if " " in name:
             self.report("blank in a predicate name", atom.name.at, name=name, remedy=name.replace(" ", "_"))
         return name
@@ -537,7 +627,7 @@ class _Assembly:
     # Comparisons and values
 
     def _comparison(self, comparison: syntax.RawComparison, scope: _Scope) -> Comparison:
-        operator = COMPARISONS.get(comparison.operator, comparison.operator)
+        operator = syntax.COMPARISONS.get(comparison.operator, comparison.operator)
         if operator != "=":
             self._no_type(comparison)
         left, right = self._expression(comparison.left, scope), self._expression(comparison.right, scope)
@@ -559,7 +649,7 @@ class _Assembly:
             return Arithmetic(expression.operator, (left, right))
         if isinstance(expression, syntax.RawAtom):
             return self._call(expression, scope)
-        return self._term(expression, scope, in_equation=True)
+        return self._term(expression, scope)
 
     def _call(self, call: syntax.RawAtom, scope: _Scope) -> Arithmetic:
         name, count = str(call.name), len(call.arguments)
@@ -571,11 +661,13 @@ class _Assembly:
         elif not function.least <= count <= function.most:
             wanted = f"{function.least}" if function.least == function.most else f"{function.least} to {function.most}"
             self.report("arguments of a function", call.at, name=name, wanted=wanted, count=counted(count, "argument"))
-        return Arithmetic(name, tuple(self._expression(argument, scope) for argument in call.arguments))
+        return Arithmetic(name, tuple(self._expression(argument, scope) for argument in map(_unnamed, call.arguments)))
 
-    def _constant(self, raw: syntax.RawText | syntax.RawNumber | syntax.RawQuantity) -> Constant:
+    def _constant(self, raw: syntax.RawPlainArgument | syntax.RawQuantity) -> Constant:
         if isinstance(raw, syntax.RawText):
             return Constant(self._unquoted(raw.source, raw.at))
+        if isinstance(raw, syntax.RawWords):
+            return Constant(str(raw))
         if isinstance(raw, syntax.RawQuantity):
             return Constant(self._duration(raw))
         number = number_value(raw.source)
@@ -599,24 +691,13 @@ class _Assembly:
 
     # Attributes
 
-    def _with_attributes(self, rule: Rule, lines: dict[str, syntax.RawAttribute], position: int) -> Rule:
+    def _with_attributes(self, rule: Rule, lines: dict[str, syntax.RawAttribute], position: int, ending: str) -> Rule:
         text = {name: self._attribute_text(line) for name, line in lines.items()}
-        polarity = self._choice(lines, text, "polarity", {polarity.value: polarity for polarity in Polarity})
-        # Before the principle, whose default follows from the polarity.
-        polarity = polarity or default_polarity(rule.conclusion)
-        principle = self._choice(lines, text, "principle", PRINCIPLE_SPELLINGS) or default_principle(polarity)
-        generic, generic_by = self._generic(rule, lines, text)
-        return replace(
-            rule,
-            name=self._name(lines, text, position),
-            domain=text.get("domain") or None,
-            principle=principle,
-            polarity=polarity,
-            generic=generic,
-            generic_by=generic_by,
-            cap=self._cap(rule, lines, text),
-            withdrawn=text.get("withdrawn") or None,
-        )
+        faulty: list[tuple[str, str, str]] = []
+        rule = with_attributes(rule, text, faulty)
+        for name, value, remedy in faulty:
+            self._refuse_value(lines[name], value, remedy)
+        return replace(rule, name=self._name(lines, text, position, ending))
 
     def _attribute_text(self, line: syntax.RawAttribute) -> str:
         count = len(self.diagnostics)
@@ -628,117 +709,47 @@ class _Assembly:
     def _refuse_value(self, line: syntax.RawAttribute, value: str, remedy: str) -> None:
         self.report("attribute value", line.at, value=value, name=line.name, remedy=remedy)
 
-    def _choice(
-        self, lines: dict[str, syntax.RawAttribute], text: dict[str, str], name: str, choices: Mapping[str, _Choice]
-    ) -> _Choice | None:
-        value = text.get(name, "")
-        if value and type_key(value) not in choices:
-            self._refuse_value(lines[name], value, f"Write {' or '.join(choices)}.")
-        return choices.get(type_key(value))
-
-    def _name(self, lines: dict[str, syntax.RawAttribute], text: dict[str, str], position: int) -> str:
+    def _name(self, lines: dict[str, syntax.RawAttribute], text: dict[str, str], position: int, ending: str) -> str:
         """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name, and a
         number behind it if that is taken, too.
         """
         if text.get("name"):
-            written = text["name"] + self.suffix
+            written = text["name"] + ending + self.suffix
             if written in self.places:
                 self.report("name twice", lines["name"].at, self.places[written], name=written)
             return written
-        numbered = f"rule{position}"
+        numbered = f"rule{position}{ending}"
         of_file = f"{PurePath(self.file).stem}_{numbered}"
         names = chain((numbered, of_file), (f"{of_file}_{number}" for number in count(2)))
         return next(name for name in names if name not in self.places)
 
-    def _generic(
-        self, rule: Rule, lines: dict[str, syntax.RawAttribute], text: dict[str, str]
-    ) -> tuple[tuple[str, ...], GenericBy]:
-        value = text.get("generic")
-        if not value:
-            return default_generic(rule.stated_premise, rule.conclusion, self.types.is_person)
-        names = () if value == "none" else tuple(dict.fromkeys(value.split()))
-        known = [variable.name for variable in rule.variables]
-        for name in names:
-            if name not in known:
-                self._refuse_value(
-                    lines["generic"], name, f"Write variables of the rule ({', '.join(known)}), or none."
-                )
-        return names, GenericBy.ATTRIBUTE
 
-    def _cap(self, rule: Rule, lines: dict[str, syntax.RawAttribute], text: dict[str, str]) -> StatementCap | None:
-        """The value of @most, such as `2 per A B`."""
-        value = text.get("most")
-        if not value:
-            return None
-        cap = StatementCap.parsed(value)
-        known = sorted({variable.name for variable in rule.variables})
-        if cap is None or not set(cap.variables).issubset(known):
-            example = "@most 2 per A"
-            remedy = f"Write a number from 1 and variables of the rule ({', '.join(known)}): {example}."
-            self._refuse_value(lines["most"], value, remedy)
-        return cap
+def _unnamed(argument: syntax.RawArgument) -> syntax.RawExpression:
+    return argument.argument if isinstance(argument, syntax.RawNamed) else argument
 
 
-@lru_cache(maxsize=10_000)  # called for every argument of every rule, twice
-def is_variable_name(text: str) -> bool:
-    """Tell if a word names a variable: a capital letter of any alphabet, perhaps with a number, such as `A` or `Ä2`."""
-    return bool(_VARIABLE_NAME.fullmatch(text)) and text[0].isupper()
+def _is_constant(argument: syntax.RawArgument) -> bool:
+    """True for a value: a text, a number, or a word that begins with neither a capital letter nor `_`."""
+    if not isinstance(argument, syntax.RawWords):
+        return True
+    return len(argument.words) == 1 and not argument.words[0][0].isupper() and argument.words[0][0] != "_"
 
 
-def unquoted(source: str) -> str:
-    """The text inside quotes with its escapes replaced.
-
-    Raises ValueError with an unknown escape, or with the escape of a character that Prolog and SQLite cannot hold.
-    """
-    if found := UNSTORABLE.search(source):
-        raise ValueError(f"\\u{{{ord(found[0]):x}}}")
-    return _ESCAPE.sub(_unescaped, source[1:-1])
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    escape = match[1]
-    if len(escape) > 1:
-        code = int(escape[2:-1], 16)
-        # Neither NUL nor half of a character in UTF-16 is a text: Prolog and SQLite can hold neither.
-        if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
-            return chr(code)
-    character = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}.get(escape)
-    if character is None:
-        raise ValueError(match[0])
-    return character
-
-
-def number_value(source: str) -> int | Decimal | None:
-    """An int for plain digits, an exact Decimal for a point or an exponent, None if it exceeds MAXIMUM_DIGITS."""
-    # Counted before int(), which refuses very long numbers with an error of its own.
-    digits = sum(character.isdigit() for character in source)
-    if digits > MAXIMUM_DIGITS:
-        return None
-    if source.lstrip("-").isdigit():
-        return int(source)
-    try:
-        number = Decimal(source)
-    except InvalidOperation:  # a power of ten beyond what decimals have
-        return None
-    # `adjusted` is the power of ten of the first digit: 1e999 is short to write, and too large.
-    return number if not number or abs(number.adjusted()) <= MAXIMUM_DIGITS else None
-
-
-def numbered_slots(template: str, names: Sequence[str]) -> str:
-    """The template with slots `[X]` of variable names replaced by `[1]`, `[2]` ...; other brackets stay."""
-    positions: dict[str, str] = {}
-    for position, name in enumerate(names, start=1):
-        positions.setdefault(name, str(position))  # of a repeated name, the first position
-    return SLOT.sub(lambda slot: f"[{positions.get(slot[1], slot[1])}]", template)
+def _words(expression: syntax.RawArgument | syntax.RawComparison) -> Iterator[str]:
+    """The variables of an expression or a comparison."""
+    match expression:
+        case syntax.RawWords(words):
+            yield words[-1]
+        case syntax.RawOperation(left, _, right) | syntax.RawComparison(left, _, right):
+            yield from _words(left)
+            yield from _words(right)
+        case syntax.RawAtom(_, arguments):
+            for argument in arguments:
+                yield from _words(argument)
 
 
 def _is_equation(item: syntax.RawComparison) -> bool:
-    return COMPARISONS.get(item.operator, item.operator) == "=" and item.defined is None
-
-
-def _joined(words: Sequence[str]) -> str:
-    """The words of a predicate name. Blanks beside underscores, as LINK prints them, are dropped; others stay."""
-    return re.sub(r" ?_ ?", "_", " ".join(words))
+    return syntax.COMPARISONS.get(item.operator, item.operator) == "=" and item.defined is None
 
 
 def _data_types(library: Library) -> Iterable[str]:

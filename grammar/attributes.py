@@ -40,6 +40,7 @@ class GenericBy(StrEnum):
     PERSON = "by default, a person"
     POSITION = "by default, first argument"
     NOTHING = "by default"
+    FACTS = "over facts, of which no model is asked"
 
 
 PRINCIPLE_SPELLINGS = {

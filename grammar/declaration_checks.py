@@ -29,6 +29,7 @@ from hapax.grammar.rules import Library, PredicateKind, Rule, comparison_of, lit
 from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import Matcher, subsumes
 from hapax.grammar.terms import (
+    ANY,
     Atom,
     BodyLiteral,
     Comparison,
@@ -376,7 +377,7 @@ def aggregates_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnost
         # `count`, the first of the functions, takes values of any type; the others calculate with the first variable.
         values = list(item.counted[:1]) if item.function in AGGREGATE_FUNCTIONS[1:] else []
         for variable in (*values, *results):
-            if not library.is_numeric(variable.data_type):
+            if variable.data_type != ANY and not library.is_numeric(variable.data_type):
                 yield fault.at(
                     _place(item, variable.name),
                     f"{variable} is not a number, so that it is neither value nor result of {item.function}",

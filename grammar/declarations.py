@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
 from itertools import chain
 from typing import TypeAlias
 
 from hapax.grammar.errors import Place
-from hapax.grammar.terms import Atom, BodyLiteral, Literal, Variable, variable_names
+from hapax.grammar.terms import ANONYMOUS, Atom, BodyLiteral, Literal, Term, Variable, variable_names
 
 
 class Closedness(StrEnum):
@@ -132,7 +133,7 @@ _EXCEPTION_NAME = re.compile(r"unless_\w+_[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True)
 class ExceptionClause:
-    """`unless is_penguin(Animal X)` behind a rule, and the predicate that stands for it.
+    """`unless is_penguin(Animal X)` behind a rule, or `not (A & B)` in its premise, and the predicate for it.
 
     The rule's premise has the negated atom. The atom holds where the premise does, as far as facts and rules show: what
     is not known is not an exception, also of predicates that are open elsewhere.
@@ -144,9 +145,20 @@ class ExceptionClause:
     stated: tuple[BodyLiteral, ...]
     """The premise as it was written."""
     place: Place = field(default=Place(), compare=False, repr=False)
+    in_premise: bool = False
+    """It is written `not (A & B)`."""
+    inner: tuple[ExceptionClause, ...] = ()
+    """Those that the premise has in turn."""
 
     @classmethod
-    def of(cls, premise: tuple[BodyLiteral, ...], stated: tuple[BodyLiteral, ...], place: Place) -> ExceptionClause:
+    def of(
+        cls,
+        premise: tuple[BodyLiteral, ...],
+        stated: tuple[BodyLiteral, ...],
+        place: Place,
+        in_premise: bool = False,
+        inner: tuple[ExceptionClause, ...] = (),
+    ) -> ExceptionClause:
         """The clause of a rule with this premise. Its atom has the variables that the two share."""
         shared = variable_names(premise) & variable_names(stated)
         bound = variable_names(item for item in stated if isinstance(item, Literal) and not item.negated)
@@ -159,15 +171,39 @@ class ExceptionClause:
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         word = next((item.atom.predicate for item in stated if isinstance(item, Literal)), "comparison")
         name = f"unless_{word}_{digest}"
-        return cls(Atom(name, arguments, place), whole, stated, place)
+        return cls(Atom(name, arguments, place), whole, stated, place, in_premise, inner)
 
     @property
     def literal(self) -> Literal:
         """The item of the rule's premise: no exception is known."""
         return Literal(self.atom, negated=True)
 
+    @property
+    def whole(self) -> tuple[ExceptionClause, ...]:
+        """The clause, behind those that its premise has."""
+        return (*chain.from_iterable(clause.whole for clause in self.inner), self)
+
+    def replaced(self, terms: Mapping[str, Term]) -> ExceptionClause:
+        """The clause as it was written, with terms in the place of the variables of these names."""
+        stated = tuple(item.replaced(terms) for item in self.stated)
+        inner = tuple(clause.replaced(terms) for clause in self.inner)
+        return replace(self, atom=self.atom.replaced(terms), stated=stated, inner=inner)
+
     def __str__(self) -> str:
-        return f"unless {' & '.join(map(str, self.stated))}"
+        stated = premise_text(self.stated, self.inner)
+        if not self.in_premise:
+            return f"unless {stated}"
+        item = self.stated[0]
+        # `not p(X, _)` needs no parentheses: what `_` stands for is no variable of the rule.
+        is_atom = len(self.stated) == 1 and isinstance(item, Literal) and not item.negated
+        is_open = is_atom and any(ANONYMOUS.fullmatch(variable.name) for variable in item.variables)
+        return f"not {stated}" if is_open else f"not ({stated})"
+
+
+def premise_text(premise: Sequence[BodyLiteral], exceptions: Sequence[ExceptionClause]) -> str:
+    """The premise as rule text; an atom that stands for one of the exceptions is written as this."""
+    written = {clause.literal: str(clause) for clause in exceptions if clause.in_premise}
+    return " & ".join(written.get(item) or str(item) if isinstance(item, Literal) else str(item) for item in premise)
 
 
 def is_exception(item: Atom | BodyLiteral) -> bool:

@@ -21,6 +21,7 @@ EXTRAS = {
     "vectors": ("numpy",),
     "counts": ("tantivy",),
     "wordnet": ("wn",),
+    "english": ("lemminflect",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
     "agents": ("mcp",),

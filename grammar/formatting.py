@@ -5,15 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hapax.grammar.arguments import checked
-from hapax.grammar.assemble import COMPARISONS
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import GOES_ON_BEFORE, SourceToken, parse_statements, statement_tokens
+from hapax.grammar.syntax import COMPARISONS
 
-_SIGNS = {"ARROW": "->", "AND": "&", "NOT": "not"}
+_SIGNS = {"ARROW": "->", "AND": "&", "OR": "|", "NOT": "not"}
 """The sign that stands for all spellings of a terminal."""
 _TIGHT_BEFORE = frozenset(("COMMA", "RPAR", "DOT", "COLON"))
 _OPERATORS = frozenset(
-    ("AND", "ARROW", "NECK", "DEFINE", "PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "LESS", "COMMA", "LPAR", "COLON")
+    (
+        "AND",
+        "OR",
+        "ARROW",
+        "NECK",
+        "DEFINE",
+        "PLUS",
+        "MINUS",
+        "STAR",
+        "SLASH",
+        "COMPARE",
+        "LESS",
+        "COMMA",
+        "LPAR",
+        "COLON",
+    )
 )
 """Terminals after which a minus is a sign."""
 _INDENT = "  "
@@ -113,7 +128,8 @@ def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | No
     if not before:
         return ""
     last = before[-1]
-    if token.type in _TIGHT_BEFORE or last.type == "LPAR" or (token.type == "LPAR" and last.type == "WORD"):
+    opens_arguments = token.type == "LPAR" and last.type == "WORD" and last.value not in ("not", "unless")
+    if token.type in _TIGHT_BEFORE or last.type == "LPAR" or opens_arguments:
         return ""
     # `A - 1` has a blank behind the minus, `= -1` has none.
     is_sign = last.type == "MINUS" and (len(before) < 2 or before[-2].type in _OPERATORS)

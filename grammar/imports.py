@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hapax.grammar import syntax
-from hapax.grammar.assemble import unquoted
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.hints import UNREADABLE, hint
 from hapax.grammar.remedies import Remedy
+from hapax.grammar.texts import unquoted
 
 MAXIMUM_IMPORTS = 1000
 """Files that are imported in one reading, the same file under several names counted each time."""

@@ -15,11 +15,11 @@ from itertools import chain
 from typing import Any
 
 from hapax.grammar import syntax
-from hapax.grammar.assemble import SLOT, is_variable_name, numbered_slots
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.imports import UnreadableFile
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
+from hapax.grammar.texts import SLOT, is_variable_name, numbered_slots
 
 # `is_in (A, B)`: a name, perhaps with blanks in it, and arguments without parentheses
 _ATOM = re.compile(r"\s*(\w[\w ]*?)\s*\(([^()]*)\)\s*")

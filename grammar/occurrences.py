@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hapax.grammar.assemble import is_variable_name
 from hapax.grammar.errors import Place
 from hapax.grammar.parser import SourceToken, statement_tokens
+from hapax.grammar.texts import is_variable_name
 
 DECLARING = frozenset(("oracle", "functional", "given", "computed", "aggregate"))
 """Words that begin the declaration of a predicate."""

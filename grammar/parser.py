@@ -22,7 +22,7 @@ from lark.exceptions import UnexpectedToken
 
 from hapax.grammar import syntax
 from hapax.grammar.arguments import checked
-from hapax.grammar.assemble import MAXIMUM_DIGITS, assemble, number_value, unquoted
+from hapax.grammar.assemble import assemble
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, TextRepair
 from hapax.grammar.goals import (
     Compound,
@@ -47,6 +47,7 @@ from hapax.grammar.link_json import statements_of_link_json
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant
+from hapax.grammar.texts import MAXIMUM_DIGITS, number_value, unquoted
 from hapax.grammar.words import counted
 
 MAXIMUM_DEPTH = 100
@@ -57,17 +58,20 @@ MAXIMUM_GOAL = 100_000
 """Characters per goal."""
 
 KEYWORDS = (
-    *("import", "type", "oracle", "functional", "given", "computed", "aggregate", "opposite", "fact"),
+    *("import", "type", "oracle", "functional", "given", "derived", "computed", "aggregate", "opposite", "fact"),
     *("symmetric", "asymmetric", "irreflexive", "transitive", "closed", "disjoint", "never"),
 )
 _OPERATIONS = ("PLUS", "MINUS", "STAR", "SLASH", "DIVIDE", "POWER")
-GOES_ON_AFTER = frozenset(("AND", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "COMPARE", "LESS", "NOT", *_OPERATIONS))
+GOES_ON_AFTER = frozenset(
+    ("AND", "OR", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "COMPARE", "LESS", "NOT", *_OPERATIONS)
+)
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
+_BEFORE_NOT = GOES_ON_AFTER | {"FACT", "NEVER", "_UNLESS"}
 _COMMA = frozenset(("COMMA",))
 ENDS_ITEM = frozenset(("RPAR", "WORD", "NUMBER", "TEXT"))
 """Terminals that can end an item of a premise."""
-NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE", "AND"))
+_NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE"))
 
 _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
@@ -319,7 +323,13 @@ def _read_statements(file: str, text: str) -> RuleSource:
             source.lines.append(syntax.RawBroken("file"))
             break
         try:
-            source.lines.append(_parse(tokens))
+            line = _parse(tokens)
+            if isinstance(line, syntax.RawFact) and (near := _near_keywords(tokens)):
+                # `fcat p("a")` is an atom with a blank in its name.
+                source.lines.append(_broken(tokens, syntax.MISSPELT))
+                source.diagnostics.append(_misspelt(file, tokens, near))
+            else:
+                source.lines.append(line)
         except _TooLarge as error:
             source.lines.append(_broken(tokens, _keyword(tokens)))
             source.diagnostics.append(hint(error.label).at(_place(file, tokens[0]), limit=str(error.limit)))
@@ -356,33 +366,41 @@ def _broken(tokens: list[Token], kind: str) -> syntax.RawBroken:
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
     """The token lists of the statements, which end at a full stop or at a newline that nothing carries on over."""
     current: list[Token] = []
-    depth = 0
+    opened: list[bool] = []  # by open parenthesis, if it is one of arguments
     newlines = 0
-    # An arrow or "&" inside parentheses: one was left open, so the next newline ends the statement.
+    # An arrow inside parentheses, or "&" inside arguments: one was left open, so the next newline ends the statement.
     broken = False
     for token, following in pairwise(chain(tokens, [Token("$END", "")])):
         if token.type == "NEWLINE":
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
-        may_end = starts_line and (depth == 0 or broken or blank_line)
+        may_end = starts_line and (not opened or broken or blank_line)
         ends = may_end and not (_goes_on(current, token, blank_line) or _at_exception(current, token, following))
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
-        declares = starts_line and token.value in KEYWORDS and (depth > 0 or following.type in ("WORD", "TEXT"))
+        declares = starts_line and token.value in KEYWORDS and (bool(opened) or following.type in ("WORD", "TEXT"))
         if current and (ends or declares or token.type in ("ATTRIBUTE", "EXAMPLE")):
             yield current
-            current, depth, broken = [], 0, False
+            current, opened, broken = [], [], False
         if token.type == "DOT" and not _joins_names(current, token, following):
             if current:
                 yield current
-            current, depth, broken = [], 0, False
+            current, opened, broken = [], [], False
             continue
-        # A ")" too many must not hide the next "(".
-        depth = max(0, depth + (token.type == "LPAR") - (token.type == "RPAR"))
-        broken = depth > 0 and (broken or token.type in NOT_INSIDE_PARENTHESES)
+        if token.type == "LPAR":
+            opened.append(_opens_arguments(current))
+        elif token.type == "RPAR" and opened:
+            opened.pop()
+        unclosed = token.type in _NOT_INSIDE_PARENTHESES or (token.type == "AND" and opened and opened[-1])
+        broken = bool(opened) and (broken or bool(unclosed))
         current.append(token)
     if current:
         yield current
+
+
+def _opens_arguments(before: Sequence[Token]) -> bool:
+    """True if a parenthesis behind these tokens holds arguments, and no part of a premise or a calculation."""
+    return bool(before) and before[-1].type == "WORD" and before[-1].value not in ("not", "unless")
 
 
 def _goes_on(current: list[Token], token: Token, blank_line: bool) -> bool:
@@ -446,6 +464,7 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
     """The tokens with `type`, `oracle` ... and `not` as terminals of their own where they are not ordinary words."""
     before = ""
     depth = 0
+    begins_premise = False  # behind a parenthesis that holds a part of a premise
     is_rule = not _keyword(tokens)
     for index, token in enumerate(tokens):
         terminal = token.type
@@ -453,7 +472,7 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         if index == 0 and (keyword := _keyword(tokens)) in KEYWORDS:
             terminal = keyword.upper()
         # Inside an argument or a name `not` is an ordinary word.
-        elif token.value == "not" and (index == 0 or before in GOES_ON_AFTER or before in ("FACT", "NEVER", "_UNLESS")):
+        elif token.value == "not" and (index == 0 or begins_premise or before in _BEFORE_NOT):
             terminal = "NOT"
         elif is_rule and depth == 0 and before in ENDS_ITEM and _begins_exception(tokens, index):
             terminal = "_UNLESS"
@@ -464,6 +483,7 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         elif token.value == "as" and before == "TEXT" and tokens[0].value == "import":
             terminal = "_AS"
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, token.value, token)
+        begins_premise = terminal == "LPAR" and not _opens_arguments(tokens[:index])
         before = terminal
 
 
@@ -478,7 +498,8 @@ def _is_operation(tokens: list[Token], index: int) -> bool:
 
 def _begins_exception(tokens: list[Token], index: int) -> bool:
     """True for the word `unless` that is not the name of an atom: a predicate may be called so."""
-    is_name = index + 1 < len(tokens) and tokens[index + 1].type == "LPAR"
+    follows_word = tokens[index - 1].type == "WORD"
+    is_name = follows_word and index + 1 < len(tokens) and tokens[index + 1].type == "LPAR"
     return tokens[index].value == "unless" and not is_name
 
 
@@ -506,13 +527,18 @@ def _near_keywords(tokens: list[Token]) -> list[str]:
     return get_close_matches(str(tokens[0]), KEYWORDS, 2, _NEAR_KEYWORD)
 
 
+def _misspelt(file: str, tokens: list[Token], near: Sequence[str]) -> Diagnostic:
+    """The diagnostic of a statement that begins with a word near these keywords."""
+    place, word = _place(file, tokens[0]), str(tokens[0])
+    # Two keywords may be equally near; a fix leaves no choice.
+    fix = [TextRepair(place, word, near[0])] if len(near) == 1 else []
+    return hint("misspelt keyword").at(place, fix=fix, word=word, keyword=near[0])
+
+
 def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -> Diagnostic:
     """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
     if near := _near_keywords(tokens):
-        place, word = _place(file, tokens[0]), str(tokens[0])
-        # Two keywords may be equally near; a fix leaves no choice.
-        fix = [TextRepair(place, word, near[0])] if len(near) == 1 else []
-        return hint("misspelt keyword").at(place, fix=fix, word=word, keyword=near[0])
+        return _misspelt(file, tokens, near)
     at_end = error.token.type == "$END"
     place, sign = _place(file, tokens[-1] if at_end else error.token), str(error.token)
     if error.token.type == "DOT":
@@ -560,6 +586,7 @@ _TERMINAL_NAMES = {
     "RPAR": '")"',
     "COMMA": '","',
     "AND": '"&"',
+    "OR": '"|"',
     "ARROW": '"->"',
     "NECK": '":-"',
     "COLON": '":"',
@@ -596,10 +623,24 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
 
     name = words
 
-    def premise(self, parts: list[Any]) -> tuple[Any, ...]:
+    def branch(self, parts: list[Any]) -> tuple[Any, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
 
-    body = counted = templates = premise
+    counted = templates = cells = branch
+
+    def premise(self, parts: list[Any]) -> tuple[Any, ...]:
+        branches = self.branch(parts)
+        items: tuple[Any, ...] = branches[0]
+        return items if len(branches) == 1 else (syntax.RawAlternatives(branches, at=_span(branches)),)
+
+    def alternatives(self, parts: list[Any]) -> syntax.RawAlternatives:
+        return syntax.RawAlternatives((parts[1],), at=_span(parts))
+
+    def negation(self, parts: list[Any]) -> syntax.RawNegation:
+        return syntax.RawNegation(parts[2], at=_span(parts))
+
+    def stated(self, parts: list[Any]) -> syntax.RawFact:
+        return syntax.RawFact("fact", parts[0], at=parts[0].at)
 
     def attribute(self, parts: list[Token]) -> syntax.RawAttribute:
         return syntax.RawAttribute(str(parts[0])[1:], tuple(map(str, parts[1:])), at=_span(parts))
@@ -619,7 +660,7 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         return syntax.RawRule(premise, conclusion, tuple(exceptions), at=_span(parts))
 
     def backward(self, parts: list[Any]) -> syntax.RawRule:
-        conclusion, premise, *exceptions = parts
+        conclusion, _, premise, *exceptions = parts
         return syntax.RawRule(premise, conclusion, tuple(exceptions), at=_span(parts))
 
     def literal(self, parts: list[Any]) -> syntax.RawLiteral:

@@ -208,8 +208,9 @@ def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
     ),
 )  # fmt: skip
 def names_with_two_arities(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Predicates with one name and different numbers of arguments: most often an argument was forgotten."""
+    """Predicates with one name and different numbers of arguments, of which one has no facts: one is forgotten."""
     by_name: dict[str, list[PredicateSignature]] = {}
+    supplied = library.derived | {fact.indicator for fact in library.facts}
     used = {atom.indicator for atom in atoms_of(library.rules)}
     for signature in _distinct_signatures(library):
         by_name.setdefault(signature.name, []).append(signature)
@@ -218,7 +219,7 @@ def names_with_two_arities(library: Library, fault: RuleFault) -> Iterator[Diagn
             # `uses_of_predicates` reports rules that use the second where the first is declared.
             reported = first.declared and second.indicator in used
             # Declared signatures come first, so `second` is declared only beside a declared `first`: both are meant.
-            if not (second.declared or reported):
+            if not (second.declared or reported) and not supplied.issuperset((first.indicator, second.indicator)):
                 yield fault.at(
                     second.place,
                     f"two predicates are called {second.name}: {first.indicator} and {second.indicator}",
@@ -279,33 +280,41 @@ def _respelling(signature: PredicateSignature, near: str, library: Library) -> t
 def templates(
     library: Library, undeclared: RuleFault, no_template: RuleFault, incomplete_template: RuleFault
 ) -> Iterator[Diagnostic]:
-    """Predicates without all three sentences, whose statements and questions are guessed from the predicate's name."""
+    """Predicates of a search without all sentences, whose statements and questions are guessed from the name."""
     signatures = list(_distinct_signatures(library))
+    searched = {atom.indicator for rule in library.rules if library.is_searched(rule) for atom in rule.atoms}
+    supplied = library.derived | {fact.indicator for fact in library.facts}
     for signature in signatures:
-        if signature.indicator in library.excepted:
+        name, indicator = signature.name, signature.indicator
+        if indicator in library.excepted:
             continue  # stands for an exception, and nobody can declare it
-        if not signature.declared and library.declared_as(signature.name):
+        if not signature.declared and library.declared_as(name):
             continue  # a wrong number of arguments, which has its own diagnostic
+        is_worded = indicator in searched or library.is_asked(indicator)
         if not signature.declared:
-            declaration = f'"oracle {signature.name}({", ".join(signature.argument_types)}): ..."'
             # A predicate that rules conclude is what they call it.
-            near = "" if signature.indicator in library.derived else _similar(signature, signatures)
+            near = "" if indicator in supplied else _similar(signature, signatures)
+            if not (near or is_worded):
+                continue
+            kind = PredicateKind.DERIVED if indicator in library.derived else PredicateKind.ORACLE
+            declaration = f'"{kind} {name}({", ".join(signature.argument_types)}): ..."'
             meant = f"did you mean {near}? If not, declare" if near else "declare"
             yield undeclared.at(
                 signature.place,
-                f"{signature.indicator} is not declared, so its kind and its templates are guessed",
+                f"{indicator} is not declared, so its kind and its templates are guessed",
                 f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
                 fix=_respelling(signature, near, library) if near else (),
             )
         elif signature.templates is None:
-            yield no_template.at(
-                signature.place,
-                f"{signature.indicator} has no templates",
-                'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
-            )
-        elif missing := _missing_parts(signature.templates, len(signature.argument_types)):
+            if is_worded:
+                yield no_template.at(
+                    signature.place,
+                    f"{indicator} has no templates",
+                    'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
+                )
+        elif missing := _missing_parts(signature.templates, len(signature.argument_types), library.is_asked(indicator)):
             yield incomplete_template.at(
-                signature.place, f"the templates of {signature.indicator} lack {missing}", "Complete them"
+                signature.place, f"the templates of {indicator} lack {missing}", "Complete them"
             )
 
 
@@ -424,9 +433,10 @@ def _forms(sentences: Templates) -> dict[str, str | None]:
     return {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
 
 
-def _missing_parts(sentences: Templates, arity: int) -> str:
+def _missing_parts(sentences: Templates, arity: int, is_asked: bool) -> str:
+    """The parts that the sentences lack; only a predicate that a model is asked for needs all three forms."""
     forms = _forms(sentences)
-    missing = [f"the {name} form" for name, text in forms.items() if text is None]
+    missing = [f"the {name} form" for name, text in forms.items() if text is None and is_asked]
     for name, text in forms.items():
         lacking = [f"[{position}]" for position in range(1, arity + 1) if text and f"[{position}]" not in text]
         missing += [f"{slot} in the {name} form" for slot in lacking]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hapax.grammar.attributes import default_generic
+from dataclasses import replace
+
+from hapax.grammar.attributes import GenericBy
 from hapax.grammar.declarations import AggregateDeclaration, Declaration
 from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
 from hapax.grammar.terms import quoted
@@ -13,8 +15,8 @@ def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> 
 
     `@generic` stays if it was written. `str(rule)` always writes it, because the defaults depend on declared types.
     """
-    inferred, _ = default_generic(rule.stated_premise, rule.conclusion, library.is_person)
-    return rule.text(default_name, inferred)
+    inferred = library.with_default_generic(replace(rule, generic_by=GenericBy.NOTHING))
+    return rule.text(default_name, inferred.generic)
 
 
 def format_library(library: Library) -> str:
@@ -40,7 +42,10 @@ def format_library(library: Library) -> str:
 
 def signature_text(signature: PredicateSignature) -> str:
     """The declaration of a predicate."""
-    arguments = [str(parameter) for parameter in signature.parameters] or signature.argument_types
+    arguments = [str(parameter) for parameter in signature.parameters] or list(signature.argument_types)
+    if signature.columns:
+        named = zip(signature.columns, signature.argument_types, strict=True)
+        arguments = [f"{column}: {data_type}" for column, data_type in named]
     text = f"{signature.kind} {signature.name}({', '.join(arguments)})"
     if signature.definition is not None:
         text += f" := {signature.definition}"

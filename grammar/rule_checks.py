@@ -107,7 +107,7 @@ def _types_of_variables(rule: Rule, library: Library) -> dict[str, dict[str, Pla
 
 
 @check(
-    RuleFault.error(
+    RuleFault.warning(
         "HPX103", "disconnected premise",
         "eats(Person X, Food A) & flows_through(River R, City B) -> can_visit(Person X, City B)",
         "eats(Person X, Food A) & is_sold_in(Food A, City B) & flows_through(River R, City B)\n"
@@ -116,9 +116,9 @@ def _types_of_variables(rule: Rule, library: Library) -> dict[str, dict[str, Pla
     even_if_incomplete=True,
 )  # fmt: skip
 def unconnected_premise(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Parts of a premise that share no variable: a second, unrelated rule."""
+    """Parts of a premise to search that share no variable: a second, unrelated rule."""
     for rule in rules_of_right_arity(library):
-        groups = _connected_variables(rule)
+        groups = _connected_variables(rule) if library.is_searched(rule) else []
         # A variable without a value is most often a misprint of the link; `unreachable_variable` reports it.
         if len(groups) > 1 and not unreachable_variables(rule, library):
             parts = " and ".join("{" + ", ".join(sorted(group)) + "}" for group in groups)
@@ -177,24 +177,28 @@ def adds_nothing(rule: Rule, library: Library) -> bool:
 
 
 @check(
-    RuleFault.error(
+    RuleFault.warning(
         "HPX105", "fewer than three variables",
         "allergic_to(Person X, Allergen A) -> reacts_badly_to(Person X, Allergen A)",
         "allergic_to(Person X, Allergen A) & is_in(Allergen A, Dish B) -> reacts_badly_to(Person X, Dish B)",
     ),
 )  # fmt: skip
 def fewer_than_three_variables(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Rules of two variables, which leave nothing to reason about; paper, section 2.2.
+    """Rules to search of two variables, which leave nothing to reason about; paper, section 2.2.
 
     Definitions are exempt: rules that other rules use, and rules without a generic variable.
     """
     for rule in rules_of_right_arity(library):
         is_definition = not rule.generic or rule.conclusion.atom.indicator in library.in_premises
         if len(rule.variables) < 3 and not is_definition:
+            premises = ", ".join(
+                f"{item.atom.predicate}(...)" for item in rule.literals if library.is_asked(item.atom.indicator)
+            )
             yield fault.at(
                 rule.place,
-                f"rule {rule.name} has fewer than three variables, so it can only restate its premise",
-                "Add the literal from which the conclusion follows, or write @generic none if it defines a predicate",
+                f"a search of rule {rule.name} has fewer than three variables, so its statements restate the premise",
+                f"Add the literal from which the conclusion follows; if you have the facts of {premises}, declare "
+                f'that as "given"',
             )
 
 

@@ -16,7 +16,15 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import TypeGuard
 
-from hapax.grammar.attributes import GenericBy, Polarity, Principle, StatementCap, default_polarity, default_principle
+from hapax.grammar.attributes import (
+    GenericBy,
+    Polarity,
+    Principle,
+    StatementCap,
+    default_generic,
+    default_polarity,
+    default_principle,
+)
 from hapax.grammar.declarations import (
     GENERATING,
     AggregateDeclaration,
@@ -28,12 +36,14 @@ from hapax.grammar.declarations import (
     ExceptionClause,
     Property,
     PropertyDeclaration,
+    premise_text,
 )
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME
 from hapax.grammar.notebook import html_table
 from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import (
+    ANY,
     MAXIMUM_POWER,
     Atom,
     BodyLiteral,
@@ -80,6 +90,7 @@ class PredicateKind(StrEnum):
     FUNCTIONAL = "functional"  # an oracle predicate with a single right last argument, given the others
     COMPUTED = "computed"  # decided by Prolog arithmetic, never asked
     GIVEN = "given"  # asserted by the user, never asked
+    DERIVED = "derived"  # concluded by rules alone, never asked
 
 
 ASKED_KINDS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
@@ -154,6 +165,8 @@ class PredicateSignature:
     # Not in the representation, which identifies runs: those of before tolerances stay the same runs.
     tolerance: Tolerance | None = field(default=None, repr=False)
     template_places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
+    columns: tuple[str, ...] = field(default=(), repr=False)
+    """The names of the arguments, by which rules may call them; empty if the declaration names none."""
 
     def place_of_template(self, form: int) -> Place:
         """The place of a form: 0 affirmative, 1 negated, 2 question; the declaration's where the form is missing."""
@@ -189,7 +202,7 @@ class Rule:
     aggregate: AggregateDeclaration | None = field(default=None, compare=False, repr=False)
     """The aggregate that the rule stands for: its conclusion holds once for each group of the premise's bindings."""
     exceptions: tuple[ExceptionClause, ...] = ()
-    """The exceptions behind `unless`; the premise ends with their negated atoms."""
+    """The exceptions behind `unless` and the negated conjunctions; the premise has their negated atoms."""
     probability: float | None = field(default=None, compare=False, repr=False)
     """The score of the entailment that the rule stands for; None for a rule that a person wrote."""
 
@@ -256,13 +269,18 @@ class Rule:
         """The rule without its attributes, on one line."""
         if self.aggregate is not None:
             return str(self.aggregate)
-        rule = f"{' & '.join(map(str, self.stated_premise))} -> {self.conclusion}"
-        return " ".join([rule, *map(str, self.exceptions)])
+        rule = f"{premise_text(self.stated_premise, self.exceptions)} -> {self.conclusion}"
+        return " ".join([rule, *(str(exception) for exception in self.exceptions if not exception.in_premise)])
+
+    @property
+    def whole_exceptions(self) -> tuple[ExceptionClause, ...]:
+        """The exceptions, and those that their premises have in turn."""
+        return tuple(chain.from_iterable(clause.whole for clause in self.exceptions))
 
     @property
     def stated_premise(self) -> tuple[BodyLiteral, ...]:
-        """The premise without the literals that stand for exceptions."""
-        standing = [exception.literal for exception in self.exceptions]
+        """The premise without the literals that stand for exceptions behind the rule."""
+        standing = [exception.literal for exception in self.exceptions if not exception.in_premise]
         return tuple(item for item in self.premise if item not in standing)
 
     def text(self, default_name: str | None = None, inferred_generic: tuple[str, ...] | None = None) -> str:
@@ -278,7 +296,9 @@ class Rule:
             lines.append(f"@polarity {self.polarity}")
         if self.principle not in (None, default_principle(self.polarity or polarity)):
             lines.append(f"@principle {self.principle}")
-        if self.generic_by is GenericBy.ATTRIBUTE or self.generic != inferred_generic:
+        # Without any type, no model is asked for a fact of the premise.
+        inferred = () if all(variable.data_type == ANY for variable in self.variables) else inferred_generic
+        if self.generic_by is GenericBy.ATTRIBUTE or self.generic != inferred:
             lines.append(f"@generic {' '.join(self.generic) or 'none'}")
         if self.cap is not None:
             lines.append(f"@most {self.cap}")
@@ -370,6 +390,7 @@ class Library:
         known = {signature.indicator for signature in self.signatures}
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
+        stated = {fact.indicator for fact in self.facts}
         for atom, place in self._uses():
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)
@@ -378,7 +399,12 @@ class Library:
         for indicator, atoms in used.items():
             types, place = _argument_types(atoms), places[indicator]
             is_exception = indicator in self.excepted
-            kind = PredicateKind.GIVEN if is_exception else PredicateKind.ORACLE
+            # LINK's files declare nothing and write every type: there a model is asked.
+            is_typed = any(
+                isinstance(term, Variable) and term.data_type != ANY for atom in atoms for term in atom.arguments
+            )
+            is_asked = is_typed and not is_exception and indicator not in stated
+            kind = PredicateKind.ORACLE if is_asked else PredicateKind.GIVEN
             templates = _exception_templates(len(types)) if is_exception else None
             inferred.append(PredicateSignature(atoms[0].predicate, types, kind, templates, declared=False, place=place))
         return tuple(inferred)
@@ -462,6 +488,37 @@ class Library:
         return frozenset(self.concluding)
 
     @cached_property
+    def searched(self) -> frozenset[str]:
+        """Indicators of the predicates that a model is asked for, and of those that rules conclude from them."""
+        users: dict[str, set[str]] = {}
+        for rule in self.written_rules:
+            for literal in rule.literals:
+                users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
+        asked = [indicator for indicator in self._signatures if self.is_asked(indicator)]
+        return frozenset(reached(asked, lambda indicator: users.get(indicator, ())))
+
+    def is_searched(self, rule: Rule) -> bool:
+        """True if a search of the rule asks a model: another rule is over given facts and what follows from them."""
+        return any(literal.atom.indicator in self.searched for literal in rule.literals)
+
+    def with_default_generic(self, rule: Rule) -> Rule:
+        """The rule with the generic variables that it has without `@generic`; unchanged if this is written."""
+        if rule.generic_by is GenericBy.ATTRIBUTE:
+            return rule
+        names, convention = default_generic(rule.stated_premise, rule.conclusion, self.is_person)
+        if not self.is_searched(rule) and not (convention is GenericBy.PERSON and self._is_about_anybody(rule, names)):
+            names, convention = (), GenericBy.FACTS
+        return replace(rule, generic=names, generic_by=convention)
+
+    def _is_about_anybody(self, rule: Rule, names: tuple[str, ...]) -> bool:
+        """True if what the rule says of these persons is worded for statements, and no fact about one is stated."""
+        stated = {fact.indicator for fact in self.facts}
+        hypotheses = [literal.atom for literal in rule.literals if variable_names([literal]) & set(names)]
+        return all(
+            self.signature(atom.indicator).templates is not None and atom.indicator not in stated for atom in hypotheses
+        )
+
+    @cached_property
     def sound_parts(self) -> dict[str, Library]:
         """The sound parts of this library, as `sound_part` found them, by the file that it trusts."""
         return {}
@@ -539,12 +596,19 @@ class Library:
         return self.rules if self.is_closed else (*self.rules, *self.aggregate_rules, *self.exception_rules)
 
     @cached_property
+    def negations(self) -> dict[str, ExceptionClause]:
+        """The negated conjunctions in premises, by the indicators of the predicates that stand for them."""
+        clauses = chain.from_iterable(rule.whole_exceptions for rule in self.rules)
+        return {clause.atom.indicator: clause for clause in clauses if clause.in_premise}
+
+    @cached_property
     def exception_rules(self) -> tuple[Rule, ...]:
         """A rule for each exception, from its premise to the atom that the excepted rule negates."""
         rules: dict[str, Rule] = {}
         for rule in self.rules:
-            for number, exception in enumerate(rule.exceptions, 1):
-                name = f"exception {number} to {rule.name}" if len(rule.exceptions) > 1 else f"exception to {rule.name}"
+            clauses = rule.whole_exceptions
+            for number, exception in enumerate(clauses, 1):
+                name = f"exception {number} to {rule.name}" if len(clauses) > 1 else f"exception to {rule.name}"
                 concluding = Rule(
                     name, exception.premise, Literal(exception.atom), place=exception.place, by_declaration=True
                 )
@@ -641,8 +705,10 @@ class Library:
 
     def is_subtype(self, lower: str, upper: str) -> bool:
         """True if every `lower` is an `upper`. A type is its own subtype, and all types but persons are objects."""
-        if type_key(lower) == type_key(upper) or self.is_declared_subtype(lower, upper):
+        if type_key(lower) == type_key(upper) or upper == ANY or self.is_declared_subtype(lower, upper):
             return True
+        if lower == ANY:
+            return False
         return type_key(upper) == type_key(OBJECT) and not self.is_person(lower)
 
     def is_declared_subtype(self, lower: str, upper: str) -> bool:
@@ -725,12 +791,17 @@ def type_key(data_type: str) -> str:
 
 
 def _argument_types(atoms: list[Atom]) -> tuple[str, ...]:
-    """The type at each position: the first variable's; of constants alone, Number, or Object if there is a text."""
+    """The type at each position: the first that is written; of constants alone, Number, or Object if there is a text.
+
+    Any, if variables stand there without a type.
+    """
     types = []
     for terms in zip(*(atom.arguments for atom in atoms), strict=True):
         variables = [term.data_type for term in terms if isinstance(term, Variable)]
+        written = [data_type for data_type in variables if data_type != ANY]
         has_text = any(isinstance(term, Constant) and not term.is_number for term in terms)
-        types.append(variables[0] if variables else OBJECT if has_text else NUMBER)
+        of_constants = OBJECT if has_text else NUMBER
+        types.append(written[0] if written else ANY if variables else of_constants)
     return tuple(types)
 
 

@@ -51,7 +51,15 @@ class RawQuantity(RawNode):
     unit: str
 
 
-RawArgument: TypeAlias = RawWords | RawText | RawNumber
+@dataclass
+class RawNamed(RawNode):
+    """`column: argument`."""
+
+    column: str
+    argument: RawExpression
+
+
+RawPlainArgument: TypeAlias = RawWords | RawText | RawNumber
 
 
 @dataclass
@@ -68,10 +76,11 @@ class RawAtom(RawNode):
     """A predicate's name, in which blanks are possible, and its arguments; in an expression a function."""
 
     name: RawWords
-    arguments: tuple[RawExpression, ...]
+    arguments: tuple[RawArgument, ...]
 
 
-RawExpression: TypeAlias = RawArgument | RawQuantity | RawOperation | RawAtom
+RawExpression: TypeAlias = RawPlainArgument | RawQuantity | RawOperation | RawAtom
+RawArgument: TypeAlias = RawExpression | RawNamed
 
 
 @dataclass
@@ -85,6 +94,15 @@ class RawComparison(RawNode):
 
 
 @dataclass
+class RawColumns(RawNode):
+    """`(A, B) < (C, D)`."""
+
+    left: tuple[RawExpression, ...]
+    operator: str
+    right: tuple[RawExpression, ...]
+
+
+@dataclass
 class RawLiteral(RawNode):
     """An atom or its negation."""
 
@@ -92,7 +110,22 @@ class RawLiteral(RawNode):
     negated: bool
 
 
-RawItem: TypeAlias = RawLiteral | RawComparison
+@dataclass
+class RawAlternatives(RawNode):
+    """Premises of which one holds: `(A | B & C)`."""
+
+    branches: tuple[RawPremise, ...]
+
+
+@dataclass
+class RawNegation(RawNode):
+    """`not (A & B)`."""
+
+    premise: RawPremise
+
+
+RawItem: TypeAlias = RawLiteral | RawComparison | RawColumns | RawAlternatives | RawNegation
+RawPremise: TypeAlias = tuple[RawItem, ...]
 
 
 @dataclass
@@ -144,7 +177,7 @@ class RawAggregate(RawStatement):
     operator: str
     function: str
     counted: tuple[RawWords, ...]
-    premise: tuple[RawItem, ...]
+    premise: RawPremise
     templates: tuple[RawText, ...] | None
 
 
@@ -177,7 +210,7 @@ class RawDisjoint(RawStatement):
 class RawNever(RawStatement):
     """`never premise & premise`."""
 
-    premise: tuple[RawItem, ...]
+    premise: RawPremise
 
 
 @dataclass
@@ -199,10 +232,23 @@ class RawAttribute(RawNode):
 class RawRule(RawNode):
     """`premise -> conclusion` or `conclusion :- premise`. `exceptions`: the premises behind `unless`."""
 
-    premise: tuple[RawItem, ...]
+    premise: RawPremise
     conclusion: RawAtom
-    exceptions: tuple[tuple[RawItem, ...], ...]
+    exceptions: tuple[RawPremise, ...]
 
+
+COMPARISONS = {
+    "<=": "=<",
+    "≤": "=<",
+    "≥": ">=",
+    "==": "=",
+    "=:=": "=",
+    "!=": "\\=",
+    "≠": "\\=",
+    "\\==": "\\=",
+    "=\\=": "\\=",
+}
+"""Spellings of comparisons, each with the one that rules are printed with."""
 
 MISSPELT = "misspelt"
 """Kind of a statement that begins with a misspelt keyword."""

@@ -6,6 +6,7 @@ from LINK's JSON and from its own printed form are equal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -20,6 +21,12 @@ Name = TypeVar("Name")
 
 Value: TypeAlias = str | int | Decimal
 """The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
+
+ANY = "Any"
+"""The data type of a variable that is written without one, and of whose predicates no declaration gives one."""
+
+ANONYMOUS = re.compile(r"_\d+")
+"""The name of a variable that is written `_`."""
 
 CUT_DIGITS = 28
 """Digits of a number whose decimal form does not end."""
@@ -89,7 +96,8 @@ class Variable:
     data_type: str
 
     def __str__(self) -> str:
-        return f"{self.data_type} {self.name}"
+        name = "_" if ANONYMOUS.fullmatch(self.name) else self.name
+        return name if self.data_type == ANY else f"{self.data_type} {name}"
 
 
 @dataclass(frozen=True, slots=True)

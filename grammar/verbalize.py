@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal as Choice
 from typing import NamedTuple, TypeAlias
 
+from hapax.grammar.declarations import premise_text
 from hapax.grammar.rules import Library, PredicateKind, Rule, Templates
-from hapax.grammar.terms import Atom, Constant, Literal, Variable, variable_names
+from hapax.grammar.terms import ANY, Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 
 Form: TypeAlias = Choice["affirmative", "negated", "question"]
 
@@ -52,7 +53,7 @@ def atom_text(
             arguments.append(str(bound.value))
         elif bound.name in generic:
             # "Food Allergen" A reads "FoodAllergenA", as in the papers.
-            arguments.append("".join(bound.data_type.split()) + bound.name)
+            arguments.append("".join(bound.data_type.split()).removeprefix(ANY) + bound.name)
         else:
             arguments.append(f"[{bound.name}]")
 
@@ -112,10 +113,48 @@ def literal_text(
 
 
 def spelled_template(predicate: str, arity: int) -> str:
-    """`is_allergic_to`, 2 -> `[1] is allergic to [2]`; more arguments follow with "and"."""
-    words = " ".join(predicate.split("_")).strip()
+    """`is_allergic_to`, 2 -> `[1] is allergic to [2]`; more arguments follow with "and".
+
+    A name that is no verb, such as `parent`, makes no sentence: its template is the atom.
+    """
+    words = [word for word in predicate.split("_") if word]
+    if not _is_sentence(predicate, words) or arity > MOST_SPELLED:
+        return f"{predicate}({', '.join(f'[{position}]' for position in range(1, arity + 1))})"
+    match words:
+        case ["is", noun, "of"] if _PERSON_OR_PART.search(noun):
+            words = ["is", "an" if _begins_with_vowel(noun) else "a", noun, "of"]
     rest = " and ".join(f"[{position}]" for position in range(2, arity + 1))
-    return f"[1] {words} {rest}".strip()
+    return f"[1] {' '.join(words)} {rest}".strip()
+
+
+def item_text(item: BodyLiteral, library: Library) -> str:
+    """An item of a premise as rule text; a negated conjunction is written out."""
+    negation = library.negations.get(item.atom.indicator) if isinstance(item, Literal) else None
+    if negation is None or not isinstance(item, Literal):
+        return str(item)
+    names = (variable.name for variable in negation.atom.arguments if isinstance(variable, Variable))
+    stated = negation.replaced(dict(zip(names, item.atom.arguments, strict=True)))
+    return str(stated) if item.negated else premise_text(stated.stated, stated.inner)
+
+
+def is_worded(atom: Atom, library: Library) -> bool:
+    """True if the atom has a sentence, by a template or by its name."""
+    return not template_of(atom, library).startswith(f"{atom.predicate}(")
+
+
+MOST_SPELLED = 3
+"""Arguments of a sentence that is made of a predicate's name."""
+
+_PERSON_OR_PART = re.compile(
+    r"(?<!depend)(?:er|or|ent|ist)$|^(?:child|son|wife|husband|cousin|aunt|uncle|niece|nephew|friend|citizen)$"
+)
+"""Nouns between `is` and `of`: `is_parent_of`, but neither `is_part_of` nor `is_made_of`."""
+
+
+def _is_sentence(predicate: str, words: Sequence[str]) -> bool:
+    """True for a name of several words, for a verb (`likes`, `lived`, `has`), and for `[mask]`."""
+    is_verb = re.fullmatch(rf"{_VERBS}|\w+(?<!s)s|\w+ed", predicate) is not None
+    return len(words) > 1 or is_verb or not predicate.isidentifier()
 
 
 def negated_template(affirmative: str) -> str:

@@ -31,7 +31,6 @@ ENGLISH: Synsets = {
     "get-v": (["get", "acquire"], {"hyponym": ["buy-v"]}),
     "pay-v": (["pay"], {}),
     "own-v": (["own"], {}),
-    "shop-v": (["shop"], {}),
 }
 
 CHINESE: Synsets = {
@@ -42,7 +41,7 @@ CHINESE: Synsets = {
 }
 
 
-FORMS = {"go": "went", "shop": "shopped"}
+FORMS = {"go": "went"}
 """Irregular forms, which WordNets list with their lemmas."""
 
 

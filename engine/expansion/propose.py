@@ -15,7 +15,6 @@ from typing import Annotated
 
 from hapax.engine.expansion.sentences import guessed_kind, sentences_for
 from hapax.grammar.arguments import checked
-from hapax.grammar.assemble import is_variable_name
 from hapax.grammar.attributes import GenericBy, default_polarity
 from hapax.grammar.checks import check_library
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
@@ -26,6 +25,7 @@ from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
 from hapax.grammar.subsumption import subsumes
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
+from hapax.grammar.texts import is_variable_name
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import without_numbering

@@ -60,7 +60,7 @@ def test_a_derivation_is_printed_stored_and_written(world: Path) -> None:
     lines = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
     rows = parquet.read_table("out.parquet").to_pylist()
 
-    assert sorted(line["statement"] for line in lines)[0] == "If a road b and b reaches b, then a serves b."
+    assert sorted(line["statement"] for line in lines)[0] == "If road(a, b) and b reaches b, then a serves b."
     assert all(line["proof"]["steps"][0]["premises"] for line in lines)
     assert [json.loads(line["proof"]) for line in rows] == [line["proof"] for line in lines]
     assert json.loads(run("stats", "--json").stdout)["derived"] == {"onward": 6}
@@ -109,7 +109,7 @@ def limited(arguments: list[str], size: int) -> subprocess.CompletedProcess[str]
 def test_a_rule_that_tests_only_what_is_assumed_is_left_out(world: Path) -> None:
     """A test of a value that no fact gives leaves the rule without statements, with the reason, and no error."""
     Path("age.rules").write_text(
-        "given is_of_age(Person, Age)\ngiven needs(Thing, Age)\n@name grown\n"
+        "given is_of_age(Person, Age)\ngiven needs(Thing, Age)\n@name grown\n@generic A\n"
         "is_of_age(Person A, Age X) & needs(Thing B, Age Y) & X < Y -> cannot_use(Person A, Thing B)\n"
     )
     ended = run("derive", "age.rules", "-o", "none.jsonl")

@@ -32,7 +32,7 @@ weighs(Box A, Gram G) & K = G / 1000 & K > 1 -> is_heavy(Box A, Kilogram K).
 
 DISHES = """
 given is_in(Cheese, Dish)
-given hates(Person, Cheese)
+given hates(Person, Cheese): "[1] hates [2]"
 @name within
 @generic none
 is_in(Cheese C, Dish D) -> contains(Dish D, Cheese C).
