@@ -19,7 +19,7 @@ coverage: .venv/installed lint types  ## as `make test`, with the branches that 
 	@$(PYTHON_VENV) -m pytest $(ALL_PROCESSORS) --cov --cov-report=term $(ARGS)
 
 test-opt-in: .venv/opt-in  ## tests that need more: a pretrained model, an English parser, a browser, real servers on loopback, other people's evaluation programs, Ray, other databases, hundreds of simulated seeds, and what starts hundreds of processes
-	@$(PYTHON_VENV) -m pytest -m "smollm2 or english or browser or servers or harness or cluster or databases or simulation" $(ARGS)
+	@$(PYTHON_VENV) -m pytest -m "smollm2 or browser or servers or harness or cluster or databases or simulation" $(ARGS)
 	@$(PYTHON_VENV) -m pytest -m slow $(ALL_PROCESSORS) $(ARGS)
 
 lint: .venv/installed

@@ -137,11 +137,10 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
 @with_files
 @declared(hapax.EntailmentOptions, "scorers", "instances", "patterns")
 @declared(hapax.EntailmentOptions, "training")
-@click.option("--out", type=FOLDER, help="Folder for a figure of each scorer (PNG, SVG, CSV).")
 @with_skip_faulty
 @with_model_options
 @with_json
-def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+def bias(files: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Audit scorers for bias: what they affirm without a premise that says so.
 
     Premises are drawn at random, entities are swapped for rare and frequent ones and for those of the knowledge base's
@@ -149,7 +148,7 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
     frequency. Scores of files are halved only: they have none for changed pairs.
 
     \b
-    hapax evaluate entailment bias dev.txt --scorer critic -m smollm2 --out figures
+    hapax evaluate entailment bias dev.txt --scorer critic -m smollm2
     hapax evaluate entailment bias dev.txt --scorer scores:whole.txt+alone.txt
     """
     auditing = made(hapax.EntailmentOptions, options)
@@ -157,8 +156,6 @@ def bias(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: An
         opening = opening_options(None, options, open_journal(kb, options))
         show = _ShownProgress(status.update)
         evaluation = hapax.audit_entailments(kb, files, auditing, opening, progress=show)
-    if out is not None:
-        hapax.draw_audit(evaluation, out)
     print_result(evaluation, as_json)
 
 
@@ -320,28 +317,24 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
 )
 @click.option("--of", default="", metavar="PREDICATE", help="Only the chains from this predicate, with their products.")
 @click.option("--summary", is_flag=True, help="Only count entailments, components and paraphrases.")
-@click.option("--out", type=FOLDER, help="Folder for the plot (PNG, SVG, CSV).")
 @with_database
 @with_json
-def graph(at_least: float, out: Path | None, database: str, as_json: bool, **options: Any) -> None:
+def graph(at_least: float, database: str, as_json: bool, **options: Any) -> None:
     """Show the transitive closure of the stored entailments: chains of predicates, and paraphrases (its cycles).
 
     \b
     hapax evaluate entailment graph
     hapax evaluate entailment graph --form mermaid
-    hapax evaluate entailment graph --at-least 0.8 --out figures
     hapax evaluate entailment graph --of shop_in --at-least 0.6
     """
-    if options["summary"] and (options["of"] or out is not None):
-        raise click.UsageError("--summary counts the whole graph: use it without --of and --out.")
+    if options["summary"] and options["of"]:
+        raise click.UsageError("--summary counts the whole graph: use it without --of.")
     with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
         if options["summary"]:
             summary = hapax.summarise_entailments(kb, at_least)
             click.echo(json.dumps(summary.to_json(), ensure_ascii=False) if as_json else str(summary))
             return
         chains = hapax.entailment_chains(kb, at_least, options["of"])
-    if out is not None:
-        chains.write_plot(out)
     if as_json:
         click.echo(json.dumps(chains.to_json(), ensure_ascii=False))
     else:

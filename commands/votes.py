@@ -117,8 +117,8 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     hapax votes next 100 statements --precision 0.9 --voter ann
     hapax votes next 100 statements --derived
     """
-    from hapax.evaluation.votes.exporting import export_next, sheet_forms
     from hapax.evaluation.votes.next_items import NextOptions
+    from hapax.evaluation.votes.sheets import export_next, sheet_forms
 
     # Checked before the knowledge base is opened.
     drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])

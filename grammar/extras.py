@@ -21,7 +21,6 @@ EXTRAS = {
     "vectors": ("numpy",),
     "counts": ("tantivy",),
     "wordnet": ("wn",),
-    "english": ("lemminflect",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),
     "agents": ("mcp",),

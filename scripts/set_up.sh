@@ -87,7 +87,7 @@ find_compiler() {
     done
 }
 
-install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browser`, `databases` and `smollm2`; llama.cpp's server is built, which takes minutes and a compiler
+install_opt_in() {  # the extras `servers`, `harness`, `ray`, `browser`, `databases` and `smollm2`; llama.cpp's server is built, which takes minutes and a compiler
     local without='^$'
     if [ -z "$(find_compiler)" ] && ! (install_system_package g++ gcc "a C++ compiler"); then
         say "without a C++ compiler llama-cpp-python cannot be built: its tests will be skipped, all others run."
@@ -96,7 +96,7 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `english`, `browse
         say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes about four minutes"
     fi
     local extras='file["project"]["optional-dependencies"]'
-    project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'english', 'browser', 'databases') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
+    project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'browser', 'databases') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
     install --requirement .venv/opt-in.txt ||
         fail "pip could not install what the opt-in tests need; its messages are above. Fix what they name, then run this again."
     # Without what it depends on, such as llama-cpp-python: only the model file inside it is read.

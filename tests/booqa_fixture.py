@@ -31,6 +31,7 @@ ENGLISH: Synsets = {
     "get-v": (["get", "acquire"], {"hyponym": ["buy-v"]}),
     "pay-v": (["pay"], {}),
     "own-v": (["own"], {}),
+    "shop-v": (["shop"], {}),
 }
 
 CHINESE: Synsets = {
@@ -41,7 +42,7 @@ CHINESE: Synsets = {
 }
 
 
-FORMS = {"go": "went"}
+FORMS = {"go": "went", "shop": "shopped"}
 """Irregular forms, which WordNets list with their lemmas."""
 
 

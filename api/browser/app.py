@@ -40,7 +40,7 @@ from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
-from hapax.evaluation.dataset.frequency import rarest_word
+from hapax.evaluation.dataset.rows import rarest_word
 from hapax.evaluation.votes.questions import WORDINGS
 from hapax.evaluation.winograd.people import schema_items
 from hapax.grammar.errors import HapaxError

@@ -15,11 +15,11 @@ from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, ite
 from hapax.engine.judgements import MODEL_VOTER, DrawKind
 from hapax.engine.search.demand import fact_atom
 from hapax.evaluation.shared.stored_statements import stored_library
-from hapax.evaluation.votes.agreement import krippendorff_alpha, percent
 from hapax.evaluation.votes.derived import derived_records
-from hapax.evaluation.votes.exporting import check_voter_names
 from hapax.evaluation.votes.items import FACT, ItemSource, subject_id
 from hapax.evaluation.votes.questions import ItemQuestion, SheetKind, VotingItem, predicate_item
+from hapax.evaluation.votes.sheets import check_voter_names
+from hapax.evaluation.votes.tally import krippendorff_alpha, percent
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library

@@ -12,8 +12,8 @@ from hapax.api.browser.runs import RuleSummary, search_summary
 from hapax.api.browser.statement_pages import NotStored
 from hapax.api.browser.tables import SENTENCE, Page, StoredTable, Wanted
 from hapax.engine.run_memory import stored_rule
-from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import difference_of_means
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import PREDICATES, RULES, Distribution, RuleRecord, RunRecord

@@ -17,7 +17,7 @@ from hapax.engine.logic.derive import statement_by_id
 from hapax.engine.run_memory import with_stored_predicates
 from hapax.engine.search.stored_certificates import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.stories import Story
-from hapax.evaluation.shared.judged import judgement_text
+from hapax.evaluation.shared.stored_statements import judgement_text
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant

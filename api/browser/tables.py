@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from hapax.api.browser.drawing import conditions_of
-from hapax.evaluation.dataset.frequency import rarest_word
+from hapax.evaluation.dataset.rows import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived

@@ -1,33 +1,47 @@
-"""Build the dev and test questions from a corpus of triples, and count what each step drops (section 5)."""
+"""Building a BoOQA dataset from triples: filters, negatives and samples."""
 
 from __future__ import annotations
 
 import json
+import math
 import random
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from hapax.evaluation.booqa.corpus import DAYS, Pair, Sentence, SliceDays, SlicedCorpus, sentences
-from hapax.evaluation.booqa.filters import (
-    CountedUnit,
-    CountRange,
-    Positive,
-    Predicate,
-    pair_faults,
-    positives,
-    predicate_of,
+from hapax.evaluation.booqa.corpus import (
+    DAYS,
+    DEV,
+    REPORT,
+    TEST,
+    Mention,
+    Pair,
+    Proposition,
+    Sentence,
+    SliceDays,
+    SlicedCorpus,
+    sentences,
+    write_questions,
 )
-from hapax.evaluation.booqa.negatives import PredicateIndex, Replacer, senses_by_critic, senses_from_file
-from hapax.evaluation.booqa.records import DEV, REPORT, TEST, Proposition, write_questions
-from hapax.evaluation.booqa.sampling import BalancedPositive, allotments, drawn, halves, mapped, with_negatives
-from hapax.evaluation.entailment.lexicon import Lexicon, SenseChoice, every_sense, first_sense
+from hapax.evaluation.entailment.lexicon import (
+    Lexicon,
+    ReplacementDirection,
+    Sense,
+    SenseChoice,
+    every_sense,
+    first_sense,
+    replacements,
+    spans,
+)
 from hapax.evaluation.entailment.opening import Language, ScorerOptions, ScorerSession
-from hapax.evaluation.entailment.wordnet_folder import open_lexicon
+from hapax.evaluation.entailment.pairs import predicate_words
+from hapax.evaluation.entailment.scorers import Measure
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -37,6 +51,385 @@ from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import replace_file, unfinished
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.protocols import CRITIC
+
+SAID = "said of these two"
+UNUSUAL = "predicate too rare"
+
+
+@dataclass(frozen=True, slots=True)
+class UsualForm:
+    """The most frequent form of a predicate in the corpus, and the number of occurrences of all its forms."""
+
+    relation: str
+    count: int
+
+
+class PredicateIndex:
+    """The predicates of a corpus by lemmas and types."""
+
+    def __init__(self, occurrences: Mapping[Predicate, int], lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+        self._forms: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+        for (relation, *types), count in occurrences.items():
+            # One predicate may stand in the corpus in several forms: `shops in`, `shopped in`.
+            self._forms[(self.key(lexicon.words(relation)), types[0], types[1])][relation] += count
+
+    def key(self, words: Iterable[str]) -> str:
+        """The lemmas of a predicate, which all its forms have in common."""
+        return self._lexicon.joint.join(map(self._lexicon.lemma, words))
+
+    def usual(self, key: str, types: tuple[str, str]) -> UsualForm | None:
+        """The usual form of a predicate with these types, None if the corpus has none. Ties go by the alphabet."""
+        forms = self._forms.get((key, *types))
+        if forms is None:
+            return None
+        return UsualForm(min(forms, key=lambda form: (-forms[form], form)), forms.total())
+
+    def count(self, mention: Mention) -> int:
+        """Number of occurrences of a mention's predicate with these types, in any form."""
+        usual = self.usual(self.key(self._lexicon.words(mention.relation)), mention.types)
+        return usual.count if usual else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Negatives:
+    """Relations that replace a positive's, and the chosen senses by the words that were replaced."""
+
+    relations: tuple[str, ...]
+    senses: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Replacer:
+    """Finds the negatives of a positive.
+
+    `said` maps an entity pair to the keys of all predicates that the corpus has for it, in any slice.
+    """
+
+    lexicon: Lexicon
+    choose: SenseChoice
+    index: PredicateIndex
+    said: Mapping[Pair, frozenset[str]]
+    frequency: CountRange
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Number of replacements that were dropped, by reason: `SAID` or `UNUSUAL`."""
+
+    def negatives(self, mention: Mention) -> Negatives:
+        """The negatives of a mention by replacing each run of its words, the longest first."""
+        words = self.lexicon.words(mention.relation)
+        relations: dict[str, None] = {}
+        senses: dict[str, tuple[str, ...]] = {}
+        replaced: list[tuple[int, int]] = []
+        for span in spans(len(words)):
+            candidates = self.lexicon.of(words, span)
+            # Words inside a run that was replaced are not replaced again.
+            if not candidates or any(start <= span[0] and span[1] <= end for start, end in replaced):
+                continue
+            chosen = self.choose(words, span, candidates)
+            senses[self.lexicon.joint.join(words[slice(*span)])] = tuple(sense.id for sense in chosen)
+            fitting = self._fitting(mention, words, span, chosen)
+            # Words without a usable hyponym stay free for the shorter runs inside them.
+            if fitting:
+                replaced.append(span)
+                relations.update(dict.fromkeys(fitting))
+        return Negatives(tuple(relations), senses)
+
+    def _fitting(
+        self, mention: Mention, words: tuple[str, ...], span: tuple[int, int], chosen: Sequence[Sense]
+    ) -> list[str]:
+        """Narrower relations that the corpus has often enough, but not for this pair, nor a synonym of them."""
+        relations: list[str] = []
+        for replacement in replacements(words, span, chosen, ReplacementDirection.NARROWER, self.lexicon):
+            # All synonyms together: the corpus may state the same with another lemma of the sense.
+            keys = list(dict.fromkeys(map(self.index.key, replacement.wordings)))
+            if not self.said[mention.pair].isdisjoint(keys):
+                self.dropped[SAID] += 1
+                continue
+            usual = [self.index.usual(key, mention.types) for key in keys]
+            fitting = [form.relation for form in usual if form and not self.frequency.fault(form.count, "")]
+            # A bool counts as 0 or 1.
+            self.dropped[UNUSUAL] += not fitting
+            relations += fitting
+        return relations
+
+
+def senses_from_file(path: Path) -> SenseChoice:
+    """Read the senses chosen by a model or a person: lines of {"predicate": "...", "words": "...", "synsets": ["..."]}.
+
+    A line without a predicate applies to the words in any predicate; words without a line keep their first sense.
+    Raises HapaxError for a faulty line.
+    """
+    chosen: dict[tuple[str, str], frozenset[str]] = {}
+    number = 0
+    try:
+        for line in path.read_text("utf-8").splitlines():
+            number += 1
+            content = json.loads(line)
+            key = (_joined(str(content.get("predicate", ""))), _joined(str(content["words"])))
+            chosen[key] = frozenset(map(str, content["synsets"]))
+    except (OSError, UnicodeDecodeError) as fault:
+        raise HapaxError(f"{path}: cannot be read ({fault}). Name a file of senses.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise HapaxError(
+            f'{path}:{number}: write {{"predicate": "shop in", "words": "shop", "synsets": ["oewn-..."]}}.'
+        ) from None
+
+    def choose(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:
+        # Without separators, as `_joined` reads them from the file.
+        predicate, phrase = "".join(words), "".join(words[slice(*span)])
+        # A line for this predicate goes before a line for the words in general.
+        ids = chosen.get((predicate, phrase), chosen.get(("", phrase)))
+        return senses[:1] if ids is None else [sense for sense in senses if sense.id in ids]
+
+    return choose
+
+
+def _joined(text: str) -> str:
+    """The words without separators: blanks, or in Chinese a dot or nothing."""
+    return "".join(text.replace("·", " ").split())
+
+
+def senses_by_critic(measure: Measure) -> SenseChoice:
+    """Choose the sense whose definition a critic finds most likely; among equals, the lexicon's first."""
+
+    # The same words stand in many predicates' positives, and each question to a critic costs.
+    @cache
+    def choose(words: tuple[str, ...], span: tuple[int, int], senses: tuple[Sense, ...]) -> Sequence[Sense]:
+        if len(senses) < 2:
+            return senses
+        phrase, predicate = " ".join(words[slice(*span)]), " ".join(words)
+        context = f'In "Someone {predicate} something", "{phrase}" means'
+        scores = measure([f"{context}: {sense.definition}." for sense in senses])
+        return (senses[scores.index(max(scores))],)
+
+    return lambda words, span, senses: choose(words, span, tuple(senses))  # a list cannot be cached
+
+
+PRONOUN, VAGUE = "pronoun", "vague predicate"
+
+_PRONOUNS = """
+    我 你 他 她 它 他们 她们 它们 有人 自己 人
+    i you he she it them someone somebody one myself yourself yourselves himself herself themselves people man woman her
+    him his hers our ours your yours their theirs its anyone anybody every everyone everybody
+"""
+PRONOUNS = frozenset(_PRONOUNS.split())
+"""Entities that are not asked about, as in the release."""
+
+_VAGUE_WORDS = "是 还是 也是 都是 有 的 X x 's ' has have had is are was were of in on at be for with"
+VAGUE_WORDS = frozenset(_VAGUE_WORDS.split())
+"""Words that by themselves make no useful predicate, as in the release. X is the place of a Chinese object."""
+
+
+class CountedUnit(StrEnum):
+    """The unit in which mentions of an entity pair are counted."""
+
+    TRIPLE = "triple"
+    SENTENCE = "sentence"
+    DOCUMENT = "document"
+
+
+@checked
+@dataclass(frozen=True)
+class CountRange:
+    """A range of counts: at least `start` and less than `below`, where 0 means no limit."""
+
+    start: int
+    below: int
+
+    def fault(self, count: int, noun: str) -> str:
+        """`too few NOUN`, `too many NOUN`, or an empty text if the count is in the range."""
+        if count < self.start:
+            return f"too few {noun}"
+        return f"too many {noun}" if 0 < self.below <= count else ""
+
+
+Predicate = tuple[str, str, str]
+"""A relation with the types of its arguments."""
+
+
+def predicate_of(mention: Mention) -> Predicate:
+    """The typed predicate of a mention, by which occurrences are counted."""
+    return (mention.relation, *mention.types)
+
+
+def pair_faults(sentences: Sequence[Sentence], limits: CountRange, unit: CountedUnit) -> dict[Pair, str]:
+    """The reason why each entity pair of a slice is not asked about, or an empty text if it is."""
+    mentions: defaultdict[Pair, set[object]] = defaultdict(set)
+    predicates: defaultdict[Pair, set[str]] = defaultdict(set)
+    for sentence in sentences:
+        for number, mention in enumerate(sentence.triples):
+            # What is counted once: the occurrence, its sentence, or its document.
+            mark_by_unit: dict[CountedUnit, object] = {
+                CountedUnit.TRIPLE: (sentence.index, number),
+                CountedUnit.SENTENCE: sentence.index,
+            }
+            mentions[mention.pair].add(mark_by_unit.get(unit, sentence.document))
+            predicates[mention.pair].add(mention.relation.casefold())
+    faults: dict[Pair, str] = {}
+    for pair, counted in mentions.items():
+        # The first two parts are the entities, the others their types.
+        if not PRONOUNS.isdisjoint(pair[:2]):
+            faults[pair] = PRONOUN
+            continue
+        # The range holds for different predicates, too: many mentions of a single predicate give little to judge by.
+        count_fault = limits.fault(len(counted), "mentions")
+        faults[pair] = count_fault or limits.fault(len(predicates[pair]), "different predicates")
+    return faults
+
+
+def is_vague(relation: str, language: str) -> bool:
+    """True if all words of the relation are in `VAGUE_WORDS`."""
+    return VAGUE_WORDS.issuperset(predicate_words(relation, language))
+
+
+class Positive(NamedTuple):
+    """A mention that can be asked about, with its slice and the index of its sentence."""
+
+    mention: Mention
+    slice: str
+    sentence: int
+
+
+def positives(
+    sentences: Sequence[Sentence],
+    faults: Mapping[Pair, str],
+    occurrences: Mapping[Predicate, int],
+    limits: CountRange,
+    language: str,
+) -> tuple[list[Positive], Counter[str]]:
+    """The mentions of a slice that pass all filters, and the number dropped for each reason."""
+    passed: list[Positive] = []
+    dropped: Counter[str] = Counter()
+    for sentence in sentences:
+        for mention in sentence.triples:
+            fault = faults[mention.pair]
+            # The first fault found is the one that is counted.
+            if not fault and is_vague(mention.relation, language):
+                fault = VAGUE
+            fault = fault or limits.fault(occurrences[predicate_of(mention)], "occurrences of the predicate")
+            if fault:
+                dropped[fault] += 1
+            else:
+                passed.append(Positive(mention, sentence.slice, sentence.index))
+    return passed, dropped
+
+
+BARS = (
+    *(30, 60, 100, 300, 500, 700, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000, 20_000),
+    *(30_000, 50_000, 100_000, 100_000_000),
+)
+"""Bounds of the frequency buckets of the release."""
+
+SPARE = 0.95
+"""Share of the negatives of a frequency bucket that may be used: 1.9 for 2 negatives a positive, as in the release."""
+
+BEYOND, MAPPED = "beyond the sample", "negatives of another frequency"
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedPositive:
+    """A positive with its negatives, and the frequencies of their predicates."""
+
+    positive: Proposition
+    negatives: tuple[Proposition, ...]
+    frequency: int
+    negative_frequencies: tuple[int, ...]
+
+    @property
+    def frequency_ratio(self) -> float:
+        """The largest ratio between the frequencies of the positive's predicate and of a negative's, at least 1."""
+        # Negatives occur in the corpus (`PredicateIndex.usual`), so no frequency is 0.
+        ratios = [self.frequency / frequency for frequency in self.negative_frequencies]
+        return max((max(ratio, 1 / ratio) for ratio in ratios), default=1.0)
+
+    @property
+    def questions(self) -> tuple[Proposition, ...]:
+        """The positive, then its negatives."""
+        return (self.positive, *self.negatives)
+
+
+def with_negatives(balanced: BalancedPositive, count: int, draw: random.Random) -> BalancedPositive:
+    """The item with at most `count` negatives, drawn at random from more."""
+    if len(balanced.negatives) <= count:
+        return balanced
+    chosen = draw.sample(range(len(balanced.negatives)), count)
+    return replace(
+        balanced,
+        negatives=tuple(balanced.negatives[place] for place in chosen),
+        negative_frequencies=tuple(balanced.negative_frequencies[place] for place in chosen),
+    )
+
+
+def allotments(sizes: Mapping[str, int], sample: int) -> dict[str, int]:
+    """Number of items to take from each slice, in proportion to its size, so that the total is at most `sample`."""
+    total = sum(sizes.values())
+    if total <= sample:
+        return dict(sizes)
+    shares: dict[str, int] = {}
+    passed = allotted = 0
+    for key in sorted(sizes):
+        # Rounding the running total instead of each share makes the shares add up to `sample` exactly.
+        passed += sizes[key]
+        shares[key] = passed * sample // total - allotted
+        allotted += shares[key]
+    return shares
+
+
+def drawn(
+    items: Sequence[BalancedPositive], allotment: int, draw: random.Random
+) -> tuple[list[BalancedPositive], Counter[str]]:
+    """`allotment` items drawn at random, and the number dropped."""
+    chosen = draw.sample(list(items), min(allotment, len(items)))
+    return chosen, Counter({BEYOND: len(items) - len(chosen)})
+
+
+def mapped(
+    items: Sequence[BalancedPositive], allotment: int, draw: random.Random
+) -> tuple[list[BalancedPositive], Counter[str]]:
+    """`allotment` items drawn at random so that their negatives are as frequent as the slice's positives.
+
+    Otherwise the frequency of a hypothesis alone would separate positives, which are general, from their hyponyms. An
+    item whose negatives no longer fit into their frequency buckets is dropped.
+    """
+    most = max((len(item.negatives) for item in items), default=0)
+    shares = Counter(_bucket(item.frequency) for item in items)
+    room: dict[int, int] = {}
+    for bucket, count in sorted(shares.items()):  # sorted, because rounding draws random numbers
+        # The bucket's share of the positives, times all negatives that the sample can have.
+        expected = count / len(items) * allotment * most * SPARE
+        # Rounded up or down at random, so that the expectation stays the same.
+        room[bucket] = math.floor(expected) + (draw.random() < expected % 1)
+    sample: list[BalancedPositive] = []
+    dropped: Counter[str] = Counter()
+    # A random order, because the buckets fill up and items that come late find no room.
+    for item in draw.sample(list(items), len(items)):
+        needed = Counter(map(_bucket, item.negative_frequencies))
+        if len(sample) == allotment:
+            dropped[BEYOND] += 1
+        elif any(count > room.get(bucket, 0) for bucket, count in needed.items()):  # all its negatives or none
+            dropped[MAPPED] += 1
+        else:
+            sample.append(item)
+            for bucket, count in needed.items():
+                room[bucket] -= count
+    return sample, dropped
+
+
+def halves(sizes: Mapping[str, int], draw: random.Random) -> dict[str, str]:
+    """The set of each slice: in random order, slices go to dev as long as it stays within half of all items."""
+    homes: dict[str, str] = {}
+    in_dev = 0
+    total = sum(sizes.values())
+    for key in draw.sample(sorted(sizes), len(sizes)):
+        homes[key] = DEV if in_dev + sizes[key] <= total / 2 else TEST
+        in_dev += sizes[key] if homes[key] == DEV else 0
+    return homes
+
+
+def _bucket(frequency: int) -> int:
+    # Number of the bucket: a frequency equal to a bar belongs above it.
+    return bisect_right(BARS, frequency)
+
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
 UNLIKE = "negative of a far other frequency"
@@ -189,7 +582,7 @@ def build_questions(
     chooses senses; its journal, if any, has the budget. Needs the extra `wordnet`.
     """
     settings, words, folder = settings or BuildSettings(), words or QuestionWords(), Path(folder)
-    lexicon = open_lexicon(words.lexicon, settings.language)
+    lexicon = Lexicon.open(words.lexicon, settings.language)
     choose = _sense_choice(words, kb, opening)
     folder.mkdir(parents=True, exist_ok=True)
     # Beside the output: a corpus may be too large for the system's temporary folder.

@@ -72,7 +72,7 @@ def probable_line(line: str, probability: Probability) -> str:
 
 def write_probable(path: Path, pairs: Iterable[tuple[StatementRecord, Probability]]) -> int:
     """Write statements with their probabilities to a `.parquet` file, and return their number."""
-    from hapax.evaluation.dataset.parquet import write_parquet
+    from hapax.evaluation.dataset.columns import write_parquet
 
     rows = ({**derived_row(record), **probability.to_json()} for record, probability in pairs)
     return write_parquet(path, PROBABLE, rows)
@@ -96,7 +96,7 @@ def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
     rows = map(derived_row, records)
     if path.suffix == ".parquet":
         # pyarrow is slow to import, and not needed for JSON Lines.
-        from hapax.evaluation.dataset.parquet import write_parquet
+        from hapax.evaluation.dataset.columns import write_parquet
 
         return write_parquet(path, DERIVED, rows)
     check_output(path)

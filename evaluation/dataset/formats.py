@@ -27,10 +27,10 @@ class DatasetFormat:
 _ROOM = "hapax.evaluation.dataset"
 
 FORMATS = {
-    "jsonl": DatasetFormat(f"{_ROOM}.tables:JsonlSink"),
-    "parquet": DatasetFormat(f"{_ROOM}.tables:ParquetSink"),
+    "jsonl": DatasetFormat(f"{_ROOM}.sinks:JsonlSink"),
+    "parquet": DatasetFormat(f"{_ROOM}.sinks:ParquetSink"),
     "hf": DatasetFormat(f"{_ROOM}.card:HubSink", includes=("parquet",)),
-    "lint": DatasetFormat(f"{_ROOM}.lint_files:LintSink"),
+    "lint": DatasetFormat(f"{_ROOM}.sinks:LintSink"),
     "lm-eval": DatasetFormat(f"{_ROOM}.harnesses:HarnessSink"),
     "inspect": DatasetFormat(f"{_ROOM}.harnesses:InspectSink"),
 }

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
+
+import yaml
 
 from hapax.evaluation.dataset.columns import Row, json_line
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.sinks import Sink
-from hapax.evaluation.dataset.yaml_text import Function, yaml_text
-from hapax.evaluation.link.probing.asking import PREFIX
-from hapax.evaluation.link.probing.templates import TEMPLATES
-from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
+from hapax.evaluation.link.probing.asking import PREFIX, TEMPLATES
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.prompts import CRITIC_PROMPT
+
+
+class Function(str):
+    """Name of a function in a Python file beside the YAML, such as `utils.load`."""
+
+    __slots__ = ()
+
+
+def yaml_text(tree: Mapping[str, Any]) -> str:
+    """The tree as YAML in block style, with keys in the given order."""
+    return str(yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, _: Any) -> bool:
+        """Write equal parts out instead of as anchors, which some readers do not support."""
+        return True
+
+
+# A SafeDumper refuses subclasses of str that have no representer of their own.
+_Dumper.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
+
 
 _COUNT = len(TEMPLATES)
 _ALL = f"all_{_COUNT}"

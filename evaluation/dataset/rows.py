@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,11 +15,9 @@ from hapax.engine.judgements import MODEL_VOTER
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.engine.search.ranking import ranked_text
 from hapax.evaluation.dataset.columns import Row, probe_rows
-from hapax.evaluation.dataset.frequency import rarest_word
 from hapax.evaluation.dataset.frozen import CONTRADICTS, ENTAILS
 from hapax.evaluation.dataset.selection import JudgedChoice, SameText, Selection, chunks, records_of
-from hapax.evaluation.link.probing.forms import ConclusionForms
-from hapax.evaluation.link.probing.items import probe_item, rule_forms
+from hapax.evaluation.link.probing.items import ConclusionForms, probe_item, rule_forms
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.attributes import Polarity, default_principle
 from hapax.grammar.remedies import Setting
@@ -33,6 +31,33 @@ from hapax.kb.seals import Seal, seal_path
 from hapax.kb.seals import read as read_seal
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, LogLikelihood, ModelIdentity
+
+LANGUAGE = "en"
+
+
+def rarest_word(values: Iterable[str]) -> float | None:
+    """Zipf frequency of the rarest word: log10 of its count per billion words, 0 for an unknown word.
+
+    None if no value has a word that contains a letter.
+    """
+    from wordfreq.tokens import tokenize
+
+    words: set[str] = set()
+    for value in values:
+        # Between blanks, letters and digits of ASCII are wordfreq's words as well; splitting is much faster.
+        plain = value.isascii() and value.replace(" ", "").isalnum()
+        # wordfreq only guesses how frequent a number is, so numbers do not count.
+        found = value.lower().split(" ") if plain else tokenize(value, LANGUAGE)
+        words.update(word for word in found if any(map(str.isalpha, word)))
+    return min(map(_zipf, words), default=None)
+
+
+@lru_cache(maxsize=100_000)
+def _zipf(word: str) -> float:
+    from wordfreq import zipf_frequency
+
+    return float(zipf_frequency(word, LANGUAGE))
+
 
 RANKER = "ranker"
 """Role of the scores by which a search ranked; those of an evaluator have the role EVALUATOR."""

@@ -13,8 +13,8 @@ from hapax.evaluation.dataset.frozen import LAYOUT, METADATA_CHECKSUM, metadata_
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.selection import SelectionOptions
 from hapax.evaluation.link.lint import DomainCount, table_16_json
-from hapax.evaluation.shared.domains import TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, mean, share
+from hapax.evaluation.shared.stored_statements import TOTAL, ordered_domains
 from hapax.kb.records import Distribution
 
 

@@ -15,8 +15,7 @@ from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.entailment.pairs import EntailmentPair, Triple
 from hapax.evaluation.entailment.probabilities import argument_types, triple_name
-from hapax.evaluation.entailment.prompts import Direction, filled
-from hapax.evaluation.entailment.scorers import Measure, VisibleSides, best_difference
+from hapax.evaluation.entailment.scorers import Direction, Measure, VisibleSides, best_difference, filled
 from hapax.evaluation.shared.estimates import Estimate, mean
 from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom, Constant, Literal, Variable

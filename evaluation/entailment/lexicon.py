@@ -8,10 +8,9 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hapax.evaluation.entailment.graph_files import NEIGHBOURS, Neighbour, Neighbours
-from hapax.evaluation.entailment.pairs import EntailmentPair
+from hapax.evaluation.entailment.graph import NEIGHBOURS, Neighbour, Neighbours
+from hapax.evaluation.entailment.pairs import EntailmentPair, predicate_words, surface
 from hapax.evaluation.entailment.scorers import VisibleSides
-from hapax.evaluation.entailment.wording import predicate_words, surface
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 
@@ -55,10 +54,7 @@ class Sense:
 
 
 class Lexicon:
-    """A WordNet in `wn`'s database. Install one with `python -m wn download oewn:2024` or `wn.add`.
-
-    `WordNetFolder` reads WordNet's own files instead.
-    """
+    """A WordNet in `wn`'s database. Install one with `python -m wn download oewn:2024` or `wn.add`."""
 
     def __init__(self, wordnet: wn.Wordnet, language: str) -> None:
         self._wordnet = wordnet
@@ -75,21 +71,23 @@ class Lexicon:
         Raises HapaxError if `wn` or the lexicon is not installed, or if several lexicons match.
         """
         if missing := missing_of("wordnet"):
-            raise HapaxError(
-                f"{missing} Then run `python -m wn download oewn:2024`. For English, Debian's wordnet-base will do."
-            )
+            raise HapaxError(f"{missing} Then run `python -m wn download oewn:2024`.")
         import wn
         from wn.morphy import Morphy
 
-        known = {lexicon.specifier(): lexicon for lexicon in wn.lexicons()}
-        fitting = lexicon_languages()
-        chosen = [key for key in known if (name in (key, known[key].id) if name else fitting[key] == language)]
+        known: dict[str, str] = {}
+        chosen = []
+        for lexicon in wn.lexicons():
+            key, code = lexicon.specifier(), _CODES.get(lexicon.language, lexicon.language.upper())
+            known[key] = code
+            if name in (key, lexicon.id) if name else code == language:
+                chosen.append(key)
         if len(chosen) != 1:
             raise HapaxError(_why_none(name or f"of language {language}", chosen or list(known), bool(chosen)))
         wordnet = wn.Wordnet(chosen[0])
-        if fitting[chosen[0]] == "EN":
+        if known[chosen[0]] == "EN":
             wordnet.lemmatizer = Morphy(wordnet)  # Morphy knows English only
-        return cls(wordnet, fitting[chosen[0]])
+        return cls(wordnet, known[chosen[0]])
 
     @property
     def joint(self) -> str:
@@ -142,27 +140,14 @@ class Lexicon:
         return Sense(synset.id, synset.definition() or "", tuple(dict.fromkeys(lemmas)))
 
 
-def lexicon_languages() -> dict[str, str]:
-    """Languages of the lexicons in `wn`'s database, by specifier; none if `wn` is not installed."""
-    if missing_of("wordnet"):
-        return {}
-    import wn
-
-    by_specifier = {}
-    for lexicon in wn.lexicons():
-        by_specifier[lexicon.specifier()] = _CODES.get(lexicon.language, lexicon.language.upper())
-    return by_specifier
-
-
 def _why_none(description: str, installed: Sequence[str], is_ambiguous: bool) -> str:
     if is_ambiguous:
         names = ", ".join(installed)
         return f"Several WordNets {description} are installed: {names}. Name one, such as wordnet:{installed[0]}."
     others = f"installed: {', '.join(installed)}" if installed else "none is installed at all"
     return (
-        f"No WordNet {description} is installed ({others}). Run `python -m wn download oewn:2024` or install "
-        "Debian's wordnet-base (English), run `python -m wn download omw-cmn:1.4 omw-en:1.4` (Chinese), or add a file "
-        "with `wn.add`."
+        f"No WordNet {description} is installed ({others}). Run `python -m wn download oewn:2024` (English) or "
+        "`python -m wn download omw-cmn:1.4 omw-en:1.4` (Chinese), or add a file with `wn.add`."
     )
 
 

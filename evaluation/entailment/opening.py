@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from hapax.evaluation.entailment import scorers
-from hapax.evaluation.entailment.datasets import read_splits
-from hapax.evaluation.entailment.groups import leaks
+from hapax.evaluation.entailment.datasets import leaks, read_splits
 from hapax.evaluation.entailment.pairs import EntailmentPair
-from hapax.evaluation.entailment.prompts import Direction
+from hapax.evaluation.entailment.scorers import Direction
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.remedies import Operation, Setting
@@ -149,15 +148,14 @@ class ScorerSession:
             path, _, twin = argument.partition("+")  # as in scores:WHOLE+ALONE
             return scorers.FileScorer(Path(path), Path(twin) if twin else None)
         if kind == "graph" and argument:
-            from hapax.evaluation.entailment.graph_files import GraphScorer
+            from hapax.evaluation.entailment.graph import GraphScorer
 
             path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
             return GraphScorer(path, block)
         if kind == "wordnet":
-            from hapax.evaluation.entailment.lexicon import WordNetScorer
-            from hapax.evaluation.entailment.wordnet_folder import open_lexicon
+            from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
 
-            return WordNetScorer(open_lexicon(argument or self.options.lexicon, self.options.language))
+            return WordNetScorer(Lexicon.open(argument or self.options.lexicon, self.options.language))
         return None
 
     def _induction(self, name: str) -> scorers.EntailmentScorer:

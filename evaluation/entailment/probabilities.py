@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
 from hapax.engine.entailment.graph import Edge
 from hapax.evaluation.calibration.fitting import CalibrationMeasures, LabelledScore, best_map, held_out, measures
-from hapax.evaluation.entailment.graph_import import predicate_name, type_name
-from hapax.evaluation.entailment.groups import directional_couples, pair_and_converse
-from hapax.evaluation.entailment.pairs import EntailmentPair, Triple, TypedTriple
-from hapax.evaluation.entailment.wording import predicate_words
+from hapax.evaluation.entailment.datasets import directional_couples, pair_and_converse
+from hapax.evaluation.entailment.pairs import (
+    EntailmentPair,
+    Triple,
+    TypedTriple,
+    predicate_name,
+    predicate_words,
+    type_name,
+)
 
 DIRECTION = Promise(0.95, 0.9)
 """The promise on the directions of couples that a lead keeps."""

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from hapax.evaluation.entailment.metrics import Curve, area_above, best_f1, curve, normalised_area, released_area
 from hapax.evaluation.entailment.opening import Patterns, leak_warning
 from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs
-from hapax.evaluation.entailment.prompts import Direction, filled
-from hapax.evaluation.entailment.scorers import PatternScorer
+from hapax.evaluation.entailment.scorers import Direction, PatternScorer, filled
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named

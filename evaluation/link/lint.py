@@ -20,9 +20,9 @@ from typing import Any
 
 from hapax.engine.judgements import ENTAILMENT_QUESTION, LINK_ANNOTATORS
 from hapax.evaluation.link.stated import GivenStatementWriter
-from hapax.evaluation.shared.domains import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.evaluation.shared.estimates import Estimate, mean
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.stored_statements import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named

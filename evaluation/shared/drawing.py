@@ -1,16 +1,30 @@
-"""Write figures as PNG, SVG and the CSV of their data; equal data give equal bytes."""
+"""Figures as PNG, SVG and the CSV of their data, and the bins of histograms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import ResultTable
 from hapax.kb.unfinished import publish, unfinished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def bin_edges(low: float, high: float, bins: int) -> list[float]:
+    """Edges of equal bins from `low` to `high`; around the value if both are equal."""
+    return [float(edge) for edge in np.histogram_bin_edges([low, high], bins)]
+
+
+def bin_counts(values: Sequence[float], edges: Sequence[float]) -> list[int]:
+    """Number of values in each bin; values beyond the edges count in the first and last bin."""
+    # np.histogram would drop values beyond the edges.
+    clipped = np.clip(np.asarray(values, dtype=float), edges[0], edges[-1])
+    return [int(count) for count in np.histogram(clipped, edges)[0]]
+
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Palette of Okabe and Ito, for readers with any colour vision."""

@@ -1,17 +1,127 @@
-"""Statements of a knowledge base: which ones an experiment takes, samples of them, and the rules behind them."""
+"""Stored statements as experiments share them: selection, draws, domains, experiments' runs, and judgements."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
-from hapax.evaluation.shared.experiments import skipped_runs
+from hapax.engine.judgements import LINK_ANNOTATORS, Judgement
+from hapax.grammar.attributes import Domain
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
+from hapax.grammar.words import counted
 from hapax.kb.records import PREDICATES, RULES, Distribution, StatementRecord, content_id
 from hapax.kb.store import KnowledgeBase
+
+DOMAINS = (Domain.NATURAL.value, Domain.TEMPORAL.value, Domain.OUTCOMES.value, Domain.LOCATIONAL.value)
+"""In the order of LINK's table 4."""
+
+TOTAL = "total"
+"""Name of the row over all domains."""
+
+NO_DOMAIN = "no domain"
+"""Name of the row for rules that declare no domain."""
+
+DISTRIBUTION_NAMES = {Distribution.HEAD: "head", Distribution.LONG_TAIL: "long tail"}
+
+
+def ordered_domains(domains: Iterable[str]) -> list[str]:
+    """LINK's four domains in the order of its table 4, then others by name; each once."""
+    present = set(domains)
+    return [domain for domain in DOMAINS if domain in present] + sorted(present.difference(DOMAINS))
+
+
+INSTRUCT = "evaluate instruct"
+"""Command of runs by instruction only."""
+
+RUNS_LISTED = 5
+"""Runs that an error message lists."""
+
+
+def skipped_runs(kb: KnowledgeBase, beginnings: Sequence[str]) -> set[str]:
+    """Ids of the runs to leave out: all whose ids begin with none of `beginnings`; without any, all experiments.
+
+    Raises HapaxError if a beginning matches no run.
+    """
+    runs = kb.runs()
+    for beginning in beginnings:
+        if not any(run.id.startswith(beginning) for run in runs):
+            latest = ", ".join(f"{run.id[:8]} ({run.command})" for run in runs[-RUNS_LISTED:])
+            raise HapaxError(
+                f"{kb.place}: no run whose id begins with {beginning!r}. The latest runs are: {latest or 'none'}."
+            )
+    # Named runs are wanted whatever they are, experiments included.
+    if beginnings:
+        return {run.id for run in runs if not run.id.startswith(tuple(beginnings))}
+    experiments = set()
+    for run in runs:
+        # Imports lack these settings.
+        ungated = run.settings.get("critic") is False or run.settings.get("likelihood", "model") != "model"
+        if ungated or run.command == INSTRUCT:
+            experiments.add(run.id)
+    return experiments
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCounts:
+    """Numbers of statements by their judgement. `people`: voters; `link_denied`: denied by LINK's annotators alone."""
+
+    true: int = 0
+    false: int = 0
+    undecided: int = 0
+    people: int = 0
+    link_denied: int = 0
+
+    @classmethod
+    def of(cls, found: Iterable[Judgement]) -> Self:
+        """Count judgements, of which each is on another text."""
+        words, link_denied = {"true": 0, "false": 0, "undecided": 0}, 0
+        people: set[str] = set()
+        for judgement in found:
+            if judgement.word is None:
+                continue
+            people |= judgement.voters
+            if judgement.in_shares:
+                words[judgement.word] += 1
+            else:
+                link_denied += judgement.is_true is False
+        return cls(**words, people=len(people - {LINK_ANNOTATORS}), link_denied=link_denied)
+
+    @property
+    def judged(self) -> int:
+        """Number of statements that people of whom every answer is known judged."""
+        return self.true + self.false + self.undecided
+
+    def sentence(self) -> str:
+        """The counts in words, for every place that speaks of them."""
+        parts = []
+        if self.judged:
+            parts.append(
+                f"{counted(self.people, 'person has', 'people have')} judged {counted(self.judged, 'statement')}: "
+                f"by majority {self.true} true, {self.false} false, {self.undecided} undecided."
+            )
+        if self.link_denied:
+            noun = "further statement" if self.judged else "statement"
+            parts.append(
+                f"LINK's annotators denied {counted(self.link_denied, noun)}; what they affirmed is not known."
+            )
+        return " ".join(parts) or "Nobody has judged these statements. How many of them are false is not known."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"judged": self.judged, **asdict(self)}
+
+
+def judgement_text(judgement: Judgement) -> str:
+    """The judgement on one statement in words; empty if nobody judged it."""
+    parts = []
+    if judgement.word is not None:
+        parts.append("undecided" if judgement.is_true is None else f"{judgement.word} by majority")
+    if judgement.typed is False:
+        parts.append("with a value of a wrong type")
+    return f"People's judgement: {', '.join(parts)}." if parts else ""
 
 
 def latest_statements(

@@ -12,8 +12,8 @@ from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgements
 from hapax.engine.logic.derive import RUN_ID
 from hapax.engine.search.score_maps import proposed_atoms
+from hapax.evaluation.link.probing.asking import TEMPLATES
 from hapax.evaluation.link.probing.items import items_of
-from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.stored_statements import (
     DistinctTexts,
     draw_order_key,

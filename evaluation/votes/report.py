@@ -10,18 +10,31 @@ from hapax.engine.inference.proof import proof_from_json, proof_text
 from hapax.engine.judgements import SOUNDNESS_QUESTION, Judgements
 from hapax.engine.search.score_maps import weighed_votes
 from hapax.evaluation.link.probing.metrics import ProbeReport
-from hapax.evaluation.link.probing.paper import TABLE_4
-from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, DOMAINS, TOTAL
+from hapax.evaluation.link.probing.tables import TABLE_4
 from hapax.evaluation.shared.estimates import percent
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.votes import paper
-from hapax.evaluation.votes.agreement import AnnotatorAgreement
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, DOMAINS, TOTAL
 from hapax.evaluation.votes.derived import JudgedRule, derivation_rules, judged_derived, judged_rules
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.next_items import mended_lines
 from hapax.evaluation.votes.questions import SOUNDNESS_TEXT, SheetKind, visible
 from hapax.evaluation.votes.soundness import share_lines
-from hapax.evaluation.votes.tally import Audit, HumanBaseline, VoteCount, VotedAccuracy, VotedStatement, count_votes
+from hapax.evaluation.votes.tally import (
+    AUDIT_CORRECT,
+    MEASURES,
+    METHODS,
+    TABLE_3,
+    TABLE_6,
+    TABLE_17,
+    TABLE_19,
+    AnnotatorAgreement,
+    Audit,
+    HumanBaseline,
+    VoteCount,
+    VotedAccuracy,
+    VotedStatement,
+    count_votes,
+)
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -123,12 +136,12 @@ def _tables(count: VoteCount) -> Iterator[ResultTable]:
     """Our tables, each followed by the paper's."""
     if count.in_tables:
         yield _table_3(list(count.by_method()))
-        yield _printed("LINK's table 3 as printed: other statements", ("", *paper.METHODS), paper.TABLE_3)
+        yield _printed("LINK's table 3 as printed: other statements", ("", *METHODS), TABLE_3)
         yield _table_17(list(count.by_domain()))
-        yield _printed("LINK's table 17 as printed", ("domain", *paper.MEASURES), paper.TABLE_17)
+        yield _printed("LINK's table 17 as printed", ("domain", *MEASURES), TABLE_17)
         yield _table_19(count.agreements)
         title = "LINK's table 19 as printed; it does not name its measure"
-        yield _printed(title, ("", *paper.METHODS), paper.TABLE_19)
+        yield _printed(title, ("", *METHODS), TABLE_19)
     if count.audit is not None:
         yield from _table_6(count.audit)
     if count.baseline is not None:
@@ -143,7 +156,7 @@ def _table_3(groups: Sequence[VotedAccuracy]) -> ResultTable:
         shares = map(percent, (group.data_type, group.factuality, group.overall))
         by_group.append((group.group, *shares, str(group.statements)))
     # Transposed: each tuple becomes a column, the first one the labels of the rows.
-    columns, *rows = zip(("accuracy", *paper.MEASURES, "statements"), *by_group, strict=True)
+    columns, *rows = zip(("accuracy", *MEASURES, "statements"), *by_group, strict=True)
     return ResultTable("Ours, in the layout of LINK's table 3: accuracy by majority", columns, rows)
 
 
@@ -152,7 +165,7 @@ def _table_17(domains: Sequence[VotedAccuracy]) -> ResultTable:
     for domain in domains:
         shares = (domain.data_type, domain.factuality, domain.overall)
         rows.append((domain.group, str(domain.statements), *map(percent, shares)))
-    columns = ("domain", "statements", *paper.MEASURES)
+    columns = ("domain", "statements", *MEASURES)
     return ResultTable("Ours, in the layout of LINK's table 17: accuracy by domain", columns, rows)
 
 
@@ -174,7 +187,7 @@ def _table_6(audit: Audit) -> Iterator[ResultTable]:
     title = "Ours, in the layout of LINK's table 6: error rates, and statements all of whose facts are right"
     shares = (*audit.errors, *audit.correct.values())
     yield ResultTable(title, columns, [(str(audit.facts), *map(percent, shares))])
-    printed = tuple(f"{figure:.2f}" for figure in (*paper.TABLE_6, *paper.AUDIT_CORRECT))
+    printed = tuple(f"{figure:.2f}" for figure in (*TABLE_6, *AUDIT_CORRECT))
     yield ResultTable("LINK's table 6 and appendix C as printed", columns[1:], [printed])
 
 
@@ -371,12 +384,12 @@ def _figures(
         "failures": failed.figures(),
         "remarks": notes,
         "link": {
-            "methods": paper.METHODS,
-            "table_3": paper.TABLE_3,
-            "table_6": paper.TABLE_6,
-            "audit_correct": paper.AUDIT_CORRECT,
-            "table_17": paper.TABLE_17,
-            "table_19": paper.TABLE_19,
+            "methods": METHODS,
+            "table_3": TABLE_3,
+            "table_6": TABLE_6,
+            "audit_correct": AUDIT_CORRECT,
+            "table_17": TABLE_17,
+            "table_19": TABLE_19,
             "human": [figures for figures in TABLE_4 if figures.who == "Human"],
         },
     }

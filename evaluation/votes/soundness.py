@@ -25,21 +25,21 @@ from hapax.engine.judgements import (
 )
 from hapax.evaluation.link.probing.asking import (
     STATEMENTS_PER_BATCH,
+    TEMPLATES,
     ProbeAnswer,
     ProbeMethod,
     ProbeSettings,
     open_asker,
 )
 from hapax.evaluation.link.probing.items import ProbeItem, items_of
-from hapax.evaluation.link.probing.templates import TEMPLATES
 from hapax.evaluation.shared.batches import for_batches
-from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
-from hapax.evaluation.shared.judged import JudgedCounts
 from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import (
+    DISTRIBUTION_NAMES,
     DistinctTexts,
+    JudgedCounts,
     chosen_statements,
     latest_statements,
     stored_library,

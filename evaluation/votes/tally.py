@@ -1,12 +1,14 @@
-"""Counts of votes: majorities, verdicts on statements and facts, and people measured like a model."""
+"""Counts of votes: majorities, verdicts, agreement of voters, people measured like a model, and the paper's figures."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
+from typing import Any
 
 from hapax.engine.judgements import (
     DATA_TYPE_QUESTION,
@@ -20,21 +22,129 @@ from hapax.engine.judgements import (
     shared_judgements,
 )
 from hapax.evaluation.link.judging import conjunction
-from hapax.evaluation.link.likelihood.methods import methods_by_run
-from hapax.evaluation.link.probing.asking import ProbeAnswer
+from hapax.evaluation.link.likelihood.samples import methods_by_run
+from hapax.evaluation.link.probing.asking import TEMPLATES, ParsedReply, ProbeAnswer
 from hapax.evaluation.link.probing.items import items_of
 from hapax.evaluation.link.probing.metrics import ProbeReport, measure
-from hapax.evaluation.link.probing.reading import ParsedReply
-from hapax.evaluation.link.probing.templates import TEMPLATES
-from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES, NO_DOMAIN, TOTAL, ordered_domains
-from hapax.evaluation.shared.estimates import Estimate, share
-from hapax.evaluation.shared.judged import JudgedCounts
-from hapax.evaluation.votes.agreement import AnnotatorAgreement, agreement
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, share
+from hapax.evaluation.shared.lazy import np
+from hapax.evaluation.shared.stored_statements import (
+    DISTRIBUTION_NAMES,
+    NO_DOMAIN,
+    TOTAL,
+    JudgedCounts,
+    ordered_domains,
+)
 from hapax.evaluation.votes.items import ItemSource
-from hapax.evaluation.votes.paper import MEASURES
 from hapax.evaluation.votes.questions import AUDIT, BASELINE, SheetKind
+from hapax.grammar.attributes import Domain
 from hapax.kb.records import RULES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
+
+MEASURES = ("data type", "factuality", "overall")
+"""The rows of tables 3, 17 and 19, in the paper's order."""
+
+METHODS = ("ChatGPT", "GPT4", "LINK")
+
+TABLE_3 = {"data type": (85.40, 91.80, 94.23), "factuality": (67.50, 84.82, 88.71), "overall": (56.44, 78.23, 83.95)}
+"""Accuracy by method."""
+
+TABLE_6 = (0.04, 0.0, 6.39, 0.11, 0.0)
+"""Error rates of Q1 to Q5; the paper prints shares."""
+
+AUDIT_CORRECT = (85.67, 84.67)
+"""Statements all of whose questions were answered Yes (appendix C): head, long tail."""
+
+TABLE_17 = {
+    Domain.TEMPORAL.value: (90.18, 85.27, 77.38),
+    Domain.OUTCOMES.value: (94.97, 80.73, 75.98),
+    Domain.NATURAL.value: (96.61, 96.61, 93.81),
+    Domain.LOCATIONAL.value: (98.88, 70.79, 70.79),
+}
+"""Data type, factuality and overall by domain, in the paper's order."""
+
+TABLE_19 = {"data type": (79.29, 83.16, 87.54), "factuality": (38.35, 58.48, 75.10), "overall": (65.64, 74.93, 83.39)}
+"""Agreement by method. The paper does not say in which measure.
+
+In all three columns the last figure is the mean over three questions, two on data types and one on factuality.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorAgreement:
+    """Agreement on a set of questions with at least two votes each.
+
+    `percent`: share of pairs of voters who gave the same answer, averaged over questions. `unanimous`: share of
+    questions on which all voters agree. `fleiss`: Fleiss' kappa. `krippendorff`: Krippendorff's nominal alpha. The last
+    two are nan if all voters always gave the same answer.
+    """
+
+    questions: int
+    percent: Estimate
+    unanimous: Estimate
+    fleiss: Estimate
+    krippendorff: Estimate
+
+
+def agreement(subjects: Iterable[Sequence[Sequence[int]]]) -> AnnotatorAgreement:
+    """Compute the agreement. `subjects` holds, by statement and question, the number of votes for each answer.
+
+    Intervals come from resampling whole statements, because the answers about one statement depend on each other.
+    """
+    groups = []
+    for questions in subjects:
+        # One vote alone neither agrees nor disagrees with anything.
+        if voted_twice := [counts for counts in questions if sum(counts) > 1]:
+            groups.append(np.array(voted_twice))
+    if not groups:
+        return AnnotatorAgreement(0, NOTHING, NOTHING, NOTHING, NOTHING)
+    alpha = of_groups(krippendorff_alpha, groups)
+    votes = sum(int(group.sum()) for group in groups)
+    # Kappa rises with alpha, so its interval follows from alpha's without another resampling.
+    value, low, high = (fleiss_kappa(bound, votes) for bound in (alpha.value, alpha.low, alpha.high))
+    kappa = Estimate(value, low, high, alpha.count)
+    question_count = sum(len(group) for group in groups)
+    return AnnotatorAgreement(question_count, of_groups(percent, groups), of_groups(unanimous, groups), kappa, alpha)
+
+
+def percent(counts: Any) -> float:
+    """Share of equal pairs of votes on a question, averaged over the rows of `counts`."""
+    # n votes make n (n - 1) ordered pairs.
+    votes = counts.sum(axis=1)
+    return float(np.mean((counts * (counts - 1)).sum(axis=1) / (votes * (votes - 1))))
+
+
+def unanimous(counts: Any) -> float:
+    """Share of rows with votes in one column only."""
+    return float(np.mean(counts.max(axis=1) == counts.sum(axis=1)))
+
+
+def krippendorff_alpha(counts: Any) -> float:
+    """Krippendorff's alpha for nominal answers; nan if only one answer was ever given.
+
+    `counts`: a row for each question, with the number of votes for each answer. Computed as in Krippendorff, Computing
+    Krippendorff's Alpha-Reliability (2011), section D, whose values of a unit are the votes on a question.
+    """
+    votes = counts.sum(axis=1)
+    # One vote alone can be paired with no other.
+    counts, votes = counts[votes > 1], votes[votes > 1]
+    total = votes.sum()
+    expected = total**2 - (counts.sum(axis=0) ** 2).sum()
+    if not expected:
+        return math.nan
+    # Ordered pairs of equal votes on a question of n votes count 1 / (n - 1) each.
+    equal = ((counts * (counts - 1)).sum(axis=1) / (votes - 1)).sum()
+    return float(1 - (total - 1) * (total - equal) / expected)
+
+
+def fleiss_kappa(alpha: float, votes: int) -> float:
+    """Fleiss' kappa from Krippendorff's alpha and the number of votes.
+
+    Alpha is kappa with a correction for small samples, so for n votes kappa is 1 - (1 - alpha) n / (n - 1). Fleiss
+    defines kappa for equal numbers of votes on each question; for others, this weighs questions as alpha does.
+    """
+    return 1 - (1 - alpha) * votes / (votes - 1)
+
 
 AUDIT_QUESTIONS = tuple(f"{AUDIT} Q{number}".casefold() for number in range(1, 6))
 """The questions of table 6, folded like the questions of votes."""

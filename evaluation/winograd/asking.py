@@ -1,14 +1,18 @@
-"""Asks a model about pairs through the journal, with one prompt or in the stages of Abstraction-of-Thought."""
+"""Asking a model about pairs, by prompts, in the stages of Abstraction-of-Thought or by likelihoods, and its scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Annotated, TypeAlias
 
 from hapax.evaluation.shared.batches import for_batches
-from hapax.evaluation.winograd.abstraction import Concepts, abstract_pair, read_concepts
-from hapax.evaluation.winograd.data import Pair
+from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.lazy import scipy
+from hapax.evaluation.winograd.data import Pair, WinogradItem, in_place_of, is_schema, pronoun_place
 from hapax.evaluation.winograd.prompts import (
     OwnPrompt,
     PromptMethod,
@@ -17,14 +21,254 @@ from hapax.evaluation.winograd.prompts import (
     abstraction_prompt,
     prompt,
 )
-from hapax.evaluation.winograd.reading import Answers, read_as_released, read_strictly
-from hapax.evaluation.winograd.scores import SentenceAnswer
+from hapax.evaluation.winograd.reading import Answers, named, read_as_released, read_strictly
 from hapax.grammar.arguments import checked
 from hapax.grammar.options import Option, Seed, Temperature
+from hapax.kb.records import FactRecord, PredicateRecord, Source
+from hapax.kb.values import refusal
 from hapax.llm_oracle.budget import BudgetReached
-from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.calls import JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator, LikelihoodModel
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceAnswer:
+    """Answer to a sentence. `strict`: the option read, or None if none was; `released`: 0, 1 or -1."""
+
+    item: str
+    pair: str
+    family: str
+    gold: int
+    strict: int | None
+    released: int
+
+    @property
+    def right(self) -> bool:
+        return self.strict == self.gold
+
+    @property
+    def right_as_released(self) -> bool:
+        return self.released == self.gold
+
+
+Right = Callable[[SentenceAnswer], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The paper's three scores, with Wilson intervals over sentences, pairs and families."""
+
+    single: Estimate
+    pair: Estimate
+    consistency: Estimate
+
+    @classmethod
+    def of(cls, answers: Sequence[SentenceAnswer], right: Right) -> Scores:
+        """Scores of the answers. `right` says which answers count as right."""
+        pairs: dict[str, bool] = {}
+        families: dict[str, bool] = {}
+        for answer in answers:
+            # One wrong sentence makes its pair and its family wrong.
+            pairs[answer.pair] = pairs.get(answer.pair, True) and right(answer)
+            families[answer.family] = families.get(answer.family, True) and right(answer)
+        single = [right(answer) for answer in answers]
+        return cls(share(single), share(list(pairs.values())), share(list(families.values())))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingScores:
+    """Scores of the same replies by the strict and by the released reading, and the share without a strict answer."""
+
+    strict: Scores
+    released: Scores
+    unparsed: Estimate
+
+
+def measure(answers: Sequence[SentenceAnswer]) -> ReadingScores:
+    """Scores of one method on one source.
+
+    Consistency is the share of families with right answers to all sentences, 1/m sum floor(C/N) (section 3.3).
+    """
+    return ReadingScores(
+        Scores.of(answers, lambda answer: answer.right),
+        Scores.of(answers, lambda answer: answer.right_as_released),
+        share([answer.strict is None for answer in answers]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """Comparison of two methods: numbers of sentences that only one answers right, and the exact two-sided p-value."""
+
+    only_first: int
+    only_second: int
+    p_value: float
+
+
+def mcnemar(first: Iterable[SentenceAnswer], second: Iterable[SentenceAnswer]) -> McNemar | None:
+    """McNemar's exact test on the sentences that both methods answered; None if there are none."""
+    first_right = {answer.item: answer.right for answer in first}
+    outcomes = [(first_right[answer.item], answer.right) for answer in second if answer.item in first_right]
+    if not outcomes:
+        return None
+    only_first, only_second = outcomes.count((True, False)), outcomes.count((False, True))
+    differing = only_first + only_second
+    # The binomial test needs at least one trial.
+    p_value = float(scipy.stats.binomtest(only_first, differing).pvalue) if differing else 1.0
+    return McNemar(only_first, only_second, p_value)
+
+
+ABSTRACTS_TO = PredicateRecord(
+    "abstracts_to",
+    ("Entity", "Concept"),
+    "oracle",
+    "[1] can be conceptualized as [2]",
+    "[1] cannot be conceptualized as [2]",
+    "can [1] be conceptualized as [2]?",
+)
+"""Predicate of the facts that store mappings."""
+
+MOST_CHARACTERS = 80
+"""Longest concept; longer texts are whole sentences."""
+
+MARKS = ("\ue000", "\ue001")
+"""Stand for the two options while a sentence is rewritten: private-use characters, which other text does not have."""
+
+CLOSE_SPELLING = 0.9
+"""Least similarity (difflib's ratio) of an option of one word and a misspelling of it in the sentence."""
+
+# `The fish can be conceptualized as a predator`: the concept ends at a sign or where the next statement begins.
+_STATED = re.compile(
+    r"(?P<entity>[^.,;:\n]+?)\s+(?:can|could|may|might) be (?:conceptuali[sz]ed|abstracted|seen|described) as\s+"
+    r"(?P<concept>.+?)"
+    r"(?=[.,;:\n(]|\s+(?:and|while|whereas)\s[^.,;\n]*?\bbe (?:conceptuali|abstracted|seen|described)|$)",
+    re.IGNORECASE,
+)
+_OWNING = "this|that|these|those|my|your|his|her|its|our|their|some"
+_ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
+_DETERMINER = re.compile(rf"^(?:the|a|an|{_OWNING}|one of the|one of)\s+", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"['’]s?$")
+# A mark, a possessive ending, a word with its hyphens and apostrophes, or a sign.
+_TOKEN = re.compile(rf"[{''.join(MARKS)}]|'s\b|\w+(?:[-']\w+)*|[.,;:!?]")
+# Irregular forms come before the rule for all others, `n't`.
+_CONTRACTIONS = (
+    (re.compile(r"\bcan(?:'t|not)\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"\bshan't\b"), "shall not"),
+    (re.compile(r"n't\b"), " not"),
+    (re.compile(r"'m\b"), " am"),
+    (re.compile(r"'re\b"), " are"),
+    (re.compile(r"'ve\b"), " have"),
+    (re.compile(r"'ll\b"), " will"),
+    (re.compile(r"\b(he|she|it|that|there)'s\b"), r"\1 is"),
+    (re.compile(r"(?<=s)'(?!\w)"), "'s"),  # `the boys' ball`
+    (re.compile(rf"(?<=[{''.join(MARKS)}])'(?!\w)"), "'s"),
+)
+
+Concepts = tuple[str, str]
+"""The concepts of the two options, in their order."""
+
+
+def read_concepts(reply: str, options: tuple[str, str]) -> Concepts | None:
+    """The first concept that the reply states for each option; None unless it states a concept for both.
+
+    Two equal concepts become `person X` and `person Y`, as in the paper's figure 1.
+    """
+    concepts: dict[int, str] = {}
+    for match in _STATED.finditer(reply.replace("*", "")):  # without Markdown emphasis
+        entity = re.sub(r"^\s*(?:and|while|whereas)\s+", "", match["entity"], flags=re.IGNORECASE)
+        option = named(entity, options)
+        concept = _ARTICLE.sub("", " ".join(match["concept"].split()).strip("\"'“” "))
+        # A concept that the knowledge base cannot store is not a concept.
+        if option is not None and concept and len(concept) <= MOST_CHARACTERS and not refusal(concept):
+            concepts.setdefault(option, concept)
+    if len(concepts) < 2:
+        return None
+    if concepts[0].casefold() == concepts[1].casefold():
+        return f"{concepts[0]} X", f"{concepts[1]} Y"
+    return concepts[0], concepts[1]
+
+
+def abstract_pair(pair: Pair, concepts: Concepts) -> Pair | None:
+    """The pair with concepts instead of entities; None if a sentence does not name both entities."""
+    items = []
+    for item in pair:
+        text = _renamed(item.text, item.options, (f"the {concepts[0]}", f"the {concepts[1]}"))
+        if text is None:
+            return None
+        for concept in concepts:
+            # The sentence may have an article or a possessive before the entity already.
+            text = re.sub(rf"\b(?:the|an?) (?=the {re.escape(concept)}\b)", "", text)
+            text = re.sub(rf"\b({_OWNING}) the (?={re.escape(concept)}\b)", r"\1 ", text)
+        items.append(replace(item, text=text[0].upper() + text[1:], options=concepts, pronoun_start=None))
+    return items[0], items[1]
+
+
+def _renamed(text: str, options: tuple[str, str], names: tuple[str, str]) -> str | None:
+    """The sentence with these names instead of its options, in lower case and without contractions.
+
+    None if it does not name both options as separate phrases.
+    """
+    # A text that contains a mark could pretend to name an entity.
+    if any(mark in text for mark in MARKS):
+        return None
+    entities = [_entity(option) for option in options]
+    if not all(entities) or entities[0].casefold() == entities[1].casefold():
+        return None
+    for number in sorted((0, 1), key=lambda number: -len(entities[number])):  # "laptop bag" before "laptop"
+        text = _marked(text, entities[number], MARKS[number])
+    if not all(mark in text for mark in MARKS):
+        return None
+    words = " ".join(_tokens(text))
+    for mark, name in zip(MARKS, names, strict=True):
+        words = words.replace(mark, name)
+    return re.sub(r" (?=[.,;:!?]|'s(?: |$))", "", words) + "."
+
+
+def _entity(option: str) -> str:
+    """The option without determiner and possessive ending."""
+    words = " ".join(option.split())
+    return _POSSESSIVE.sub("", _DETERMINER.sub("", words)).strip()
+
+
+def _marked(text: str, entity: str, mark: str) -> str:
+    """The text with marks in place of the entity."""
+    words = [re.escape(word) for word in entity.split()]
+    whole = r"\s+".join(words)
+    # Tried in this order: the phrase, its plural, "ones" as its noun, a misspelling of a single word.
+    phrases = [whole, whole + "e?s"]
+    if len(words) > 1:
+        phrases.append(r"\s+".join([*words[:-1], "ones?"]))
+    else:
+        phrases += map(re.escape, get_close_matches(entity, text.split(), 1, CLOSE_SPELLING))
+    for phrase in phrases:
+        marked, count = re.subn(rf"(?<!\w){phrase}(?!\w)", mark, text, flags=re.IGNORECASE)
+        if count:
+            return marked
+    return text
+
+
+def _tokens(text: str) -> list[str]:
+    """The words and signs in lower case, with contractions written out and no final punctuation."""
+    plain = text.casefold().replace("’", "'")
+    for pattern, full in _CONTRACTIONS:
+        plain = pattern.sub(full, plain)
+    tokens: list[str] = _TOKEN.findall(plain)
+    while tokens and tokens[-1] in ".,;:!?":
+        tokens.pop()
+    return tokens
+
+
+def mapping_facts(options: tuple[str, str], concepts: Concepts, run_id: str) -> list[FactRecord]:
+    """Mapping of a reply as facts `abstracts_to(Entity, Concept)`."""
+    name, types = ABSTRACTS_TO.name, ABSTRACTS_TO.argument_types
+    facts = []
+    for entity, concept in zip(options, concepts, strict=True):
+        if not refusal(entity):
+            facts.append(FactRecord(name, (entity, concept), types, Source.MODEL, run_id=run_id))
+    return facts
+
 
 ROLE = "winograd"
 """Role under which these calls are counted."""
@@ -173,3 +417,132 @@ class _PairAsker:
             calls, texts = (call, call_2), (reply, reply_2)
             answers.append(PairAnswer(pair, calls, texts, strict, (released[0], released[1]), mapping))
         return answers
+
+
+QUESTION = '{text}\nQuestion: What does "{pronoun}" refer to?\n1. {first}\n2. {second}\nAnswer: {number}'
+
+Terms = Sequence[tuple[str, int]]
+"""Texts, and the factor of each one's log-likelihood in a score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substituted:
+    """A sentence with an option in the pronoun's place. `beginning` ends with the option."""
+
+    sentence: str
+    beginning: str
+
+    @classmethod
+    def of(cls, item: WinogradItem, option: str) -> Substituted | None:
+        """None if the sentence does not have the pronoun."""
+        pronoun = pronoun_place(item)
+        if pronoun is None:
+            return None
+        beginning = f"{item.text[: pronoun.start()]}{in_place_of(pronoun, option)}"
+        return cls(f"{beginning}{item.text[pronoun.end() :]}", beginning)
+
+
+def _full(item: WinogradItem, option: int) -> Terms:
+    substituted = Substituted.of(item, item.options[option])
+    return [] if substituted is None else [(substituted.sentence, 1)]
+
+
+def _partial(item: WinogradItem, option: int) -> Terms:
+    substituted = Substituted.of(item, item.options[option])
+    # log P(rest | beginning) = log P(sentence) - log P(beginning).
+    return [] if substituted is None else [(substituted.sentence, 1), (substituted.beginning, -1)]
+
+
+def _pmi(item: WinogradItem, option: int) -> Terms:
+    name = item.options[option]
+    full = _full(item, option)
+    return [*full, (f"{name[0].upper()}{name[1:]}.", -1)] if full else []
+
+
+def _choice(item: WinogradItem, option: int) -> Terms:
+    first, second = item.options
+    fields = {"text": item.text, "pronoun": item.pronoun}
+    ahead = QUESTION.format(**fields, first=first, second=second, number=1 + option)
+    # The options exchanged: option 0 now has number 2.
+    behind = QUESTION.format(**fields, first=second, second=first, number=2 - option)
+    return [(ahead, 1), (behind, 1)]
+
+
+SCORES: Mapping[PromptMethod, Callable[[WinogradItem, int], Terms]] = {
+    PromptMethod.LIKELIHOOD: _full,
+    PromptMethod.LIKELIHOOD_PARTIAL: _partial,
+    PromptMethod.LIKELIHOOD_PMI: _pmi,
+    PromptMethod.LIKELIHOOD_CHOICE: _choice,
+}
+"""Terms of an option's score, by method; empty if the sentence does not have the pronoun."""
+
+
+def scoring(model: LikelihoodModel, journal: Journal, settings: AskSettings) -> Ask:
+    """The function that answers a batch of pairs by the scores of the settings' method."""
+    likelihood = JournaledLikelihood(model, journal, role=ROLE)
+    terms_of = SCORES[settings.method]
+
+    def ask(pairs: Sequence[Pair]) -> list[PairAnswer]:
+        texts: dict[str, None] = {}
+        for pair in pairs:
+            for item in pair:
+                for option in (0, 1):
+                    texts |= dict.fromkeys(text for text, _ in terms_of(item, option))
+        scores = likelihood.log_likelihoods(list(texts))
+        # A text that the model refuses has no likelihood, and its sentence no answer.
+        totals = {text: score.total for text, score in zip(texts, scores, strict=True) if not score.refused}
+        call_ids = dict(zip(texts, likelihood.call_ids(list(texts)), strict=True))
+        answers = []
+        for pair in pairs:
+            terms = [(terms_of(item, 0), terms_of(item, 1)) for item in pair]
+            calls: dict[str, None] = {}
+            for by_option in terms:
+                for option_terms in by_option:
+                    calls |= dict.fromkeys(call_ids[text] for text, _ in option_terms)
+            preferences = [_preference(by_option, totals) for by_option in terms]
+            answers.append(_answer(pair, preferences, tuple(calls), settings.consistent))
+        return answers
+
+    return ask
+
+
+@dataclass(frozen=True, slots=True)
+class _Preference:
+    """Scores of a sentence's two options, in nats; empty if it cannot be scored."""
+
+    scores: tuple[float, ...]
+
+    @property
+    def margin(self) -> float:
+        """Score of the second option less that of the first; 0 without scores."""
+        return self.scores[1] - self.scores[0] if self.scores else 0.0
+
+
+def _preference(by_option: Sequence[Terms], totals: Mapping[str, float]) -> _Preference:
+    scores = []
+    for terms in by_option:
+        if not terms or any(text not in totals for text, _ in terms):
+            return _Preference(())
+        scores.append(math.fsum(factor * totals[text] for text, factor in terms))
+    return _Preference(tuple(scores))
+
+
+def _answer(pair: Pair, preferences: Sequence[_Preference], calls: tuple[str, ...], consistent: bool) -> PairAnswer:
+    """The options with the higher scores; None where they are equal or there are none.
+
+    `consistent`: the sentences of a pair mean different options, so the two ways of answering both are compared.
+    """
+    margins = [preference.margin for preference in preferences]
+    if consistent and is_schema(pair) and all(preference.scores for preference in preferences):
+        joint = (margins[0] - margins[1]) / 2  # nats that (second, first) is ahead of (first, second), by sentence
+        margins = [joint, -joint]
+    chosen = [None if not margin else int(margin > 0) for margin in margins]
+    replies = []
+    for item, preference in zip(pair, preferences, strict=True):
+        named = zip(item.options, preference.scores, strict=False)
+        replies.append(", ".join(f"{option}: {score:.3f}" for option, score in named))
+    first, second = chosen
+    # There is no reply to read in another way, so the released reading is the same.
+    released = (-1 if first is None else first, -1 if second is None else second)
+    sizes = tuple(map(abs, margins))
+    return PairAnswer(pair, calls, tuple(replies), (first, second), released, margins=sizes)

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
-from hapax.evaluation.dataset.yaml_text import Function, yaml_text
+from hapax.evaluation.dataset.harnesses import Function, yaml_text
 from hapax.evaluation.winograd.asking import SkipFaulty, SkipLeaked, Sources, WordingVariant
 from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file
-from hapax.evaluation.winograd.leaks import without_leaks
+from hapax.evaluation.winograd.files import read_file, without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

@@ -13,16 +13,15 @@ from typing import Any
 
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.votes.agreement import agreement
-from hapax.evaluation.votes.exporting import SheetForms, check_voter_names, write_sheets
 from hapax.evaluation.votes.importing import VotesReport, store_votes
 from hapax.evaluation.votes.items import subject_id
 from hapax.evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LABELS, SheetKind, VotingItem, schema_item
-from hapax.evaluation.votes.sheets import sheets
-from hapax.evaluation.winograd import paper
+from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
+from hapax.evaluation.votes.tally import agreement
 from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file, write_lines
 from hapax.evaluation.winograd.generation import Generated
+from hapax.evaluation.winograd.tables import DISAGREEMENT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -34,7 +33,7 @@ from hapax.kb.store import KnowledgeBase
 LABELS = tuple(f"{SCHEMA} label {number}" for number in (1, 2))
 AVAILABLE = tuple(f"{SCHEMA} {key}" for key in SCHEMA_AVAILABLE)
 FEWEST = 2
-"""Minimum number of annotators for each schema, as in the paper."""
+"""Minimum number of annotators for each schema, as in the """
 
 
 def item_of(pair: Pair) -> VotingItem:
@@ -108,7 +107,7 @@ class Annotated:
     def to_result(self) -> ExperimentResult:
         """Agreement by question, and numbers of kept and discarded schemas."""
         outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
-        reference = f"disagreement {self.disagreement}; the paper's is below {paper.DISAGREEMENT} %"
+        reference = f"disagreement {self.disagreement}; the paper's is below {DISAGREEMENT} %"
         rows = []
         agreements: dict[str, Any] = {}
         for question in (*LABELS, *AVAILABLE):
@@ -161,7 +160,7 @@ def schema_items(path: Path) -> dict[str, VotingItem]:
 class SchemaSheetOptions:
     """Options of sheets. `disputed`: only schemas on which the votes so far differ."""
 
-    annotators: typing.Annotated[tuple[str, ...], Option("Annotators; two, as in the paper.", name="annotator")] = (
+    annotators: typing.Annotated[tuple[str, ...], Option("Annotators; two, as in the ", name="annotator")] = (
         "annotator-1",
         "annotator-2",
     )

@@ -9,14 +9,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from hapax.evaluation.winograd.abstraction import ABSTRACTS_TO, mapping_facts
-from hapax.evaluation.winograd.asking import AskRun, AskSettings, SkipFaulty, SkipLeaked, Sources, ask_pairs, asking
+from hapax.evaluation.winograd.asking import (
+    ABSTRACTS_TO,
+    AskRun,
+    AskSettings,
+    ReadingScores,
+    SentenceAnswer,
+    SkipFaulty,
+    SkipLeaked,
+    Sources,
+    ask_pairs,
+    asking,
+    mapping_facts,
+    measure,
+    scoring,
+)
 from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file
-from hapax.evaluation.winograd.leaks import without_leaks
-from hapax.evaluation.winograd.likelihoods import scoring
+from hapax.evaluation.winograd.files import read_file, without_leaks
 from hapax.evaluation.winograd.prompts import PROMPTED, SCORED, PromptMethod, read_own
-from hapax.evaluation.winograd.scores import ReadingScores, SentenceAnswer, measure
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, made

@@ -10,8 +10,7 @@ from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.entailment import report as entailment_report
 from hapax.evaluation.entailment.datasets import read_splits
-from hapax.evaluation.entailment.prompts import Direction
-from hapax.evaluation.entailment.scorers import Measure, PatternScorer, RandomScorer
+from hapax.evaluation.entailment.scorers import Direction, Measure, PatternScorer, RandomScorer
 from hapax.evaluation.link.likelihood.run import PAPER_DELTAS, LikelihoodOptions, evaluate_likelihood, open_evaluators
 from hapax.evaluation.link.longtail import STORED, LongTailStudy, evaluate_long_tail
 from hapax.evaluation.link.probing.run import ProbeOptions, evaluate_probe

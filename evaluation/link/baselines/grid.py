@@ -17,12 +17,22 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.link.ablation import VARIANTS, AblationVariant, Experiment, search_variant
 from hapax.evaluation.link.baselines.config import AUTO, GridConfig, InstructionBaseline, ModelEntry
 from hapax.evaluation.link.baselines.instruct import Instructed, InstructSettings, instruct
-from hapax.evaluation.link.baselines.jury import Jury
-from hapax.evaluation.link.baselines.paper import COLUMNS, GRID, TABLE_7, TABLE_8, TABLE_9, TABLE_10, PrintedTable
-from hapax.evaluation.link.baselines.tables import accuracy_cells, printed_table, two_decimals
+from hapax.evaluation.link.baselines.session import (
+    COLUMNS,
+    GRID,
+    TABLE_7,
+    TABLE_8,
+    TABLE_9,
+    TABLE_10,
+    Jury,
+    PrintedTable,
+    accuracy_cells,
+    printed_table,
+    two_decimals,
+)
 from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
-from hapax.evaluation.shared.domains import DISTRIBUTION_NAMES
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named

@@ -1,8 +1,4 @@
-"""Instruction-only generation: a model fills in a whole rule at once, without search, critic or ranking (LINK, 3.1).
-
-The default instruction asks for the head; a wording of table 11 after it asks for the long tail. Statements are stored
-with a run of their own. Nothing has checked their values, so none of them becomes a fact.
-"""
+"""Instruction-only generation: a model fills in a whole rule at once, without search, critic or ranking (LINK, 3.1)."""
 
 from __future__ import annotations
 
@@ -15,15 +11,15 @@ from typing import Annotated, Any
 
 from hapax.engine.search.oracle import GENERATION_BATCH
 from hapax.evaluation.link.baselines.rows import Drop, RowVariable, parse_rows, row_key, row_text, row_variables
-from hapax.evaluation.link.baselines.wording import rule_sentence
-from hapax.evaluation.link.likelihood.methods import KNOWLEDGE_MODEL
+from hapax.evaluation.link.likelihood.samples import KNOWLEDGE_MODEL
 from hapax.evaluation.link.stated import GivenStatementWriter
-from hapax.evaluation.shared.experiments import INSTRUCT
+from hapax.evaluation.shared.stored_statements import INSTRUCT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, Seed, Temperature, check_ranges
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import Arithmetic, Constant, Expression, Literal, Value, Variable
+from hapax.grammar.verbalize import literal_text
 from hapax.kb.records import (
     ASSESSMENTS,
     PREDICATES,
@@ -51,6 +47,41 @@ from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
 )
+
+_OPERATORS: Mapping[str, str] = {
+    "<": "is less than",
+    "=<": "is at most",
+    ">": "is greater than",
+    ">=": "is at least",
+    "=": "is",
+    "\\=": "is not",
+}
+
+
+def rule_sentence(rule: Rule, library: Library) -> str:
+    """The rule as a sentence with slots such as `[B]`; a generic variable reads `Person X` (paper, table 2)."""
+    generic = [variable for variable in rule.variables if variable.name in rule.generic]
+    names = {variable.name: f"{variable.data_type} {variable.name}" for variable in generic}
+    bound = {name: Constant(words) for name, words in names.items()}
+    clauses = []
+    for condition in rule.premise:
+        if isinstance(condition, Literal):
+            clauses.append(literal_text(condition, library, bound))
+        else:
+            # As in `2 * [V] is less than [W]`; the operator in words is no longer one that Hapax reads.
+            left, right = _slotted(condition.left, names), _slotted(condition.right, names)
+            clauses.append(str(replace(condition, left=left, right=right, operator=_OPERATORS[condition.operator])))
+    return f"If {' and '.join(clauses)}, then {literal_text(rule.conclusion, library, bound)}."
+
+
+def _slotted(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with slots or words in place of variable names."""
+    if isinstance(expression, Variable):
+        return replace(expression, name=names.get(expression.name, f"[{expression.name}]"))
+    if isinstance(expression, Arithmetic):
+        return replace(expression, operands=tuple(_slotted(operand, names) for operand in expression.operands))
+    return expression
+
 
 ROW_TOKENS = 40
 """Tokens for a row of a reply: three values of a few words, with names and punctuation."""

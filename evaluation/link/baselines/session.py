@@ -1,25 +1,39 @@
-"""`evaluate_instruction`: statements that a model writes by instruction only, LINK's baseline."""
+"""LINK's baseline by instruction only: its session, its judge, and its tables beside the paper's."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import cached_property
+from itertools import chain, product
 from typing import Annotated, Any
 
+from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.judgements import Judgements
 from hapax.engine.kept_rules import chosen_rules, sound_rules
+from hapax.engine.search.score_maps import short_model_name
 from hapax.evaluation.link.baselines.instruct import (
     BUDGET,
     NO_ROWS,
     Instructed,
     InstructReport,
     InstructSettings,
+    StreamReport,
     instruct,
 )
-from hapax.evaluation.link.baselines.jury import Jury
-from hapax.evaluation.link.baselines.tables import dropped_json, instruct_tables
-from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult
+from hapax.evaluation.link.baselines.rows import Drop
+from hapax.evaluation.link.judging import (
+    GroundTruth,
+    Judge,
+    JudgedAccuracy,
+    TruthJudge,
+    VoteJudge,
+    accuracy,
+    critic_truth,
+)
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -27,14 +41,197 @@ from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
-from hapax.kb.records import Distribution
+from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
-from hapax.llm_oracle.budget import CallStatistics
+from hapax.llm_oracle.budget import BudgetReached, CallStatistics
 from hapax.llm_oracle.calls import JournaledCritic
-from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE
+from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS, long_tail_wording
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, Generator
 from hapax.llm_oracle.registry import open_shared, with_journal
+from hapax.llm_oracle.simulated import SimulatedModel
+
+COLUMNS = ("Data Type", "Factuality", "Overall")
+
+Row = tuple[str, float, float, float]
+"""A method and its three accuracies in percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedTable:
+    """A table of the paper. `first`: heading of its first column."""
+
+    number: int
+    title: str
+    first: str
+    rows: tuple[Row, ...]
+
+
+TABLE_3 = PrintedTable(
+    3,
+    "long-tail statements",
+    "",
+    (("ChatGPT", 85.40, 67.50, 56.44), ("GPT4", 91.80, 84.82, 78.23), ("LINK", 94.23, 88.71, 83.95)),
+)
+TABLE_7 = PrintedTable(
+    7,
+    "temperatures",
+    "Temperature",
+    (("0.5", 89.05, 93.21, 82.94), ("0.7", 89.00, 92.33, 82.25), ("1.0", 88.08, 91.75, 81.00)),
+)
+TABLE_8 = PrintedTable(
+    8,
+    "critic and reranker, long tail",
+    "",
+    (
+        ("LINK", 93.42, 97.50, 91.33),
+        ("    w/o critic", 52.58, 52.08, 33.00),
+        ("    w/o critic+reranker", 75.42, 73.92, 58.25),
+        ("LINK with GPT4", 92.75, 96.17, 89.25),
+        ("    w/o critic", 63.00, 58.17, 40.00),
+        ("    w/o critic+reranker", 88.33, 83.50, 74.50),
+    ),
+)
+TABLE_9 = PrintedTable(
+    9,
+    "critic and reranker, head",
+    "",
+    (
+        ("LINK", 95.17, 97.75, 93.00),
+        ("    w/o critic", 80.33, 73.50, 59.75),
+        ("    w/o critic+reranker", 76.66, 74.83, 59.33),
+        ("LINK with GPT4", 92.17, 98.08, 90.83),
+        ("    w/o critic", 91.00, 80.42, 72.08),
+        ("    w/o critic+reranker", 88.17, 85.33, 75.58),
+    ),
+)
+TABLE_10 = PrintedTable(
+    10,
+    "knowledge models",
+    "",
+    (("Zero-shot GPT4", 85.44, 88.42, 74.39), ("LINK", 93.42, 97.50, 91.33), ("LINK with GPT4", 92.75, 96.17, 89.25)),
+)
+GRID: Mapping[int, PrintedTable] = {table.number: table for table in (TABLE_7, TABLE_8, TABLE_9, TABLE_10)}
+
+
+@dataclass
+class Jury:
+    """Chooses judges. `budget`: the budget that stopped the critic, if one did."""
+
+    kb: KnowledgeBase
+    library: Library
+    critic: JournaledCritic | None = None
+    budget: BudgetReached | None = field(default=None, init=False)
+
+    def judge(self, statements: Sequence[StatementRecord], author: Generator, searched: bool) -> Judge:
+        """Choose the judge of statements. `author`: who proposed their values; `searched`: a search derived them."""
+        if self.critic is not None:
+            truth, reached = critic_truth(statements, self.library, self.critic)
+            self.budget = self.budget or reached
+            name = f"the critic {short_model_name(self.critic.identity.title)}"
+        # A vote on one statement is enough: those without votes are then unknown, never judged by somebody else.
+        elif any(map(self._votes.knows, statements)):
+            return self._votes
+        elif isinstance(author, SimulatedModel):
+            world = author.world
+            name, truth = f"the simulated world {world.seed}", GroundTruth(world.holds, world.is_a)
+        else:
+            name, truth = "the atlas", self._atlas
+        return TruthJudge(self.library, truth, self._facts, name, searched)
+
+    @cached_property
+    def _votes(self) -> VoteJudge:
+        return VoteJudge(Judgements.stored(self.kb))
+
+    @cached_property
+    def _facts(self) -> KnownFacts:
+        return KnownFacts(self.kb, self.library)
+
+    @cached_property
+    def _atlas(self) -> GroundTruth:
+        from hapax.llm_oracle.embedded.atlas import load_atlas
+
+        atlas = load_atlas()
+        return GroundTruth(atlas.truth, atlas.type_truth)
+
+
+_NAMES = ("A", "B", "Z")
+"""Variables of the paper's example."""
+
+
+def instruct_tables(reports: Sequence[InstructReport], accuracies: Sequence[JudgedAccuracy]) -> tuple[ResultTable, ...]:
+    """Statements by rule, delta by wording, accuracy, and LINK's table 3. `accuracies`: head and long tail of each
+    report in turn.
+    """
+    return (_by_rule(reports), _by_wording(reports), _accuracy(reports, accuracies), printed_table(TABLE_3))
+
+
+def printed_table(printed: PrintedTable) -> ResultTable:
+    """A table of the paper, with its own figures."""
+    rows = []
+    for name, *figures in printed.rows:
+        rows.append((name, *(f"{figure:.2f}" for figure in figures)))
+    return ResultTable(f"LINK's paper, table {printed.number}: {printed.title}", (printed.first, *COLUMNS), rows)
+
+
+def accuracy_cells(judged: JudgedAccuracy | None) -> tuple[str, str, str]:
+    """Data type, factuality and overall in percent, each with the number judged; `n/a` where none was."""
+    if judged is None:
+        return ("n/a", "n/a", "n/a")
+    return (str(judged.data_type), str(judged.factuality), str(judged.overall))
+
+
+def dropped_json(streams: Iterable[StreamReport]) -> dict[str, int]:
+    """Number of dropped lines by reason."""
+    counts: Counter[Drop] = Counter()
+    for stream in streams:
+        counts.update(stream.dropped)
+    # Zeros as well, because each reason is a column.
+    return {drop.value: counts[drop] for drop in Drop}
+
+
+def two_decimals(value: float | None) -> str:
+    """Two decimals, or `n/a`."""
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+def _by_rule(reports: Sequence[InstructReport]) -> ResultTable:
+    drops = [drop.value for drop in Drop]
+    columns = ("rule", "wording", "head", "long tail", *drops, "calls", "hits", "delta", "ended")
+    rows = []
+    for rule in reports[0].rules:
+        for report in reports:
+            streams = list(report.of(rule).values())
+            statements = [str(len(stream.statements)) for stream in streams]
+            dropped = map(str, dropped_json(streams).values())
+            calls, hits = sum(stream.calls for stream in streams), sum(stream.hits for stream in streams)
+            # Head and long tail usually end for the same reason, which is then named once.
+            end = "; ".join(dict.fromkeys(stream.end for stream in streams))
+            wording = str(report.settings.wording)
+            rows.append(
+                (rule, wording, *statements, *dropped, str(calls), str(hits), two_decimals(report.delta(rule)), end)
+            )
+    return ResultTable(f"Statements by instruction only, {reports[0].model}", columns, rows)
+
+
+def _by_wording(reports: Sequence[InstructReport]) -> ResultTable:
+    rows = []
+    for report in reports:
+        wording = report.settings.wording
+        rows.append((str(wording), long_tail_wording(wording, _NAMES), two_decimals(report.mean_delta)))
+    return ResultTable("Mean delta by wording (LINK, figure 13)", ("wording", "", "mean delta"), rows)
+
+
+def _accuracy(reports: Sequence[InstructReport], accuracies: Sequence[JudgedAccuracy]) -> ResultTable:
+    rows = []
+    # The accuracies come in the same order: head and long tail of each report.
+    for (report, distribution), judged in zip(product(reports, Distribution), accuracies, strict=True):
+        place = (str(report.settings.wording), DISTRIBUTION_NAMES[distribution])
+        rows.append((*place, str(judged.statements), *accuracy_cells(judged)))
+    judges = ", ".join(dict.fromkeys(judged.judge for judged in accuracies))
+    columns = ("wording", "distribution", "statements", *COLUMNS)
+    return ResultTable(f"Accuracy in percent (LINK, table 3), judged by {judges}", columns, rows)
+
 
 MOST_DROPPED = 0.5
 """Share of dropped lines above which a note says that the model does not follow the format."""

@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING
 
 from hapax.engine.search.report import SearchReport
 from hapax.evaluation.link.likelihood.measures import Delta, LikelihoodReport
-from hapax.evaluation.link.likelihood.methods import CRITIC_MODEL, KNOWLEDGE_MODEL, LIKELIHOOD_MODEL, SearchMethod
-from hapax.evaluation.link.likelihood.samples import Sample, Samples, reranked, search_samples
-from hapax.evaluation.shared.drawing import COLOURS, write_figure
-from hapax.evaluation.shared.histograms import bin_counts, bin_edges
+from hapax.evaluation.link.likelihood.samples import (
+    CRITIC_MODEL,
+    KNOWLEDGE_MODEL,
+    LIKELIHOOD_MODEL,
+    Sample,
+    Samples,
+    SearchMethod,
+    reranked,
+    search_samples,
+)
+from hapax.evaluation.shared.drawing import COLOURS, bin_counts, bin_edges, write_figure
 from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import ResultTable
 from hapax.grammar.errors import HapaxError

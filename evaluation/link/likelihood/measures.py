@@ -14,14 +14,18 @@ from itertools import chain, combinations, product
 
 from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import identities_of, models_of
-from hapax.evaluation.link.likelihood.methods import (
+from hapax.evaluation.link.likelihood.samples import (
     LIKELIHOOD_MODEL,
+    Samples,
     SearchMethod,
+    ask_scores,
     method_names,
     ordered_methods,
+    reranked,
     runs_of,
+    sample_of,
+    stored_scores,
 )
-from hapax.evaluation.link.likelihood.samples import Samples, ask_scores, reranked, sample_of, stored_scores
 from hapax.evaluation.shared.estimates import (
     Estimate,
     auc,

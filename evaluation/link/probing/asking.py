@@ -1,31 +1,226 @@
-"""Ask a model the questions about each statement, through the journal, and parse its answers.
-
-There are three methods. A critic gives P(yes), so it cannot break the answer format. A generator replies with text,
-whose first word is parsed. A chain of thought is a rationale by the generator, after which the answer is requested.
-"""
+"""The questions of LINK's table 12, asked of a model through the journal, and its parsed answers."""
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from itertools import product
 from typing import Any
 
-from hapax.evaluation.link.probing.chain import STEP_BY_STEP, closing, examples, without_answer
 from hapax.evaluation.link.probing.items import ProbeItem
-from hapax.evaluation.link.probing.reading import ParsedReply, parse_reply
-from hapax.evaluation.link.probing.templates import TEMPLATES, Template
 from hapax.evaluation.shared.batches import for_batches
+from hapax.grammar.attributes import Polarity
+from hapax.kb.records import Distribution
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import (
-    Critic,
-    Generation,
-    GenerationParameters,
-    GenerationRequest,
-    Generator,
+from hapax.llm_oracle.protocols import Critic, Generation, GenerationParameters, GenerationRequest, Generator
+
+
+class AnswerPair(Enum):
+    """The two answers to choose from, the positive one first."""
+
+    YES_NO = ("Yes", "No")
+    TRUE_FALSE = ("True", "False")
+    RIGHT_WRONG = ("Right", "Wrong")
+
+    def word(self, positive: bool) -> str:
+        return self.value[0 if positive else 1]
+
+    @property
+    def spoken(self) -> str:
+        return " or ".join(self.value).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A question with slots. `positive`: the right answer if the premise entails the conclusion; None: it depends."""
+
+    number: int
+    text: str
+    pair: AnswerPair
+    positive: bool | None
+
+    def question(self, item: ProbeItem) -> str:
+        return self.text.format(
+            premise=item.premise,
+            conclusion=item.conclusion,
+            conclusion_negation=item.negation,
+            conclusion_question=item.question,
+        )
+
+    def label(self, item: ProbeItem) -> bool:
+        """True if the right answer is the positive one.
+
+        Template 7 asks about the positive side of the conclusion, so its answer is No for a negative conclusion. All
+        answers flip if people found that the premise contradicts the conclusion (section 4).
+        """
+        # Equality flips the label where `entailed` is False.
+        positive = item.polarity is Polarity.POSITIVE if self.positive is None else self.positive
+        return positive == item.entailed
+
+
+# An enum yields its members in the order of their definition.
+_YES_NO, _TRUE_FALSE, _RIGHT_WRONG = AnswerPair
+
+TEMPLATES = (
+    Template(1, "Is it true that if {premise}, {conclusion}.", _YES_NO, True),
+    Template(2, "Yes or no: if {premise}, {conclusion}.", _YES_NO, True),
+    Template(3, "True or false: if {premise}, {conclusion}.", _TRUE_FALSE, True),
+    Template(4, "Right or Wrong: if {premise}, {conclusion}.", _RIGHT_WRONG, True),
+    Template(5, "Premise: {premise}. Conclusion: {conclusion}. Does premise entail conclusion?", _YES_NO, True),
+    Template(
+        6,
+        "Premise: {premise}. Conclusion: {conclusion_negation}. Does premise contradict the conclusion?",
+        _YES_NO,
+        True,
+    ),
+    Template(7, "Answer the question with yes or no: if {premise}, {conclusion_question}?", _YES_NO, None),
+    Template(8, "Is it true that if {premise}, {conclusion_negation}.", _YES_NO, False),
+    Template(9, "Yes or no: if {premise}, {conclusion_negation}.", _YES_NO, False),
+    Template(10, "True or false: if {premise}, {conclusion_negation}.", _TRUE_FALSE, False),
+    Template(11, "Right or Wrong: if {premise}, {conclusion_negation}.", _RIGHT_WRONG, False),
+    Template(
+        12, "Premise: {premise}. Conclusion: {conclusion_negation}. Does premise entail conclusion?", _YES_NO, False
+    ),
+    Template(
+        13, "Premise: {premise}. Conclusion: {conclusion}. Does premise contradict the conclusion?", _YES_NO, False
+    ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCount:
+    """Numbers of positive and negative right answers."""
+
+    positive: int
+    negative: int
+
+    @property
+    def negative_share(self) -> float:
+        total = self.positive + self.negative
+        return self.negative / total if total else float("nan")
+
+
+def count_labels(items: Iterable[ProbeItem]) -> LabelCount:
+    """Count the right answers to all questions about each item."""
+    labels = [template.label(item) for item, template in product(items, TEMPLATES)]
+    return LabelCount(sum(labels), len(labels) - sum(labels))
+
+
+# `**No.** Because ...`: quotes, brackets and Markdown may stand before the word.
+_FIRST_WORD = re.compile(r"[\s\"'“”‘’*_`(\[]*([^\W\d_]+)")
+# `Therefore, the answer (yes or no) is: Yes`; each part but "answer" may be missing.
+_ANNOUNCED = re.compile(
+    r"[\s*_]*(?:therefore,? )?(?:the |my )?answer(?: \([^)]{1,40}\))?(?: is)?[:\s\"'“*]*([^\W\d_]+)", re.IGNORECASE
+)
+_ECHO = re.compile(r"\W*(?:yes|true|right)\s*(?:or|/)\s*(?:no|false|wrong)\b", re.IGNORECASE)
+_QUOTED = 60
+"""Characters of a reply that a violation quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """A parsed reply. Where it has neither answer of its pair, `positive` is None and `violation` says why; where the
+    model refused to reply, `refusal` does.
+    """
+
+    positive: bool | None
+    violation: str | None = None
+    refusal: str | None = None
+
+
+def parse_reply(reply: str, pair: AnswerPair) -> ParsedReply:
+    """Parse the answer that a reply begins with: `Yes`, `**No.** Because ...`, `The answer is: true`.
+
+    Only the question's own pair counts, as in LINK: `Yes` to a true-or-false question is a violation, and so is a reply
+    that argues first.
+    """
+    if not reply.strip():
+        return ParsedReply(None, "empty reply")
+    # "Yes or no: ..." begins with a word of the pair, but is the question and no answer.
+    if _ECHO.match(reply):
+        return ParsedReply(None, f"repeats the question: {_quote(reply)}")
+    # In this order, or the first word of an announcement, "The", would be taken for the answer.
+    match = _ANNOUNCED.match(reply) or _FIRST_WORD.match(reply)
+    word = match[1].capitalize() if match else ""
+    if word in pair.value:
+        return ParsedReply(word == pair.word(True))
+    if any(word in wrong_pair.value for wrong_pair in AnswerPair):
+        return ParsedReply(None, f"{word} where {pair.spoken} was asked")
+    return ParsedReply(None, f"no answer: {_quote(reply)}")
+
+
+def _quote(reply: str) -> str:
+    # Cut before joining: a reply can be megabytes long.
+    return " ".join(reply[: 4 * _QUOTED].split())[:_QUOTED]
+
+
+STEP_BY_STEP = "Let's think step by step."
+"""End of LINK's prompt for the rationale."""
+
+
+def closing(template: Template) -> str:
+    """Text after the rationale that requests the answer."""
+    return f"Therefore, the answer ({template.pair.spoken}) is:"
+
+
+def examples(seed: int, item: ProbeItem, template: Template) -> str:
+    """Both examples as shown before this question; seed, statement and template determine the text."""
+    rng = random.Random(f"{seed} {item.statement_id} {item.distribution.value} {template.number}")  # noqa: S311  # reproducible, not secret
+    # A string as seed gives the same numbers in every process, which `hash` would not.
+    labels = [True, False]
+    rng.shuffle(labels)
+    worked = []
+    for (example, rationale), label in zip(_EXAMPLES, labels, strict=True):
+        worked.append(_worked(example, rationale, rng, label))
+    return "".join(worked)
+
+
+def _worked(example: ProbeItem, rationale: str, rng: random.Random, label: bool) -> str:
+    # One of the templates whose right answer about this example is the wanted one.
+    template = rng.choice([template for template in TEMPLATES if template.label(example) == label])
+    answer = f"{closing(template)} {template.pair.word(label)}"
+    return f"{template.question(example)}\n{STEP_BY_STEP}\n{rationale}\n{answer}\n\n"
+
+
+def without_answer(rationale: str) -> str:
+    """The rationale up to the answer that some models add by themselves."""
+    # What follows is not needed either: the answer is requested again after the rationale.
+    return re.split(r"therefore,? the answer", rationale, maxsplit=1, flags=re.IGNORECASE)[0].strip()
+
+
+def _denial(premise: str, conclusion: str, negation: str, question: str) -> ProbeItem:
+    return ProbeItem(
+        "example", "example", "", Distribution.HEAD, premise, conclusion, negation, question, Polarity.NEGATIVE
+    )
+
+
+_EXAMPLES = (
+    (
+        _denial(
+            "PersonX is allergic to peanuts",
+            "PersonX is not able to eat satay sauce",
+            "PersonX is able to eat satay sauce",
+            "is PersonX able to eat satay sauce",
+        ),
+        "Satay sauce is made from peanuts. Somebody who is allergic to peanuts cannot eat what is made from them, so "
+        "PersonX is not able to eat satay sauce.",
+    ),
+    (
+        _denial(
+            "PersonX died in the Bronze Age",
+            "PersonX was not able to ride a steam train",
+            "PersonX was able to ride a steam train",
+            "was PersonX able to ride a steam train",
+        ),
+        "The Bronze Age ended about 3,000 years ago. Steam trains have existed for about 200 years. Whoever died in "
+        "the Bronze Age died long before, so PersonX was not able to ride a steam train.",
+    ),
+)
+
 
 PREFIX = "For the following question, please answer in a normal life scenario with no special consideration:"
 """Text that LINK puts before each question; the critic's prompt contains it already."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 
-from hapax.evaluation.link.probing.asking import ProbeAnswer
-from hapax.evaluation.link.probing.templates import TEMPLATES
-from hapax.evaluation.shared.domains import TOTAL, ordered_domains
+from hapax.evaluation.link.probing.asking import TEMPLATES, ProbeAnswer
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, relative_change, share, share_of_clusters
+from hapax.evaluation.shared.stored_statements import TOTAL, ordered_domains
 from hapax.kb.records import Distribution
 
 StatementAnswers = Sequence[ProbeAnswer]

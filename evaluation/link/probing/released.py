@@ -18,10 +18,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hapax.evaluation.link.probing.asking import ProbeAnswer, ProbeQuestion
+from hapax.evaluation.link.probing.asking import TEMPLATES, ParsedReply, ProbeAnswer, ProbeQuestion, Template
 from hapax.evaluation.link.probing.items import ProbeItem
-from hapax.evaluation.link.probing.reading import ParsedReply
-from hapax.evaluation.link.probing.templates import TEMPLATES, Template
 from hapax.grammar.attributes import Polarity
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.calls import JournaledGenerator

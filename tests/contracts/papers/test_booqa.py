@@ -192,13 +192,12 @@ def test_faulty_corpora_are_named(tmp_path: Path, line: str, named: str) -> None
 
 
 def test_a_wordnet_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With those that are installed, and how to get one; of a folder without WordNet's files the package is named."""
+    """With those that are installed, and how to get one."""
     corpus = written(tmp_path / "c.jsonl", [triple("Ann", parsed("visit"), "Paris", 0)])
     missing = refused(corpus, "--lexicon", "oewn:2024")
 
     assert "toy-en:1" in missing
     assert "python -m wn download" in missing
-    assert "wordnet-base" in refused(corpus, "--lexicon", tmp_path)
 
 
 # Negatives

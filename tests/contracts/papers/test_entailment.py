@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from booqa_fixture import install
 from cli_fixture import invoke, run
 from entailment_fixture import PEOPLE, PLACES, VERBS, Pair, checkpoint, couple, levy_holt, pair, score_file
 from hypothesis import given, settings
@@ -642,9 +643,9 @@ def test_a_planted_library_of_thirty(tmp_path: Path) -> None:
 # Linking
 
 
-@pytest.mark.english
 def test_an_accepted_link_leads_into_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names with the same lemmas are proposed; once accepted, a goal passes over the link, once withdrawn not."""
+    install(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HAPAX_DB", "kb.db")
     rule = "has_shopped_in(Person X, Shop A) -> was_careless(Person X, Shop A)"

@@ -24,7 +24,7 @@ from hapax.evaluation.shared.estimates import (
     signed_rank_test,
     spearman,
 )
-from hapax.evaluation.votes.agreement import agreement, krippendorff_alpha
+from hapax.evaluation.votes.tally import agreement, krippendorff_alpha
 
 WORLDS = 100
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.evaluation.link.baselines.rows import Drop, GeneratedRow, RowVariable, parse_rows
-from hapax.evaluation.link.probing.reading import ParsedReply, parse_reply
+from hapax.evaluation.link.probing.asking import AnswerPair, ParsedReply, parse_reply
 from hapax.evaluation.link.probing.released import first_word
-from hapax.evaluation.link.probing.templates import AnswerPair
 from hapax.llm_oracle.prompts import InstructionParts, instruction_prompt, read_instruction
 
 ABZ = (RowVariable("A", "Food Allergen"), RowVariable("B", "Dish"), RowVariable("Z", "Ingredient"))
