@@ -55,8 +55,8 @@ from .engine.kept_rules import kept_rules as kept_rules
 from .engine.logic.statement_export import export_statements as export_statements
 from .engine.mining.mine import MinedRule as MinedRule
 from .engine.mining.mine import MinedRules as MinedRules
-from .engine.mining.mine import MiningOptions as MiningOptions
 from .engine.mining.mine import mine_rules as mine_rules
+from .engine.mining.tables import MiningOptions as MiningOptions
 from .engine.near_misses import near_misses as near_misses
 from .engine.probability.options import ProbabilityOptions as ProbabilityOptions
 from .engine.query_options import QueryOptions as QueryOptions

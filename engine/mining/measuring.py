@@ -27,11 +27,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 from hapax.engine.mining.tables import (
     CONSTANT,
     MinedAtom,
+    MinedPredicate,
+    MiningOptions,
     MiningTables,
     RuleCandidate,
     RuleShape,
@@ -56,31 +57,18 @@ just enough support fewer than two in a thousand are lost."""
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The predicate, or the predicate with each of its constants, that rules are mined for: one of a round."""
+    """The predicate, or the predicate with each of its constants, that rules are mined for: one of a round.
 
+    `code`: of its edges, in the direction from the argument that determines the other one.
+    """
+
+    predicate: MinedPredicate
     code: int
     is_label: bool
 
-    def text(self, tables: MiningTables) -> str:
-        """The predicate's indicator, with `constant` for one that is concluded with constants."""
-        predicate = tables.predicates[self.code & ~1]
-        return (
-            f"{predicate.indicator} with a constant"
-            if self.is_label and len(predicate.types) > 1
-            else predicate.indicator
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class LeastSupport:
-    """The support that a rule needs: a number of facts, and a share of the facts of its conclusion."""
-
-    facts: int
-    coverage: float
-
-    def of(self, facts: int) -> int:
-        """The support needed where the conclusion has this many facts."""
-        return max(1, self.facts, math.ceil(self.coverage * facts - 1e-9))
+    def __str__(self) -> str:
+        with_constant = self.is_label and len(self.predicate.types) > 1
+        return self.predicate.indicator + (" with a constant" if with_constant else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +82,14 @@ class SampledShape:
 
 
 class Screening:
-    """Screens the shapes of one conclusion. `sample`: most facts to look at; 0: all."""
+    """Screens the shapes of one conclusion."""
 
-    def __init__(self, tables: MiningTables, conclusion: Conclusion, least: LeastSupport, sample: int) -> None:
-        self._tables, self._conclusion, self._least = tables, conclusion, least
-        self._is_symmetric = tables.predicates[conclusion.code & ~1].symmetric
+    def __init__(self, tables: MiningTables, conclusion: Conclusion, options: MiningOptions) -> None:
+        self._tables, self._conclusion, self._options = tables, conclusion, options
         self._labels: dict[int, tuple[int, int]] = {
             label: (code, node) for label, code, node in tables.rows("SELECT id, p, o FROM mining_labels")
         }
-        self._fill(sample)
+        self._fill(options.sample)
 
     def _fill(self, sample: int) -> None:
         """Write the sample: its facts in an order that depends on nothing but their numbers."""
@@ -123,7 +110,7 @@ class Screening:
         if self._conclusion.is_label:
             self._facts = tables.pairs("SELECT id, facts FROM mining_labels WHERE p = ?", (code,))
         else:
-            self._facts = {0: tables.predicates[code & ~1].facts}
+            self._facts = {0: self._conclusion.predicate.facts}
         # The degree of each node, and the sum of those of its neighbours, say how many edges a way looks up.
         nodes = "SELECT v0 FROM mining_sample"
         if not self._conclusion.is_label:
@@ -169,7 +156,7 @@ class Screening:
 
     def _needed(self, facts: int, sampled: int) -> int:
         """Hits that a rule with the least support has in the sample, almost always."""
-        least = self._least.of(facts)
+        least = self._options.least_support(facts)
         if sampled == facts:
             return least
         expected = least * sampled / facts
@@ -217,7 +204,7 @@ class Screening:
                 conditions += self._edge_conditions(premise, name, columns)
                 tables.append(f"mining_edges AS {name}")
                 edge = (f"{name}.p", f"{name}.s", f"{name}.o")
-            conditions.append(is_not_conclusion(edge, conclusion, self._is_symmetric))
+            conditions.append(is_not_conclusion(edge, conclusion, self._conclusion.predicate.symmetric))
         codes = [self._code(shape.premises[place], f"e{place}", columns) for place in range(len(shape.premises))]
         # Equal premises in another order are the same rule: one order is enough.
         conditions += [
@@ -307,13 +294,6 @@ class RuleMeasures:
         return self.support / self.counted
 
 
-class LeastConfidence(NamedTuple):
-    """The standard and the PCA confidence that a rule needs."""
-
-    standard: float
-    pca: float
-
-
 Instance = tuple[int, ...]
 """The nodes of a rule's variables."""
 
@@ -321,12 +301,12 @@ Instance = tuple[int, ...]
 class RuleMeasuring:
     """Measures rules, exactly, over all facts. `check_time` raises an exception when a SELECT may take no longer."""
 
-    def __init__(self, tables: MiningTables, check_time: Callable[[], None]) -> None:
-        self._tables, self._check_time = tables, check_time
+    def __init__(self, tables: MiningTables, options: MiningOptions, check_time: Callable[[], None]) -> None:
+        self._tables, self._options, self._check_time = tables, options, check_time
 
-    def measured(self, rule: RuleCandidate, least: LeastSupport, confidence: LeastConfidence) -> RuleMeasures | None:
+    def measured(self, rule: RuleCandidate) -> RuleMeasures | None:
         """The measures of a rule; None, as early as that is clear, if one of them is too low."""
-        of_head = self._facts_of(rule.head)
+        options, of_head = self._options, self._facts_of(rule.head)
         facts = self._count(f"SELECT count(*) FROM {of_head}")  # noqa: S608  ours
         pairs = _Join(rule, self._tables)
         selected = ", ".join(f"{pairs.columns[name]} AS {name}" for name in _head_names(rule))
@@ -342,16 +322,16 @@ class RuleMeasuring:
         is_unary = rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1
         counts = self._counts(rule, pairs, is_unary)
         # A rule that predicts too much even if it predicts all facts is seen faster than its support is counted.
-        if count(counts, facts, confidence.pca) is None:
+        if count(counts, facts, options.min_pca) is None:
             return None
         known = _Join(rule, self._tables, {"v0": "h.v0", "v1": "h.v1"})
         support = self._count(
             f"SELECT count(*) FROM {of_head} AS h WHERE EXISTS (SELECT 1 {known.text(known.distinct)})"  # noqa: S608
         )
-        if support < least.of(facts):
+        if support < options.least_support(facts):
             return None
-        counted = count(counts, support, confidence.pca)
-        predictions = None if counted is None else count("true", support, confidence.standard)
+        counted = count(counts, support, options.min_pca)
+        predictions = None if counted is None else count("true", support, options.min_confidence)
         if counted is None or predictions is None:
             return None
         rejected = 0

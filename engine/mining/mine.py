@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from hapax.engine.expansion.propose import Proposal
 from hapax.engine.expansion.review import Review, ReviewSheet, Sources, refuse_overwrite
@@ -20,17 +20,14 @@ from hapax.engine.kept_rules import sound_rules
 from hapax.engine.mining.measuring import (
     Conclusion,
     Instance,
-    LeastConfidence,
-    LeastSupport,
     RuleMeasures,
     RuleMeasuring,
     Screening,
 )
 from hapax.engine.mining.tables import (
     CONSTANT,
-    MOST_PREMISES,
     MinedAtom,
-    MiningSources,
+    MiningOptions,
     MiningTables,
     RuleCandidate,
     RuleShape,
@@ -40,7 +37,6 @@ from hapax.engine.mining.tables import (
 from hapax.engine.run_memory import with_stored_predicates
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.printing import signature_text
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.subsumption import Matcher
@@ -63,55 +59,6 @@ _LISTED = 5
 """Conclusions that a note names."""
 
 
-@checked
-@dataclass(frozen=True, slots=True)
-class MiningOptions:
-    """The rules to mine, and the time for it."""
-
-    premises: Annotated[int, Option("Most premises of a rule.", least=1, most=MOST_PREMISES)] = MOST_PREMISES
-    min_support: Annotated[int, Option("Fewest facts that a rule must predict.", name="support", least=1)] = 10
-    min_coverage: Annotated[
-        float,
-        Option(
-            "Least head coverage: the share of the facts of its conclusion that a rule predicts.",
-            name="coverage",
-            least=0,
-            most=1,
-        ),
-    ] = 0.01
-    min_confidence: Annotated[
-        float,
-        Option(
-            "Least standard confidence: the share of a rule's predictions that are facts.",
-            name="confidence",
-            least=0,
-            most=1,
-        ),
-    ] = 0.1
-    min_pca: Annotated[
-        float,
-        Option(
-            "Least PCA confidence, which counts only predictions that the facts or a critic deny.",
-            name="pca",
-            least=0,
-            most=1,
-        ),
-    ] = 0.5
-    constants: Annotated[bool, Option("Mine rules with constants too.", switch=True)] = False
-    derived: Annotated[bool, Option("First derive, and mine the conclusions as well.", switch=True)] = False
-    sample: Annotated[
-        int,
-        Option(
-            "Facts of each conclusion that rules are screened by, before they are measured on all; 0: all.", least=0
-        ),
-    ] = 2000
-    seconds: Annotated[float, Option("Time limit; a note names what was not explored.", above=0)] = 600.0
-    examples: Annotated[int, Option("Examples and counter-examples a rule.", least=0, most=100)] = 3
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-
-
 @dataclass(frozen=True, slots=True)
 class MinedRule:
     """A mined rule with its measures. Examples and counter-examples are sentences, by the templates there are."""
@@ -125,11 +72,30 @@ class MinedRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Mining:
-    """The rules that were mined, the most confident first. `notes`: what was left out, sampled or not explored."""
+class MinedRules:
+    """The mined rules, the most confident first. `notes`: what was left out, sampled or not explored.
+
+    `review` shows, decides and writes them, as for `expand_rules`; None without an output.
+    """
 
     rules: tuple[MinedRule, ...]
     notes: tuple[str, ...]
+    review: Review | None = None
+
+    @property
+    def text(self) -> str:
+        """All mined rules as rule text, with their figures as comments."""
+        # Several rules may declare one predicate.
+        declared: dict[str, None] = {}
+        for mined in self.rules:
+            declared.update(dict.fromkeys(map(signature_text, mined.signatures)))
+        blocks = ["\n".join(declared)]
+        blocks += [f"# {summary(mined)}\n{mined.rule}" for mined in self.rules]
+        return "\n\n".join(filter(None, blocks)) + "\n"
+
+    def to_json(self) -> dict[str, Any]:
+        """Rules with their figures and examples, and the notes."""
+        return {"rules": [figures(mined) for mined in self.rules], "notes": list(self.notes)}
 
 
 class _TimeUpError(Exception):
@@ -159,13 +125,12 @@ class _Clock:
 
 def mine(
     kb: KnowledgeBase, library: Library, options: MiningOptions, progress: Callable[[str], None] = lambda _: None
-) -> Mining:
+) -> MinedRules:
     """Mine closed rules from the facts of a knowledge base. `library`: gives types, and rules that need no mining."""
     clock = _Clock(options.seconds)
-    sources = MiningSources(library, options.derived, options.min_support if options.constants else 0)
     progress("reading facts")
     try:
-        tables = MiningTables(kb, sources, clock.check)
+        tables = MiningTables(kb, library, options, clock.check)
     except _TimeUpError:
         spent = f"The time limit of {counted(options.seconds, 'second')} was over before all facts were read"
         raise HapaxError(f"{spent}. Allow more seconds.") from None
@@ -179,9 +144,7 @@ class _Miner:
         self, tables: MiningTables, options: MiningOptions, clock: _Clock, progress: Callable[[str], None]
     ) -> None:
         self._tables, self._options, self._clock, self._progress = tables, options, clock, progress
-        self._least = LeastSupport(options.min_support, options.min_coverage)
-        self._confidence = LeastConfidence(options.min_confidence, options.min_pca)
-        self._measuring = RuleMeasuring(tables, clock.check)
+        self._measuring = RuleMeasuring(tables, options, clock.check)
         self._unmeasured: list[RuleCandidate] = []
         self._unexplored: dict[str, list[str]] = {}
         self._sampled: dict[str, tuple[int, int]] = {}
@@ -195,14 +158,14 @@ class _Miner:
     def close(self) -> None:
         self._tables.drop()
 
-    def mined(self, worded: Library) -> Mining:
+    def mined(self, worded: Library) -> MinedRules:
         """The rules that are left of those with enough support and confidence. `worded`: has the templates."""
         measured: dict[RuleCandidate, RuleMeasures] = {}
         conclusions = list(self._conclusions())
         # The short rules first: one that never fails makes its longer special cases superfluous.
         for premises in range(1, self._options.premises + 1):
             for number, conclusion in enumerate(conclusions, 1):
-                text = f"{conclusion.text(self._tables)}, {counted(premises, 'premise')}"
+                text = f"{conclusion}, {counted(premises, 'premise')}"
                 self._progress(f"{text}: conclusion {number} of {len(conclusions)}, {counted(len(measured), 'rule')}")
                 measured |= self._of_conclusion(conclusion, premises)
         kept, follows, known = self._informative(measured)
@@ -217,24 +180,24 @@ class _Miner:
             signatures = [self._signature(atom.indicator) for atom in rule.atoms]
             declared = tuple(dict.fromkeys(item for item in signatures if item is not None))
             rules.append(MinedRule(named, measured[candidate], examples, against, declared))
-        return Mining(tuple(rules), tuple(self._notes(follows, known)))
+        return MinedRules(tuple(rules), tuple(self._notes(follows, known)))
 
     def _conclusions(self) -> Iterator[Conclusion]:
         """Predicates to conclude: those of two arguments from the one that determines the other more nearly."""
         for code, predicate in sorted(self._tables.predicates.items()):
             if len(predicate.types) == 1:
-                yield Conclusion(code, True)
+                yield Conclusion(predicate, code, True)
                 continue
             is_functional = self._tables.library.kind(predicate.indicator) is PredicateKind.FUNCTIONAL
             # The argument with more values is the one that determines the other more nearly.
             if predicate.symmetric or is_functional or predicate.subjects >= predicate.objects:
-                yield Conclusion(code, False)
+                yield Conclusion(predicate, code, False)
             else:
-                yield Conclusion(code + 1, False)
+                yield Conclusion(predicate, code + 1, False)
             if self._options.constants:
-                yield Conclusion(code, True)
+                yield Conclusion(predicate, code, True)
                 if not predicate.symmetric:
-                    yield Conclusion(code + 1, True)
+                    yield Conclusion(predicate, code + 1, True)
 
     def _of_conclusion(self, conclusion: Conclusion, premises: int) -> dict[RuleCandidate, RuleMeasures]:
         """The measured rules with this conclusion and number of premises."""
@@ -242,10 +205,10 @@ class _Miner:
         has_labels = any(True for _ in self._tables.rows("SELECT 1 FROM mining_labels LIMIT 1", check_time=_never))
         head = 1 if conclusion.is_label else 2
         wanted = [s for s in shapes(premises) if s.head == head and (has_labels or not s.has_labels)]
-        if not self._is_supported(conclusion):
+        if conclusion.predicate.facts < self._options.min_support:
             return found
         try:
-            screening = Screening(self._tables, conclusion, self._least, self._options.sample)
+            screening = Screening(self._tables, conclusion, self._options)
         except _TimeUpError:
             self._leave_out(conclusion, wanted)
             return found
@@ -255,7 +218,7 @@ class _Miner:
             except _TimeUpError:
                 self._leave_out(conclusion, wanted[place:])
                 break
-            text = conclusion.text(self._tables)
+            text = str(conclusion)
             # A note names the smallest sample of the conclusion's shapes: the rules most likely to be missed.
             if screened.sampled < screened.facts:
                 least, _ = self._sampled.get(text, (screened.sampled, 0))
@@ -286,19 +249,14 @@ class _Miner:
                     self._perfect.setdefault(key, []).append(self._rule(candidate))
         return found
 
-    def _is_supported(self, conclusion: Conclusion) -> bool:
-        """Tell if the conclusion has as many facts as a rule must support."""
-        facts = self._tables.predicates[conclusion.code & ~1].facts
-        return facts >= self._options.min_support
-
     def _leave_out(self, conclusion: Conclusion, left: Sequence[RuleShape]) -> None:
         for shape in left:
-            self._unexplored.setdefault(str(shape), []).append(conclusion.text(self._tables))
+            self._unexplored.setdefault(str(shape), []).append(str(conclusion))
 
     def _measured(self, candidate: RuleCandidate) -> RuleMeasures | None:
         self._clock.rule_began = system.monotonic()
         try:
-            return self._measuring.measured(candidate, self._least, self._confidence)
+            return self._measuring.measured(candidate)
         except _TimeUpError:
             self._unmeasured.append(candidate)
             return None
@@ -474,33 +432,6 @@ ORIGIN = "mined"
 """The column `model` of mined rules."""
 
 
-@dataclass(frozen=True, slots=True)
-class MinedRules:
-    """The mined rules, the most confident first. `notes`: what was left out, sampled or not explored.
-
-    `review` shows, decides and writes them, as for `expand_rules`; None without an output.
-    """
-
-    rules: tuple[MinedRule, ...]
-    notes: tuple[str, ...]
-    review: Review | None = None
-
-    @property
-    def text(self) -> str:
-        """All mined rules as rule text, with their figures as comments."""
-        # Several rules may declare one predicate.
-        declared: dict[str, None] = {}
-        for mined in self.rules:
-            declared.update(dict.fromkeys(map(signature_text, mined.signatures)))
-        blocks = ["\n".join(declared)]
-        blocks += [f"# {summary(mined)}\n{mined.rule}" for mined in self.rules]
-        return "\n\n".join(filter(None, blocks)) + "\n"
-
-    def to_json(self) -> dict[str, Any]:
-        """Rules with their figures and examples, and the notes."""
-        return {"rules": [figures(mined) for mined in self.rules], "notes": list(self.notes)}
-
-
 @checked
 def mine_rules(
     rules: Library,
@@ -524,7 +455,7 @@ def mine_rules(
     found = mine(kb, library, options or MiningOptions(), progress or (lambda _: None))
     if output is not None:
         review = mined_review(found.rules, library, Path(output), None if sheet is None else Path(sheet))
-    return MinedRules(found.rules, found.notes, review)
+    return replace(found, review=review)
 
 
 def without_output(library: Library, output: Path) -> Library:

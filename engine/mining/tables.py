@@ -11,6 +11,7 @@ between two variables, or a label of one: a predicate of one argument, or of two
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +19,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, islice, permutations
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from hapax.engine.logic.derive import derive_all
+from hapax.grammar.arguments import checked
 from hapax.grammar.declarations import Property
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Constant, Value, Variable
@@ -36,6 +39,8 @@ NOTHING = 0
 """The second argument of predicates that have one."""
 
 _MOST_ARGUMENTS = 2
+
+MOST_PREMISES = 3
 
 _CREATED = (
     "CREATE TEMP TABLE mining_nodes (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, tag INTEGER NOT NULL, "
@@ -72,15 +77,57 @@ class MinedPredicate:
         return self.indicator.rpartition("/")[0]
 
 
+@checked
 @dataclass(frozen=True, slots=True)
-class MiningSources:
-    """The facts that are mined. `derived`: with the conclusions of the library's rules; `constants`: with labels for
-    constants that occur at least this often, 0 for none.
-    """
+class MiningOptions:
+    """The rules to mine, and the time for it."""
 
-    library: Library
-    derived: bool = False
-    constants: int = 0
+    premises: Annotated[int, Option("Most premises of a rule.", least=1, most=MOST_PREMISES)] = MOST_PREMISES
+    min_support: Annotated[int, Option("Fewest facts that a rule must predict.", name="support", least=1)] = 10
+    min_coverage: Annotated[
+        float,
+        Option(
+            "Least head coverage: the share of the facts of its conclusion that a rule predicts.",
+            name="coverage",
+            least=0,
+            most=1,
+        ),
+    ] = 0.01
+    min_confidence: Annotated[
+        float,
+        Option(
+            "Least standard confidence: the share of a rule's predictions that are facts.",
+            name="confidence",
+            least=0,
+            most=1,
+        ),
+    ] = 0.1
+    min_pca: Annotated[
+        float,
+        Option(
+            "Least PCA confidence, which counts only predictions that the facts or a critic deny.",
+            name="pca",
+            least=0,
+            most=1,
+        ),
+    ] = 0.5
+    constants: Annotated[bool, Option("Mine rules with constants too.", switch=True)] = False
+    derived: Annotated[bool, Option("First derive, and mine the conclusions as well.", switch=True)] = False
+    sample: Annotated[
+        int,
+        Option(
+            "Facts of each conclusion that rules are screened by, before they are measured on all; 0: all.", least=0
+        ),
+    ] = 2000
+    seconds: Annotated[float, Option("Time limit; a note names what was not explored.", above=0)] = 600.0
+    examples: Annotated[int, Option("Examples and counter-examples a rule.", least=0, most=100)] = 3
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    def least_support(self, facts: int) -> int:
+        """The support that a rule needs where its conclusion has this many facts."""
+        return max(1, self.min_support, math.ceil(self.min_coverage * facts - 1e-9))
 
 
 class MiningTables:
@@ -90,8 +137,10 @@ class MiningTables:
     than the library declares; the library's count. `generic`: rules whose conclusions are about nobody in particular.
     """
 
-    def __init__(self, kb: KnowledgeBase, sources: MiningSources, check_time: Callable[[], None]) -> None:
-        self.library = sources.library
+    def __init__(
+        self, kb: KnowledgeBase, library: Library, options: MiningOptions, check_time: Callable[[], None]
+    ) -> None:
+        self.library = library
         self._kb = kb
         self._conn: sqlite3.Connection = kb.connection
         self._relations = Relations(kb)
@@ -102,7 +151,7 @@ class MiningTables:
         self.generic: list[str] = []
         self.rejected: set[int] = set()
         self._kinds: dict[str, int] = {}
-        tables = self._source_tables(sources.derived)
+        tables = self._source_tables(options.derived)
         self._types = self._argument_types(tables)
         # Tables of an earlier mining on this connection.
         self.drop()
@@ -112,7 +161,7 @@ class MiningTables:
                     self._conn.execute(sql)
                 self._load(tables)
                 self._add_rejected()
-                self._add_labels(sources.constants)
+                self._add_labels(options.min_support if options.constants else 0)
         except BaseException:
             self.drop()
             raise
@@ -358,8 +407,6 @@ def _is_readable(data_type: str) -> bool:
 
 
 # --- forms of rules ---------------------------------------------------------------------------------------------------
-
-MOST_PREMISES = 3
 
 PremiseForm: TypeAlias = tuple[int, ...]
 """The variables of a premise: two of an edge, the lower number first; one of a label. Those of the head come first."""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 import hapax
-from hapax.engine.mining.mine import MiningOptions, mine
-from hapax.engine.mining.tables import RuleShape, shapes, ways_to_match
+from hapax.engine.mining.mine import mine
+from hapax.engine.mining.tables import MiningOptions, RuleShape, shapes, ways_to_match
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Value, Variable
 from hapax.kb.records import (
