@@ -37,7 +37,7 @@ class FactChange:
 
     def to_json(self) -> dict[str, Any]:
         """Atoms of the facts, and id and text of the statements."""
-        changed: dict[str, Any] = {"facts": [str(_atom(fact)) for fact in self.facts]}
+        changed: dict[str, Any] = {"facts": [str(fact.atom) for fact in self.facts]}
         for name in ("fallen", "reproved", "risen"):
             texts = {statement.id: statement.text for statement in getattr(self, name)}
             changed[name] = [{"id": identity, "text": text} for identity, text in texts.items()]
@@ -180,10 +180,6 @@ def _substitution(statement: StatementRecord) -> Substitution:
     return Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
 
 
-def _atom(fact: FactRecord) -> Atom:
-    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))
-
-
 def _named(theory: Theory, text: str) -> FactRecord | str:
     """The fact that an atom names, without its origin; an id as it is."""
     text = text.strip()
@@ -217,6 +213,6 @@ def _stored_fact(theory: Theory, text: str) -> FactRecord:
         listed = Remedy("Run {} to see the facts.", Operation("export_facts"))
         remedy = Remedy("A rule file states it: delete it there.") if stated else listed
         raise HapaxError(f"{kb.place}: there is no fact {text}.", remedy)
-    if _atom(fact) in theory.library.facts:
+    if fact.atom in theory.library.facts:
         raise HapaxError(f"A rule file states {text} as well, so it would still hold. Delete it there first.")
     return fact

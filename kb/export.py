@@ -94,7 +94,7 @@ def _first_line(form: str, arity: int) -> str:
 
 
 def _prolog_line(fact: FactRecord, _: int) -> str:
-    indicator = f"{fact.predicate}/{len(fact.arguments)}"
+    indicator = fact.indicator
     if indicator in SYSTEM_NAMES:
         raise HapaxError(f"{indicator} is built into Prolog and cannot be redefined. Rename the predicate.")
     return f"{prolog_atom(fact.predicate)}({', '.join(map(prolog_value, fact.arguments))})."

@@ -122,7 +122,7 @@ class FactRelations:
         """The same under numbers that no fact has, in ascending order."""
         by_indicator: dict[str, list[tuple[int, FactRecord]]] = {}
         for ref, fact in facts:
-            by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append((ref, fact))
+            by_indicator.setdefault(fact.indicator, []).append((ref, fact))
         types = {name: str(rows.NAMES.encode(group[0][1].types)) for name, group in by_indicator.items()}
         return sum(self._add(relation, by_indicator[name]) for name, relation in self.made(types).items())
 
@@ -200,7 +200,7 @@ class FactRelations:
         ((derived,),) = self._kb.query("SELECT derived FROM fact_numbers")
         is_ranked = self._kb.has("facts_popularity")
         for fact in facts:
-            relation = self.get(f"{fact.predicate}/{len(fact.arguments)}")
+            relation = self.get(fact.indicator)
             tags = self._known_tags(fact.arguments)
             if relation is None or tags is None:
                 continue

@@ -78,6 +78,10 @@ class AtomPattern:
     predicate: str
     arguments: tuple[Value | None, ...]
 
+    @property
+    def indicator(self) -> str:
+        return f"{self.predicate}/{len(self.arguments)}"
+
 
 def _encode_patterns(patterns: tuple[AtomPattern, ...]) -> str:
     cells = [f"[{values.encode_value(p.predicate)},{values.encode_values(p.arguments)}]" for p in patterns]
@@ -346,6 +350,14 @@ class FactRecord:
     """The source that states the fact, such as a row of a reference; None if a model alone says so."""
 
     @property
+    def indicator(self) -> str:
+        return f"{self.predicate}/{len(self.arguments)}"
+
+    @property
+    def atom(self) -> Atom:
+        return Atom(self.predicate, tuple(map(Constant, self.arguments)))
+
+    @property
     def id(self) -> str:
         return fact_id(self.predicate, self.arguments)
 
@@ -578,6 +590,14 @@ class DenialRecord:
     arguments: tuple[Value, ...]
     probability: Probability
     run_id: str | None = None
+
+    @property
+    def indicator(self) -> str:
+        return f"{self.predicate}/{len(self.arguments)}"
+
+    @property
+    def atom(self) -> Atom:
+        return Atom(self.predicate, tuple(map(Constant, self.arguments)))
 
     @property
     def id(self) -> str:

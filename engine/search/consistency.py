@@ -20,7 +20,7 @@ from hapax.engine.logic.conflicts import (
 from hapax.engine.search.gates import CONSISTENCY
 from hapax.engine.search.inquiry import AskedQuestion
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Constant
+from hapax.grammar.terms import Atom
 from hapax.kb.records import CONFLICTS, DECISIONS, Candidate, ConflictRecord, Decision, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -66,7 +66,7 @@ class Consistency:
         """
         arrived = [*(item.fact for item in proposals), *new]
         self.facts.update(fact.id for fact in arrived)
-        changed = {_indicator(fact) for fact in arrived} & self._constrained
+        changed = {fact.indicator for fact in arrived} & self._constrained
         if not changed:
             return
         proposed = {item.fact.id: item.fact for item in proposals}
@@ -121,12 +121,12 @@ class Consistency:
         """Decide conflicts that share no fact, by one batch of questions."""
         # A fact that breaks a declaration alone loses, whatever a critic says.
         asked = [conflict for conflict in found if len(conflict.facts) > 1]
-        scores = self.judge([list(map(_atom, conflict.facts)) for conflict in asked]) if asked else []
+        scores = self.judge([list(fact.atom for fact in conflict.facts) for conflict in asked]) if asked else []
         by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
         for conflict in found:
             by_atom = by_conflict.get(_key(conflict), {})
-            probabilities = {fact.id: by_atom.get(_atom(fact)) for fact in conflict.facts}
-            covered = [fact.id for fact in conflict.facts if self.covers(_atom(fact))]
+            probabilities = {fact.id: by_atom.get(fact.atom) for fact in conflict.facts}
+            covered = [fact.id for fact in conflict.facts if self.covers(fact.atom)]
             yield settlement(conflict, probabilities, covered)
 
     def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
@@ -142,7 +142,7 @@ class Consistency:
         stored: dict[FactRecord, str] = {}
         for fact in chain.from_iterable(item.lost for item in settled):
             # A proposal is not stored yet, and a given fact stays.
-            current = self.known.of(_indicator(fact)).get(fact.arguments)
+            current = self.known.of(fact.indicator).get(fact.arguments)
             if current is not None and current.source is not Source.GIVEN:
                 stored[current] = reasons[fact.id]
                 reason, subject = reasons[fact.id], current.candidate_id or current.id
@@ -175,11 +175,3 @@ def _ids(conflict: FactConflict) -> set[str]:
 
 def _key(conflict: FactConflict) -> tuple[str, tuple[str, ...]]:
     return conflict.declaration, tuple(fact.id for fact in conflict.facts)
-
-
-def _indicator(fact: FactRecord) -> str:
-    return f"{fact.predicate}/{len(fact.arguments)}"
-
-
-def _atom(fact: FactRecord) -> Atom:
-    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))

@@ -8,11 +8,12 @@ use them are withheld.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from hapax.engine.inference.derive import relevant_library
+from hapax.engine.inference.known_facts import atom_values
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
@@ -169,7 +170,7 @@ def missing_questions(
     library = theory.library
     signatures = library.completed().signatures
     asked = frozenset(item.indicator for item in signatures if is_asked(library, item))
-    learnt = tuple(fact_atom(fact) for fact in settled.learnt)
+    learnt = tuple(fact.atom for fact in settled.learnt)
     known = replace(theory, assume=(*theory.assumed, *learnt))
     rules, given = _calling_rules(known, goal, limits, session)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
@@ -246,16 +247,16 @@ class _Known:
         relations = theory.kb.relations
         indicators = [signature.indicator for signature in self._library.completed().signatures]
         self._large = [name for name in indicators if theory.known is None and relations.is_large(name)]
-        stated = (*self._library.facts, *theory.assumed, *map(fact_atom, settled.learnt))
+        stated = (*self._library.facts, *theory.assumed, *(fact.atom for fact in settled.learnt))
         self._rows: dict[str, set[tuple[Value, ...]]] = {}
         self._types: dict[Value, set[str]] = {}
         for atom in stated:
-            self._rows.setdefault(atom.indicator, set()).add(tuple(map(canonical, _values(atom))))
+            self._rows.setdefault(atom.indicator, set()).add(tuple(map(canonical, atom_values(atom))))
         for fact in theory.facts(self._large):
-            self._rows.setdefault(f"{fact.predicate}/{len(fact.arguments)}", set()).add(fact.arguments)
+            self._rows.setdefault(fact.indicator, set()).add(fact.arguments)
             self._note(zip(fact.arguments, fact.types, strict=False))
         for atom in self._library.facts:
-            self._note(zip(_values(atom), self._library.signature(atom.indicator).argument_types, strict=True))
+            self._note(zip(atom_values(atom), self._library.signature(atom.indicator).argument_types, strict=True))
         for found in (*theory.type_facts(), *settled.types):
             self._note([(found.constant, found.data_type)])
 
@@ -415,7 +416,7 @@ class _Loop:
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing.
-        learnt = tuple(map(fact_atom, self.learnt))
+        learnt = tuple(fact.atom for fact in self.learnt)
         theory = replace(self.theory, assume=(*self.theory.assumed, *learnt))
         return answer(theory, self.goal, self.budget.limits, session=self.session)
 
@@ -445,7 +446,7 @@ class _Loop:
         standing = []
         for fact in self.learnt:
             if self.theory.kb.withdrawals(fact.id):
-                self.retracted.add(fact_atom(fact))
+                self.retracted.add(fact.atom)
             else:
                 standing.append(fact)
         self.learnt = standing
@@ -464,13 +465,7 @@ class _Loop:
 
     def _fact(self, atom: Atom) -> FactRecord:
         types = self.theory.library.signature(atom.indicator).argument_types
-        values = tuple(term.value for term in atom.arguments if isinstance(term, Constant))
-        return FactRecord(atom.predicate, values, types, Source.MODEL)
-
-
-def fact_atom(fact: FactRecord) -> Atom:
-    """A fact as an atom."""
-    return Atom(fact.predicate, tuple(Constant(value) for value in fact.arguments))
+        return FactRecord(atom.predicate, atom_values(atom), types, Source.MODEL)
 
 
 def uses_closed_world(goal: Goal, library: Library) -> bool:
@@ -491,13 +486,9 @@ def _atom(pattern: AtomPattern) -> Atom:
     return Atom(pattern.predicate, tuple(Constant(value) for value in pattern.arguments if value is not None))
 
 
-def _values(atom: Atom) -> Iterator[Value]:
-    return (term.value for term in atom.arguments if isinstance(term, Constant))
-
-
 def _need(pattern: AtomPattern, library: Library) -> Need:
     """The question for the first free argument; the other free ones become slots in its wording."""
-    signature = library.signature(f"{pattern.predicate}/{len(pattern.arguments)}")
+    signature = library.signature(pattern.indicator)
     first = pattern.arguments.index(None)
     worded = tuple(
         f"[{argument_name(position)}]" if value is None and position != first else value

@@ -54,7 +54,7 @@ class Inquiry:
 
     def is_about(self, indicators: Collection[str]) -> bool:
         """True if all patterns are of these predicates."""
-        return all(f"{pattern.predicate}/{len(pattern.arguments)}" in indicators for pattern in self.question.patterns)
+        return all(pattern.indicator in indicators for pattern in self.question.patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ class QuestionWording:
     def _open_types(self, question: Question) -> Iterator[tuple[str, str]]:
         """Name and data type of each open argument beside the requested one, which the patterns hold as `[B]`."""
         for pattern in question.patterns:
-            types = self.library.signature(f"{pattern.predicate}/{len(pattern.arguments)}").argument_types
+            types = self.library.signature(pattern.indicator).argument_types
             for argument, data_type in zip(pattern.arguments, types, strict=True):
                 slot = _BRACKETS.fullmatch(argument) if isinstance(argument, str) else None
                 if slot:
@@ -443,7 +443,7 @@ class QuestionWording:
 
     def _indicators(self, pattern: AtomPattern, place: int) -> Iterator[str]:
         """The pattern's predicate, then those of the same shape: as many arguments, the slot's of the same type."""
-        own = f"{pattern.predicate}/{len(pattern.arguments)}"
+        own = pattern.indicator
         yield own
         data_type = self.library.signature(own).argument_types[place]
         for signature in sorted(self.library.completed().signatures, key=lambda signature: signature.indicator):
@@ -485,7 +485,7 @@ class QuestionWording:
     def _known_answers(self, question: Question) -> Iterator[Value]:
         """Values that given facts or `@example` lines state for one of the question's patterns."""
         for pattern in question.patterns:
-            indicator = f"{pattern.predicate}/{len(pattern.arguments)}"
+            indicator = pattern.indicator
             place = pattern.arguments.index(None)
             key = tuple(argument for argument in pattern.arguments if argument is not None)
             for known_key, values in self.rows_of(indicator, place).items():

@@ -194,7 +194,7 @@ class Oracle:
         facts = self.promises.facts
         if facts is None:
             return self._rules
-        indicators = {f"{pattern.predicate}/{len(pattern.arguments)}" for pattern in question.patterns}
+        indicators = {pattern.indicator for pattern in question.patterns}
         return {**self._rules, CRITIC.name: CriticRule.at(max(map(facts.threshold, indicators)))}
 
     def _tolerance(self, question: Question) -> Tolerance | None:
@@ -202,7 +202,7 @@ class Oracle:
         if not question.functional:
             return None
         pattern = question.patterns[0]
-        return self.library.signature(f"{pattern.predicate}/{len(pattern.arguments)}").tolerance
+        return self.library.signature(pattern.indicator).tolerance
 
     def _in_turn(self, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
         """The questions that can be asked now: all, or of the repeats of one question only the first.
@@ -541,7 +541,7 @@ class Oracle:
 
     def _is_denied(self, fact: FactRecord) -> bool:
         """True if the critic's score of a rejected fact is as low as a negated literal needs."""
-        limit = self.denial_limit(f"{fact.predicate}/{len(fact.arguments)}")
+        limit = self.denial_limit(fact.indicator)
         return fact.probability is not None and fact.probability <= limit
 
     def _settle_conflicts(self, asked: Sequence[AskedQuestion]) -> None:

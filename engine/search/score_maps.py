@@ -15,7 +15,7 @@ from typing import Any
 from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
 from hapax.engine.search.inquiry import filled
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.terms import Atom, Value
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import AtomPattern, DenialRecord, FactLabel, FactRecord, Source, content_id, fact_id
 from hapax.kb.store import KnowledgeBase
@@ -160,7 +160,7 @@ def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None
         # The probability of a fact that a source states is no critic's score.
         if fact.probability is None or fact.basis:
             return fact.probability
-        return calibrated(fact.run_id, fact.probability, f"{fact.predicate}/{len(fact.arguments)}")
+        return calibrated(fact.run_id, fact.probability, fact.indicator)
 
     return probability
 
@@ -168,7 +168,7 @@ def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None
 def denial_probabilities(kb: KnowledgeBase) -> Callable[[DenialRecord], float]:
     """A function that gives the calibrated probability of an atom that a critic denied, as `fact_probabilities`."""
     calibrated = _run_maps(kb)
-    return lambda denial: calibrated(denial.run_id, denial.probability, f"{denial.predicate}/{len(denial.arguments)}")
+    return lambda denial: calibrated(denial.run_id, denial.probability, denial.indicator)
 
 
 def _run_maps(kb: KnowledgeBase) -> Callable[[str | None, float, str], float]:
@@ -254,7 +254,7 @@ def proposed_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAto
         if len(question.patterns) != 1:
             continue
         pattern = question.patterns[0]
-        if f"{pattern.predicate}/{len(pattern.arguments)}" not in known:
+        if pattern.indicator not in known:
             continue
         for candidate in candidates.get(question.id, ()):
             if candidate.rejected_by_parser is None:
@@ -268,9 +268,8 @@ def denied_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]
     atoms: dict[str, ProposedAtom] = {}
     for indicator in sorted(library.open_negations):
         for denial in kb.denials(indicator):
-            atom = Atom(denial.predicate, tuple(map(Constant, denial.arguments)))
             key = entity_key(denial.arguments[:1])
-            denied = ProposedAtom(denial.predicate, denial.arguments, fact_claim(atom, library), key)
+            denied = ProposedAtom(denial.predicate, denial.arguments, fact_claim(denial.atom, library), key)
             atoms[denied.id] = denied
     return atoms
 

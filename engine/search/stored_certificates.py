@@ -92,7 +92,7 @@ def certificates_of(kb: KnowledgeBase, facts: Iterable[FactRecord]) -> list[Stor
     for fact in facts:
         if fact.source is not Source.GIVEN and not fact.basis and fact.run_id is not None:
             # A promise on all facts covers a fact as well as one on its predicate does.
-            covered.setdefault(fact.run_id, {ALL_FACTS}).add(f"{fact.predicate}/{len(fact.arguments)}")
+            covered.setdefault(fact.run_id, {ALL_FACTS}).add(fact.indicator)
     stored = stored_certificates(kb, covered)
     return [
         certificate for certificate in stored if certificate.record.fact_group in covered[certificate.record.run_id]
