@@ -32,9 +32,8 @@ from hapax.engine.probability.answers import (
 from hapax.engine.probability.options import ProbabilityOptions
 from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
-from hapax.engine.search.beams import substitution_subject
 from hapax.engine.search.demand import is_asked
-from hapax.engine.search.gates import PARSER
+from hapax.engine.search.gates import PARSER, substitution_subject
 from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
 from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement

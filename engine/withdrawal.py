@@ -37,7 +37,7 @@ class FactChange:
 
     def to_json(self) -> dict[str, Any]:
         """Atoms of the facts, and id and text of the statements."""
-        changed: dict[str, Any] = {"facts": [str(fact.atom) for fact in self.facts]}
+        changed: dict[str, Any] = {"facts": [str(fact.ground_atom) for fact in self.facts]}
         for name in ("fallen", "reproved", "risen"):
             texts = {statement.id: statement.text for statement in getattr(self, name)}
             changed[name] = [{"id": identity, "text": text} for identity, text in texts.items()]
@@ -213,6 +213,6 @@ def _stored_fact(theory: Theory, text: str) -> FactRecord:
         listed = Remedy("Run {} to see the facts.", Operation("export_facts"))
         remedy = Remedy("A rule file states it: delete it there.") if stated else listed
         raise HapaxError(f"{kb.place}: there is no fact {text}.", remedy)
-    if fact.atom in theory.library.facts:
+    if fact.ground_atom in theory.library.facts:
         raise HapaxError(f"A rule file states {text} as well, so it would still hold. Delete it there first.")
     return fact

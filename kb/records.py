@@ -354,7 +354,7 @@ class FactRecord:
         return f"{self.predicate}/{len(self.arguments)}"
 
     @property
-    def atom(self) -> Atom:
+    def ground_atom(self) -> Atom:
         return Atom(self.predicate, tuple(map(Constant, self.arguments)))
 
     @property
@@ -596,7 +596,7 @@ class DenialRecord:
         return f"{self.predicate}/{len(self.arguments)}"
 
     @property
-    def atom(self) -> Atom:
+    def ground_atom(self) -> Atom:
         return Atom(self.predicate, tuple(map(Constant, self.arguments)))
 
     @property
@@ -659,7 +659,7 @@ class Withdrawal(FactRecord):
     @property
     def atom(self) -> str:
         """The fact as an atom."""
-        return str(Atom(self.predicate, tuple(map(Constant, self.arguments))))
+        return str(self.ground_atom)
 
     def to_json(self) -> dict[str, str]:
         """Id and atom of the fact, author, time and reason."""

@@ -26,8 +26,8 @@ from hapax.engine.cluster.owner import PLACE, Opening, OwnerReply, identities
 from hapax.engine.cluster.routing import Owners, Pending, budgeted, owner_of, routed
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress
-from hapax.engine.search.report import SearchReport
-from hapax.engine.search.search import search, unanswerable
+from hapax.engine.search.report import SearchReport, unanswerable
+from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting

@@ -10,10 +10,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import NamedTuple
 
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
 from hapax.engine.search.decidable import DecidableFacts, Lookups, Origin, PartTest, open_parts, origin_of
-from hapax.engine.search.gates import COMPUTED, CRITIC, GIVEN, LIKELIHOOD, TYPE, Gate, GateCount, LastVerdicts
+from hapax.engine.search.gates import (
+    COMPUTED,
+    CRITIC,
+    GIVEN,
+    LIKELIHOOD,
+    TYPE,
+    Gate,
+    GateCount,
+    LastVerdicts,
+    substitution_subject,
+)
 from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
 from hapax.engine.search.ranking import (
     Ends,
@@ -22,8 +33,8 @@ from hapax.engine.search.ranking import (
     equal_texts,
     kept,
     random_score,
-    ranked_parts,
     released_penalty,
+    within_cap,
 )
 from hapax.engine.search.released import FIRST_VALUES, first_calls
 from hapax.engine.search.settings import SearchSettings
@@ -44,8 +55,7 @@ from hapax.grammar.terms import (
 )
 from hapax.grammar.verbalize import statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
-from hapax.kb.values import encode_value
-from hapax.llm_oracle.measures import RankedText, TextMeasures
+from hapax.llm_oracle.measures import TextMeasures
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +88,19 @@ _Kept = dict[tuple[Value, ...], list[Distribution]]
 """Distributions that keep a beam, by its values."""
 
 _SIDES = {Distribution.HEAD: "likeliest", Distribution.LONG_TAIL: "least likely"}
+
+
+class _Verdict(NamedTuple):
+    """A gate's verdict on a beam, with its score and the limit that it is compared with."""
+
+    accepted: bool
+    reason: str
+    score: float | None = None
+    limit: float | None = None
+
+
+def _reason(end: Distribution, cut: DistributionCut) -> str:
+    return f"among the {cut.kept} {_SIDES[end]} of {cut.ranked}"
 
 
 @dataclass(eq=False)
@@ -141,16 +164,14 @@ class RuleSearch:
         number = self.step_number + 1
         if not self.account or self.account[-1].step != number:
             variable = self._now().variable
+            # Single right values that premise-first would ask for as lists.
+            is_listable = self.is_functional and not any(
+                step.functional and step.variable == variable
+                for step in plan(self.plan.rule, self.library, "premise-first").steps
+            )
             typed = f"{variable.data_type} {variable.name}"
-            self.account.append(StepAccount(number, typed, self.origin.value, listable=self._is_listable(variable)))
+            self.account.append(StepAccount(number, typed, self.origin.value, listable=is_listable))
         return self.account[-1]
-
-    def _is_listable(self, variable: Variable) -> bool:
-        """True if the variable's single right values would be asked for as lists, premise first."""
-        if not self.is_functional:
-            return False
-        steps = plan(self.plan.rule, self.library, "premise-first").steps
-        return not any(step.functional for step in steps if step.variable == variable)
 
     # -- asking
 
@@ -287,8 +308,14 @@ class RuleSearch:
                 types = answers[beam].types
                 for value, probability in answers[beam].accepted.items():
                     extended.append(beam.extended(value, probability, types.get(value)))
-        # Beams that were apart by their distributions come together again.
-        self._extended(_merged(extended) if self._is_asked_anew else extended)
+        if self._is_asked_anew:
+            # Beams that were apart by their distributions come together again.
+            merged: dict[tuple[Value, ...], Beam] = {}
+            for beam in extended:
+                kept_by = merged[beam.values].distributions if beam.values in merged else ()
+                merged[beam.values] = replace(beam, distributions=(*kept_by, *beam.distributions))
+            extended = list(merged.values())
+        self._extended(extended)
 
     def extend_with(self, values: Mapping[Beam, Sequence[Value]]) -> None:
         """Replace each beam by one for each value that facts or rules give it."""
@@ -380,7 +407,7 @@ class RuleSearch:
         # The premise itself tells why each of the others was dropped.
         for beam in dropped[:EXAMPLES]:
             for distribution in beam.distributions:
-                self.decisions.append(self._decision(gate, beam, distribution, False, reason))
+                self.decisions.append(self._decision(gate, beam, distribution, _Verdict(False, reason)))
         self.beams = left
 
     # -- ranking
@@ -442,15 +469,6 @@ class RuleSearch:
         writer = TextWriter(self.plan.rule, self.library, self.names, self.settings.compat, self._texts)
         return {beam: writer.text(beam.values) for beam in self.beams}
 
-    def ranked_texts(self, texts: Mapping[Beam, str]) -> dict[str, RankedText]:
-        """By part of the beams' texts that is measured apart, the part with the values that it may mention."""
-        ranked: dict[str, RankedText] = {}
-        for beam, text in texts.items():
-            for part in ranked_parts(text):
-                if part not in ranked:
-                    ranked[part] = RankedText(part, tuple(map(str, beam.values)))
-        return ranked
-
     def rank(
         self,
         texts: Mapping[Beam, str],
@@ -476,7 +494,10 @@ class RuleSearch:
         if self.settings.compat is not None:
             self._advance(self._linked({beam: scores[texts[beam]] for beam in pool}))
             return
-        ranked_beams = {beam: self._common_score(beam, scores[texts[beam]]) for beam in pool}
+        ranked_beams = {beam: scores[texts[beam]] for beam in pool}
+        if self.settings.likelihood == "random":  # one score for both ends
+            seed, name = self.settings.seed, self.plan.rule.name
+            ranked_beams = {beam: random_score(seed, name, beam.values) for beam in pool}
         by_beam = {beam: measures[texts[beam]] for beam in pool} if measures else {}
         self._advance(self._divided(ranked_beams, by_beam) if self.divides else self._narrowed(ranked_beams))
 
@@ -500,41 +521,31 @@ class RuleSearch:
             self._orders[distribution] = order[::-1] if is_reversed else order
         return left
 
-    def _common_score(self, beam: Beam, score: float) -> float:
-        """The beam's score for both ends."""
-        if self.settings.likelihood == "random":
-            return random_score(self.settings.seed, self.plan.rule.name, beam.values)
-        return score
-
     def _narrowed(self, scores: Mapping[Beam, float]) -> _Kept:
         """The beams of a wide pool from which both ends can still be cut: its likeliest and its least likely."""
         # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`. It is wider than both.
         order = sorted(scores, key=lambda beam: (-scores[beam], -self._chance(beam)))
         width = self.settings.width
         sides = {Distribution.HEAD: order[:width], Distribution.LONG_TAIL: order[: -width - 1 : -1]}
-        by_side: dict[Beam, Distribution] = {}
-        for side, chosen in sides.items():
-            by_side |= dict.fromkeys(chosen, side)
-            limit = scores[chosen[-1]] if chosen else None
-            self.account_now.cuts[side.value] = DistributionCut(len(scores), len(chosen), limit)
-        self.count(LIKELIHOOD.name, GateCount(len(by_side), len(scores)))
-        rejected = [beam for beam in scores if beam not in by_side][:EXAMPLES]
+        cuts = {side: self._note_cut(side, scores, chosen) for side, chosen in sides.items()}
+        left = dict.fromkeys(chain.from_iterable(sides.values()))
+        self.count(LIKELIHOOD.name, GateCount(len(left), len(scores)))
+        rejected = [beam for beam in scores if beam not in left][:EXAMPLES]
         widths = " nor ".join(f"among the {len(chosen)} {_SIDES[side]}" for side, chosen in sides.items())
         for distribution in self.settings.distributions:
             for side, chosen in sides.items():
-                reason = f"among the {len(chosen)} {_SIDES[side]} of {len(scores)}"
-                self._keep_ranked(distribution, chosen, scores, self.account_now.cuts[side.value].limit, reason)
-            reason = f"neither {widths} of {len(scores)}"
+                self._note_kept(distribution, chosen, scores, cuts[side].limit, _reason(side, cuts[side]))
             for beam in rejected:
-                decision = self._decision(LIKELIHOOD, beam, distribution, False, reason, score=scores[beam])
-                self.decisions.append(decision)
-        return {beam.values: list(self.settings.distributions) for beam in by_side}
+                verdict = _Verdict(False, f"neither {widths} of {len(scores)}", scores[beam])
+                self.decisions.append(self._decision(LIKELIHOOD, beam, distribution, verdict))
+        return {beam.values: list(self.settings.distributions) for beam in left}
 
     def _divided(self, scores: Mapping[Beam, float], measures: Mapping[Beam, TextMeasures]) -> _Kept:
         """Cut the disjoint ends from the complete substitutions; those with one text of the statement stay together."""
         groups: dict[str, list[Beam]] = {}
         for beam in scores:
-            groups.setdefault(self._statement_text(beam), []).append(beam)
+            bound = {name: Constant(value) for name, value in zip(self.names, beam.values, strict=True)}
+            groups.setdefault(statement_text(self.plan.rule, self.library, bound).sentence, []).append(beam)
         first = {text: beams[0] for text, beams in groups.items()}
         self.division = divided(
             {text: max(map(scores.__getitem__, beams)) for text, beams in groups.items()},
@@ -551,10 +562,6 @@ class RuleSearch:
             # The ends are disjoint, so that no entry is replaced.
             left |= {beam.values: [distribution] for beam in chosen}
         return left
-
-    def _statement_text(self, beam: Beam) -> str:
-        bound = {name: Constant(value) for name, value in zip(self.names, beam.values, strict=True)}
-        return statement_text(self.plan.rule, self.library, bound).sentence
 
     def advance_unranked(self) -> None:
         """Keep the first beams of each distribution, as many as the beam is wide; all of them if ranking waits.
@@ -588,21 +595,23 @@ class RuleSearch:
     def _judge_ranked(self, distribution: Distribution, scores: Mapping[Beam, float], chosen: Sequence[Beam]) -> None:
         """Count and note the likelihood gate's verdicts on the beams of a distribution."""
         self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
-        limit = scores[chosen[-1]] if chosen else None
-        self.account_now.cuts[distribution.value] = DistributionCut(len(scores), len(chosen), limit)
-        reason = f"among the {len(chosen)} {_SIDES[distribution]} of {len(scores)}"
-        self._keep_ranked(distribution, chosen, scores, limit, reason)
+        cut = self._note_cut(distribution, scores, chosen)
+        limit, reason = cut.limit, _reason(distribution, cut)
+        self._note_kept(distribution, chosen, scores, limit, reason)
         rejected = list(scores.keys() - set(chosen))
         # Of the others those nearest to the limit; the limit and the stored likelihoods tell of the rest.
         rejected.sort(key=lambda beam: (abs(scores[beam] - (limit or 0.0)), repr(beam.values)))
         for beam in rejected[:EXAMPLES]:
             tied = "; chance chose among equal scores" if scores[beam] == limit else ""
-            reasons = f"not {reason}{tied}"
-            self.decisions.append(
-                self._decision(LIKELIHOOD, beam, distribution, False, reasons, score=scores[beam], threshold=limit)
-            )
+            verdict = _Verdict(False, f"not {reason}{tied}", scores[beam], limit)
+            self.decisions.append(self._decision(LIKELIHOOD, beam, distribution, verdict))
 
-    def _keep_ranked(
+    def _note_cut(self, end: Distribution, scores: Mapping[Beam, float], chosen: Sequence[Beam]) -> DistributionCut:
+        cut = DistributionCut(len(scores), len(chosen), scores[chosen[-1]] if chosen else None)
+        self.account_now.cuts[end.value] = cut
+        return cut
+
+    def _note_kept(
         self,
         distribution: Distribution,
         chosen: Iterable[Beam],
@@ -611,7 +620,7 @@ class RuleSearch:
         reason: str,
     ) -> None:
         for beam in chosen:
-            decision = self._decision(LIKELIHOOD, beam, distribution, True, reason, score=scores[beam], threshold=limit)
+            decision = self._decision(LIKELIHOOD, beam, distribution, _Verdict(True, reason, scores[beam], limit))
             self._kept_decisions.append((distribution, beam.values, decision))
 
     def finish(self) -> None:
@@ -644,31 +653,16 @@ class RuleSearch:
         names = [step.variable.name for step in self.plan.steps]
         found: dict[Distribution, list[Substitution]] = {}
         for distribution in self.settings.distributions:
-            own = [beam for beam in self.beams if distribution in beam.distributions and len(beam.values) == len(names)]
-            found[distribution] = []
-            for beam in self._within_cap(distribution, own):
-                bindings = tuple((name, Constant(value)) for name, value in zip(names, beam.values, strict=True))
-                found[distribution].append(Substitution(bindings))
+            own = [beam.values for beam in self.beams if distribution in beam.distributions]
+            rows = [values for values in own if len(values) == len(names)]
+            if self.plan.rule.cap is not None:
+                chosen = within_cap(self.plan.rule.cap, names, rows, self._orders.get(distribution, ()))
+                self.capped[distribution] = len(rows) - len(chosen)
+                rows = chosen
+            found[distribution] = [
+                Substitution(tuple(zip(names, map(Constant, values), strict=True))) for values in rows
+            ]
         return found
-
-    def _within_cap(self, distribution: Distribution, beams: Sequence[Beam]) -> list[Beam]:
-        """The beams that the rule's `@most` keeps at this end, the best first; `capped` counts the others."""
-        cap = self.plan.rule.cap
-        if cap is None:
-            return list(beams)
-        names = [step.variable.name for step in self.plan.steps]
-        places = [names.index(name) for name in cap.variables if name in names]
-        ranks = {values: rank for rank, values in enumerate(self._orders.get(distribution, ()))}
-        uses: Counter[tuple[int, Value]] = Counter()
-        chosen = []
-        # A last step that does not rank leaves the beams in the order in which they came.
-        for beam in sorted(beams, key=lambda beam: ranks.get(beam.values, len(ranks))):
-            keys = [(place, beam.values[place]) for place in places]
-            if all(uses[key] < cap.count for key in keys):
-                uses.update(keys)
-                chosen.append(beam)
-        self.capped[distribution] = len(beams) - len(chosen)
-        return chosen
 
     def count_answer(self, inquiry: Inquiry, answer: QuestionAnswer, sent: int) -> None:
         """Count a question once for each step and once for the rule. `sent`: those of its calls that count for it."""
@@ -689,34 +683,15 @@ class RuleSearch:
         """Add a gate's counts."""
         self.gates[gate] = self.gates.get(gate, GateCount()) + more
 
-    def _decision(
-        self,
-        gate: Gate,
-        beam: Beam,
-        distribution: Distribution,
-        accepted: bool,
-        reason: str,
-        *,
-        score: float | None = None,
-        threshold: float | None = None,
-    ) -> Decision:
+    def _decision(self, gate: Gate, beam: Beam, distribution: Distribution, verdict: _Verdict) -> Decision:
         subject, rule = substitution_subject(zip(self.names, beam.values, strict=True)), self.plan.rule.name
+        accepted, reason, score, limit = verdict
         return Decision(
-            self.run_id, gate.name, subject, accepted, score, threshold, reason, rule, distribution, self.step_number
+            self.run_id, gate.name, subject, accepted, score, limit, reason, rule, distribution, self.step_number
         )
 
     def _now(self) -> SearchStep:
         return self.plan.steps[self.step_number]
-
-
-def _merged(beams: Sequence[Beam]) -> list[Beam]:
-    """One beam for equal values, with the distributions of all."""
-    merged: dict[tuple[Value, ...], Beam] = {}
-    for beam in beams:
-        known = merged.get(beam.values)
-        distributions = beam.distributions if known is None else (*known.distributions, *beam.distributions)
-        merged[beam.values] = replace(beam, distributions=distributions)
-    return list(merged.values())
 
 
 def _substituted(atom: Atom, bound: Mapping[str, Value]) -> Atom:
@@ -725,10 +700,3 @@ def _substituted(atom: Atom, bound: Mapping[str, Value]) -> Atom:
         for term in atom.arguments
     )
     return Atom(atom.predicate, tuple(arguments))
-
-
-def substitution_subject(bindings: Iterable[tuple[str, Value]]) -> str:
-    """A substitution as one canonical text: JSON, names in order."""
-    # Sorted by name alone: values of different types have no order.
-    pairs = sorted(bindings, key=lambda binding: binding[0])
-    return f"[{','.join(f'[{encode_value(name)},{encode_value(value)}]' for name, value in pairs)}]"

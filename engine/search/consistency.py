@@ -121,12 +121,12 @@ class Consistency:
         """Decide conflicts that share no fact, by one batch of questions."""
         # A fact that breaks a declaration alone loses, whatever a critic says.
         asked = [conflict for conflict in found if len(conflict.facts) > 1]
-        scores = self.judge([list(fact.atom for fact in conflict.facts) for conflict in asked]) if asked else []
+        scores = self.judge([[fact.ground_atom for fact in conflict.facts] for conflict in asked]) if asked else []
         by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
         for conflict in found:
             by_atom = by_conflict.get(_key(conflict), {})
-            probabilities = {fact.id: by_atom.get(fact.atom) for fact in conflict.facts}
-            covered = [fact.id for fact in conflict.facts if self.covers(fact.atom)]
+            probabilities = {fact.id: by_atom.get(fact.ground_atom) for fact in conflict.facts}
+            covered = [fact.id for fact in conflict.facts if self.covers(fact.ground_atom)]
             yield settlement(conflict, probabilities, covered)
 
     def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:

@@ -170,7 +170,7 @@ def missing_questions(
     library = theory.library
     signatures = library.completed().signatures
     asked = frozenset(item.indicator for item in signatures if is_asked(library, item))
-    learnt = tuple(fact.atom for fact in settled.learnt)
+    learnt = tuple(fact.ground_atom for fact in settled.learnt)
     known = replace(theory, assume=(*theory.assumed, *learnt))
     rules, given = _calling_rules(known, goal, limits, session)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
@@ -247,7 +247,7 @@ class _Known:
         relations = theory.kb.relations
         indicators = [signature.indicator for signature in self._library.completed().signatures]
         self._large = [name for name in indicators if theory.known is None and relations.is_large(name)]
-        stated = (*self._library.facts, *theory.assumed, *(fact.atom for fact in settled.learnt))
+        stated = (*self._library.facts, *theory.assumed, *(fact.ground_atom for fact in settled.learnt))
         self._rows: dict[str, set[tuple[Value, ...]]] = {}
         self._types: dict[Value, set[str]] = {}
         for atom in stated:
@@ -416,7 +416,7 @@ class _Loop:
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing.
-        learnt = tuple(fact.atom for fact in self.learnt)
+        learnt = tuple(fact.ground_atom for fact in self.learnt)
         theory = replace(self.theory, assume=(*self.theory.assumed, *learnt))
         return answer(theory, self.goal, self.budget.limits, session=self.session)
 
@@ -446,7 +446,7 @@ class _Loop:
         standing = []
         for fact in self.learnt:
             if self.theory.kb.withdrawals(fact.id):
-                self.retracted.add(fact.atom)
+                self.retracted.add(fact.ground_atom)
             else:
                 standing.append(fact)
         self.learnt = standing

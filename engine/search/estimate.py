@@ -21,7 +21,7 @@ from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.oracle import journaled
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.ranking import ranked_literals
-from hapax.engine.search.report import Unanswerable
+from hapax.engine.search.report import Unanswerable, unanswerable
 from hapax.engine.search.scoring import critic_names
 from hapax.engine.search.search import (
     DEMAND,
@@ -32,7 +32,6 @@ from hapax.engine.search.search import (
     rows_of,
     settled_measure,
     trial,
-    unanswerable,
 )
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import (

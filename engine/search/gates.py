@@ -26,6 +26,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Value
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Candidate, Decision
+from hapax.kb.values import encode_value
 from hapax.llm_oracle.prompts import sentence, type_claim
 
 # --- thresholds -------------------------------------------------------------------------------------------------------
@@ -209,6 +210,13 @@ class Subject(StrEnum):
     VALUES = "values"
     ATOMS = "single facts"
     BEAMS = "partial substitutions"
+
+
+def substitution_subject(bindings: Iterable[tuple[str, Value]]) -> str:
+    """A substitution as one canonical text: JSON, names in order."""
+    # Sorted by name alone: values of different types have no order.
+    pairs = sorted(bindings, key=lambda binding: binding[0])
+    return f"[{','.join(f'[{encode_value(name)},{encode_value(value)}]' for name, value in pairs)}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,12 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.inquiry import PERSON
 from hapax.engine.search.released import released_literals
+from hapax.grammar.attributes import StatementCap
 from hapax.grammar.rules import ASKED_KINDS, Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text
 from hapax.kb.records import Distribution
-from hapax.llm_oracle.measures import Measure, TextMeasures
+from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures
 from hapax.llm_oracle.prompts import sentence, type_claim
 
 # --- disjoint ends ----------------------------------------------------------------------------------------------------
@@ -253,6 +254,21 @@ def kept(
     return order[: keep_count(len(scores), share, beam)]
 
 
+def within_cap(cap: StatementCap, names: Sequence[str], rows: Sequence[Row], order: Sequence[Row]) -> list[Row]:
+    """The substitutions of `names` that a rule's `@most` keeps at one end, the best first, as `order` has them."""
+    places = [names.index(name) for name in cap.variables if name in names]
+    ranks = {values: rank for rank, values in enumerate(order)}
+    uses: Counter[tuple[int, Value]] = Counter()
+    chosen = []
+    # A last step that does not rank leaves the beams in the order in which they came.
+    for values in sorted(rows, key=lambda values: ranks.get(values, len(ranks))):
+        keys = [(place, values[place]) for place in places]
+        if all(uses[key] < cap.count for key in keys):
+            uses.update(keys)
+            chosen.append(values)
+    return chosen
+
+
 def equal_texts(scores: Mapping[Any, float]) -> int:
     """Number of texts whose score another text has, too."""
     counts = Counter(scores.values())
@@ -381,6 +397,16 @@ def claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, 
 def ranked_parts(text: str) -> list[str]:
     """The sentences of a ranked text that a model scores apart, so that each value's claim is scored once."""
     return text.split(CLAIMS)
+
+
+def measured_parts(texts: Iterable[tuple[str, Row]]) -> dict[str, RankedText]:
+    """By part of ranked texts that is measured apart, the part with the values that it may mention."""
+    ranked: dict[str, RankedText] = {}
+    for text, values in texts:
+        for part in ranked_parts(text):
+            if part not in ranked:
+                ranked[part] = RankedText(part, tuple(map(str, values)))
+    return ranked
 
 
 def joined_measures(texts: Iterable[str], measures: Mapping[str, TextMeasures]) -> dict[str, TextMeasures]:

@@ -9,11 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
+from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.gates import GateCount
 from hapax.engine.search.ranking import SMALL_POOL, Ends
+from hapax.grammar.dependencies import Preset, plan
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Setting
+from hapax.grammar.rules import Library, Rule, type_key
+from hapax.grammar.terms import Variable
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
+from hapax.llm_oracle.protocols import Models
 
 if TYPE_CHECKING:
     from hapax.engine.search.beams import RuleSearch
@@ -31,6 +39,55 @@ class Unanswerable:
     model: str
     unknown: tuple[str, ...]
     remedy: str
+
+
+def unanswerable(rule: Rule, library: Library, models: Models, preset: Preset = "cheapest") -> Unanswerable | None:
+    """The reason why the models cannot answer the rule; None if it is within the limits that they state.
+
+    `preset`: of the search plan, which says what types of values are asked for.
+    """
+    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
+    for other_rule in relevant_library(library, rule).rules:
+        literals += other_rule.literals
+    asked = [literal for literal in literals if origin_of(literal, library) is Origin.MODEL]
+    # Dictionaries, not sets: the report names what is unknown in the order of the rule.
+    predicates = dict.fromkeys(literal.atom.indicator for literal in asked)
+    types = dict.fromkeys(
+        variable.data_type
+        for variable in _asked_variables(rule, library, preset)
+        if not library.is_numeric(variable.data_type)
+    )
+    for model, remedy in (
+        (models.knowledge, f"Choose a model that knows them with {Setting('knowledge')} and {Setting('critic')}."),
+        (models.critic, f"Choose a model that knows them with {Setting('critic')}."),
+    ):
+        identity = model.identity
+        unknown: list[str] = []
+        if identity.knows is not None:
+            unknown += [indicator for indicator in predicates if indicator not in identity.knows]
+        if identity.types is not None:
+            known_types = {type_key(data_type) for data_type in identity.types}
+            unknown += [f"the type {data_type}" for data_type in types if type_key(data_type) not in known_types]
+        if unknown:
+            return Unanswerable(identity.name, tuple(unknown), remedy)
+    return None
+
+
+def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Variable]:
+    """The rule's variables whose values a model proposes. Those of given facts and equations are never asked for."""
+    try:
+        steps = plan(rule, library, preset).steps
+    except HapaxError:  # it has no search order, which the search reports
+        return list(rule.searched)
+    asked: list[Variable] = []
+    for step in steps:
+        if step.assignment is not None:
+            continue
+        origin = origin_of(step.generators[0], library)
+        # Rules may need models for the facts behind a derived value.
+        if origin in (Origin.MODEL, Origin.DERIVED) or rule.is_information(step.generators[0]):
+            asked.append(step.variable)
+    return asked
 
 
 @dataclass(frozen=True, slots=True)

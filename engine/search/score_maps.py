@@ -269,7 +269,7 @@ def denied_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]
     for indicator in sorted(library.open_negations):
         for denial in kb.denials(indicator):
             key = entity_key(denial.arguments[:1])
-            denied = ProposedAtom(denial.predicate, denial.arguments, fact_claim(denial.atom, library), key)
+            denied = ProposedAtom(denial.predicate, denial.arguments, fact_claim(denial.ground_atom, library), key)
             atoms[denied.id] = denied
     return atoms
 

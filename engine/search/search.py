@@ -30,16 +30,15 @@ from hapax.engine.search.oracle import Oracle, journaled
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress, WatchedSearch
 from hapax.engine.search.promises import Promises
-from hapax.engine.search.ranking import joined_measures
-from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable, rule_report
+from hapax.engine.search.ranking import joined_measures, measured_parts
+from hapax.engine.search.report import RuleReport, SearchReport, rule_report, unanswerable
 from hapax.engine.search.scoring import critic_names
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.engine.search.stored_certificates import certificate_lines
-from hapax.grammar.dependencies import PlanCosts, Preset, Rows, SearchPlan, Yields, cost_from, plan
+from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goals import Compound, Goal, GoalVariable
-from hapax.grammar.remedies import Setting
-from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, type_key
+from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
 from hapax.kb import system
 from hapax.kb.records import (
@@ -62,7 +61,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
-from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, chosen_measure, counts_names, kept_measures
+from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, counts_names, kept_measures
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
 from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
 
@@ -189,55 +188,6 @@ def run_record(job: SearchJob, promises: Promises) -> RunRecord:
     run_rules = [rule.name for rule in job.rules]
     stored = {**settings, "models": names, "taught_by": teachers, "rules": run_rules, "reader": reader}
     return RunRecord(fingerprint, "search", stored, fingerprint, system.now().isoformat(timespec="seconds"))
-
-
-def unanswerable(rule: Rule, library: Library, models: Models, preset: Preset = "cheapest") -> Unanswerable | None:
-    """The reason why the models cannot answer the rule; None if it is within the limits that they state.
-
-    `preset`: of the search plan, which says what types of values are asked for.
-    """
-    literals = [literal for literal in rule.literals if not rule.is_information(literal)]
-    for other_rule in relevant_library(library, rule).rules:
-        literals += other_rule.literals
-    asked = [literal for literal in literals if origin_of(literal, library) is Origin.MODEL]
-    # Dictionaries, not sets: the report names what is unknown in the order of the rule.
-    predicates = dict.fromkeys(literal.atom.indicator for literal in asked)
-    types = dict.fromkeys(
-        variable.data_type
-        for variable in _asked_variables(rule, library, preset)
-        if not library.is_numeric(variable.data_type)
-    )
-    for model, remedy in (
-        (models.knowledge, f"Choose a model that knows them with {Setting('knowledge')} and {Setting('critic')}."),
-        (models.critic, f"Choose a model that knows them with {Setting('critic')}."),
-    ):
-        identity = model.identity
-        unknown: list[str] = []
-        if identity.knows is not None:
-            unknown += [indicator for indicator in predicates if indicator not in identity.knows]
-        if identity.types is not None:
-            known_types = {type_key(data_type) for data_type in identity.types}
-            unknown += [f"the type {data_type}" for data_type in types if type_key(data_type) not in known_types]
-        if unknown:
-            return Unanswerable(identity.name, tuple(unknown), remedy)
-    return None
-
-
-def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Variable]:
-    """The rule's variables whose values a model proposes. Those of given facts and equations are never asked for."""
-    try:
-        steps = plan(rule, library, preset).steps
-    except HapaxError:  # it has no search order, which the search reports
-        return list(rule.searched)
-    asked: list[Variable] = []
-    for step in steps:
-        if step.assignment is not None:
-            continue
-        origin = origin_of(step.generators[0], library)
-        # Rules may need models for the facts behind a derived value.
-        if origin in (Origin.MODEL, Origin.DERIVED) or rule.is_information(step.generators[0]):
-            asked.append(step.variable)
-    return asked
 
 
 @dataclass
@@ -508,12 +458,11 @@ class SearchRun:
         ranker, wanted = self.oracle.models.likelihood, Measure(self.job.settings.measure or Measure.PAPER)
         found: dict[RuleSearch, dict[str, TextMeasures]] = {}
         for divides, measures in ((True, kept_measures(ranker, wanted)), (False, [wanted])):
-            parts = {search: search.ranked_texts(own) for search, own in texts.items() if search.divides == divides}
-            batch: dict[str, RankedText] = {}
-            for own in parts.values():
-                batch |= own
+            searches = [search for search in texts if search.divides == divides]
+            pairs = chain.from_iterable(texts[search].items() for search in searches)
+            batch = measured_parts((text, beam.values) for beam, text in pairs)
             known = self.oracle.scorer.measures(batch.values(), measures)
-            for search in parts:
+            for search in searches:
                 found[search] = joined_measures(dict.fromkeys(texts[search].values()), known)
         return found
 
