@@ -30,11 +30,17 @@ from hapax.engine.probability.answers import (
     probable_premise,
 )
 from hapax.engine.probability.options import ProbabilityOptions
-from hapax.engine.run_memory import last_account, models_of, stored_rule, with_stored_predicates, worded_atom
-from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
+from hapax.engine.run_memory import (
+    models_of,
+    ranking_measure,
+    search_story,
+    stored_rule,
+    with_stored_predicates,
+    worded_atom,
+)
 from hapax.engine.search.demand import is_asked
 from hapax.engine.search.gates import PARSER, substitution_subject
-from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
+from hapax.engine.search.ranking import ranked_parts, ranked_text
 from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement
 from hapax.engine.stories import Story, first_of
@@ -52,7 +58,6 @@ from hapax.grammar.terms import (
     CutDecimal,
     Literal,
     Substitution,
-    Value,
     Variable,
 )
 from hapax.grammar.verbalize import StatementText, atom_text, is_worded, item_text, literal_text
@@ -66,7 +71,6 @@ from hapax.kb.records import (
     Distribution,
     FactRecord,
     Question,
-    RunRecord,
     Source,
     StatementRecord,
     Withdrawal,
@@ -307,7 +311,7 @@ class _Explainer:
             return story
         text = ranked_text(rule, self.library, bound, run.settings.get("compat")) if rule else ""
         texts = ranked_parts(text) if text else []
-        scores = self.kb.assessments(texts, _ranking_measure(run), model).values()
+        scores = self.kb.assessments(texts, ranking_measure(run), model).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
         return replace(story, children=tuple(_assessment_story(self.kb, score) for score in scores) or (ranked,))
 
@@ -326,7 +330,10 @@ class _Explainer:
             if part.by is By.FACT and isinstance(part.goal, Literal):
                 lines.extend(fact_lines(self.kb, self.library, part.goal.atom))
             elif part.by is By.GIVEN and isinstance(part.goal, Literal):
-                lines.extend(_given_lines(self.kb, part.goal.atom))
+                fact = self.kb.fact(*fact_key(part.goal.atom))
+                # The spelling of the user's file, if the fact was imported under canonical names.
+                if fact is not None and fact.source is Source.GIVEN and fact.basis:
+                    lines.append(Story(_given_line(fact), "fact"))
             if part.left_out:
                 text = f"and {part.left_out:,} more rows of the group; {Operation('query')} lists them"
                 lines.append(Story(text, "goal", more=part.left_out))
@@ -373,7 +380,9 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     """Everything stored about an atom, whether it holds or not: the fact, its proposals, decisions and scores."""
     story = fact_story(kb, *fact_key(atom), texts=_claims(atom, library))
     if story.fact is not None:
-        yield Story(_fact_line(story), "fact", tuple(_certificate_stories(kb, story.fact)))
+        # The promise of the fact's run that covers it; none for a fact that a source states.
+        promises = (f"certificate of {certificate.text}" for certificate in certificates_of(kb, [story.fact]))
+        yield Story(_fact_line(story), "fact", tuple(Story(promise, "certificate") for promise in promises))
     fact_id = FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
     for item in kb.withdrawals(fact_id, undone=True):
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
@@ -386,13 +395,6 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
         shown.update(assessment.id for assessment in candidate.assessments)
     others = [assessment for assessment in story.assessments if assessment.id not in shown]
     yield from first_of(others, partial(_assessment_story, kb), "assessment")
-
-
-def _given_lines(kb: KnowledgeBase, atom: Atom) -> Iterator[Story]:
-    """The spelling of the user's file, if a given fact was imported under canonical names."""
-    fact = kb.fact(*fact_key(atom))
-    if fact is not None and fact.source is Source.GIVEN and fact.basis:
-        yield Story(_given_line(fact), "fact")
 
 
 def _given_line(fact: FactRecord) -> str:
@@ -414,12 +416,6 @@ def _fact_line(story: FactStory) -> str:
     sure = "" if probability is None else f", P(yes) {probability:.3f}"
     source = f", source: {story.fact.basis}" if story.fact.basis else ""
     return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}{source}"
-
-
-def _certificate_stories(kb: KnowledgeBase, fact: FactRecord) -> Iterator[Story]:
-    """The promise of the fact's run that covers it; none for a fact that a source states."""
-    for certificate in certificates_of(kb, [fact]):
-        yield Story(f"certificate of {certificate.text}", "certificate")
 
 
 def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
@@ -468,12 +464,6 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
     if assessment.basis:
         refusal += f": {assessment.basis}"
     return Story(f"{score} for {_quote(assessment.text)} by the {model}{refusal}", "assessment")
-
-
-def _ranking_measure(run: RunRecord) -> str:
-    """The measure under which the scores are stored that ranked a run's beams."""
-    # Runs by LINK's measure and ends, as all of older versions were, do not say which ends they have.
-    return str(run.settings.get("measure") or Measure.PAPER) if "ends" in run.settings else "log_likelihood"
 
 
 def _quote(text: object) -> str:
@@ -615,86 +605,7 @@ def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
             continue
         bound = Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))
         story = _Failure(theory, join_order(rule), bound).story()
-        yield replace(story, children=(*story.children, *_search_story(theory, rule, bound)))
-
-
-def _search_story(theory: Theory, rule: Rule, bound: Substitution) -> Iterator[Story]:
-    """The account of the last search of a rule, with the place where its values ran out, or these values were cut."""
-    searched = last_account(theory.kb, rule.name)
-    if searched is None:
-        return
-    run, steps = searched
-    # A search that kept substitutions to the end did not run out of values, whatever became of this one.
-    lost = None if steps[-1].kept else shortage(steps, run.settings.get("compat"))
-    text = f"the last search of the rule, run {run.id}"
-    lines = [Story(step_text(step), "search") for step in steps]
-    if any(step.cuts for step in steps):
-        lines += _Replay(theory, rule, run, steps).stories(bound)
-    yield Story(f"{text}: {lost}" if lost else text, "search", tuple(lines))
-
-
-@dataclass(frozen=True)
-class _Replay:
-    """The verdicts of a search on substitutions for which the premises hold, by stored likelihoods and limits."""
-
-    theory: Theory
-    rule: Rule
-    run: RunRecord
-    steps: Sequence[StepAccount]
-
-    def stories(self, bound: Substitution) -> Iterator[Story]:
-        """A line for each of up to `EXAMPLES` substitutions with these values: the step that cut it, if one did."""
-        searched = self.rule.searched
-        constraints = tuple(item for item in self.rule.premise if not self.rule.is_information(item))
-        # Nothing of such a rule is searched, so nothing was cut.
-        if not searched:
-            return
-        if constraints:
-            *_, whole = holding_prefixes(self.theory, self.rule, constraints, bound, EXAMPLES)
-        else:
-            whole = [bound]
-        names = [variable.name for variable in searched]
-        for substitution in whole:
-            yield Story(
-                self._fate({name: found.value for name, found in substitution.bindings if name in names}), "search"
-            )
-
-    def _fate(self, values: Mapping[str, Value]) -> str:
-        """`A = Abadan: step 1 cut it: score -3.1; head kept 200 of 7,836, down to -2.2`."""
-        library, settings = self.theory.library, self.run.settings
-        order = [name for name in plan(self.rule, library, settings.get("plan", "")).order if name in values]
-        named = ", ".join(f"{name} = {values[name]}" for name in order)
-        if settings.get("likelihood") != "model" or LIKELIHOOD not in models_of(self.run):
-            return f"{named}: no model ranked it"
-        for number, step in enumerate(self.steps):
-            if not step.cuts:
-                continue
-            bound = {name: Constant(values[name]) for name in order[: number + 1]}
-            text = ranked_text(self.rule, library, bound, settings.get("compat"))
-            model = models_of(self.run)[LIKELIHOOD]
-            measure = _ranking_measure(self.run)
-            assessed = self.theory.kb.assessments(ranked_parts(text), measure, model)
-            # Of the plain log-likelihood the total is stored, by whose mean LINK ranks.
-            is_total = measure == "log_likelihood"
-            scores = {part: item.score / ((is_total and item.token_count) or 1) for part, item in assessed.items()}
-            score = mean_of_parts(text, scores)
-            if score is None:
-                return f"{named}: step {step.step} did not rank it"
-            verdicts = [self._verdict(name, cut, score) for name, cut in step.cuts.items()]
-            if all(is_cut for is_cut, _ in verdicts):
-                return f"{named}: step {step.step} cut it: {'; '.join(words for _, words in verdicts)}"
-        return f"{named}: every step could keep it"
-
-    def _verdict(self, distribution: str, cut: DistributionCut, score: float) -> tuple[bool, str]:
-        """True if the distribution cut the beam for certain, and the comparison of its score with the limit."""
-        is_head = distribution == Distribution.HEAD.value
-        side, bounds = ("likeliest", "down to") if is_head else ("least likely", "up to")
-        limit = "" if cut.limit is None else f", {bounds} {cut.limit:.3f}"
-        words = f"its score is {score:.3f}, and the {cut.kept:,} {side} of {cut.ranked:,} were kept{limit}"
-        if cut.limit is None:
-            return not cut.kept, words
-        # Among equal scores chance decided.
-        return (score < cut.limit if is_head else score > cut.limit), words
+        yield replace(story, children=(*story.children, *search_story(theory, rule, bound)))
 
 
 @dataclass(frozen=True)
@@ -721,17 +632,16 @@ class _Failure:
         # Different solutions may lack the same goal.
         goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
         lines = tuple(self._premise(goal) for goal in goals)
-        text = item_text(missing, self.theory.library)
-        return Story(f"rule {self.rule.name}: its premise {text} {self._lack(missing)}", "rule", lines)
+        lack = "does not hold" if isinstance(missing, Literal) and missing.negated else "is false"
+        if self._generates(missing):
+            lack = "has no fact"
+        return Story(
+            f"rule {self.rule.name}: its premise {item_text(missing, self.theory.library)} {lack}", "rule", lines
+        )
 
     def _generates(self, item: BodyLiteral) -> bool:
         """True if facts or rules give the item's variables values. Other items only test values."""
         return isinstance(item, Literal) and not item.negated and not self._is_computed(item)
-
-    def _lack(self, missing: BodyLiteral) -> str:
-        if self._generates(missing):
-            return "has no fact"
-        return "does not hold" if isinstance(missing, Literal) and missing.negated else "is false"
 
     def _is_computed(self, literal: Literal) -> bool:
         return self.theory.library.signature(literal.atom.indicator).kind is PredicateKind.COMPUTED
@@ -756,7 +666,8 @@ class _Failure:
         if self._is_computed(goal):
             return Story(f"{goal.atom} is false", "premise", behind)
         text = f"nothing makes {goal.atom} hold"
-        if self._is_hypothesis(goal.atom.indicator):
+        used = [literal for literal in self.rule.literals if literal.atom.indicator == goal.atom.indicator]
+        if any(map(self.rule.is_information, used)):  # it is about a generic variable
             text += f"; {Setting('assume')} adds it to a query"
         return Story(text, "premise", behind)
 
@@ -780,10 +691,3 @@ class _Failure:
             reason = f"{atom.indicator} is closed for each first argument, and no fact has this one"
             remedy = "add a fact about it"
         return Story(f"{atom} is unknown: {reason}; {remedy}", "premise", behind)
-
-    def _is_hypothesis(self, indicator: str) -> bool:
-        """True if the rule uses the predicate about a generic variable."""
-        for literal in self.rule.literals:
-            if literal.atom.indicator == indicator and self.rule.is_information(literal):
-                return True
-        return False

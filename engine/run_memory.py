@@ -5,18 +5,27 @@ With them a story is told in the words in which its questions were asked, whatev
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hapax.engine.inference.theory import Theory
-from hapax.engine.search.account import StepAccount
+from hapax.engine.logic.proofs import holding_prefixes
+from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
+from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
+from hapax.engine.stories import Story
+from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
-from hapax.grammar.terms import Atom
-from hapax.kb.records import PREDICATES, RULES, PredicateRecord, RunRecord
+from hapax.grammar.terms import Atom, Constant, Substitution, Value
+from hapax.kb.records import PREDICATES, RULES, Distribution, PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.circularity import is_circular
+from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
+
+REPLAYED = 3
+"""Substitutions of a rule whose way through its last search is told."""
 
 ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR)
 """The roles, in the order of the models in a run's record."""
@@ -121,3 +130,88 @@ def circular_judge(run: RunRecord) -> str | None:
     identities = identities_of(run)
     ranker, judge = identities.get(LIKELIHOOD), identities.get(EVALUATOR)
     return judge.name if ranker is not None and judge is not None and is_circular(judge, ranker) else None
+
+
+def ranking_measure(run: RunRecord) -> str:
+    """The measure under which the scores are stored that ranked a run's beams."""
+    # Runs by LINK's measure and ends, as all of older versions were, do not say which ends they have.
+    return str(run.settings.get("measure") or Measure.PAPER) if "ends" in run.settings else "log_likelihood"
+
+
+def search_story(theory: Theory, rule: Rule, bound: Substitution) -> Iterator[Story]:
+    """The account of the last search of a rule, with the place where its values ran out, or these values were cut."""
+    searched = last_account(theory.kb, rule.name)
+    if searched is None:
+        return
+    run, steps = searched
+    # A search that kept substitutions to the end did not run out of values, whatever became of this one.
+    lost = None if steps[-1].kept else shortage(steps, run.settings.get("compat"))
+    text = f"the last search of the rule, run {run.id}"
+    lines = [Story(step_text(step), "search") for step in steps]
+    if any(step.cuts for step in steps):
+        lines += _Replay(theory, rule, run, steps).stories(bound)
+    yield Story(f"{text}: {lost}" if lost else text, "search", tuple(lines))
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """The verdicts of a search on substitutions for which the premises hold, by stored likelihoods and limits."""
+
+    theory: Theory
+    rule: Rule
+    run: RunRecord
+    steps: Sequence[StepAccount]
+
+    def stories(self, bound: Substitution) -> Iterator[Story]:
+        """A line for each of up to `REPLAYED` substitutions with these values: the step that cut it, if one did."""
+        searched = self.rule.searched
+        constraints = tuple(item for item in self.rule.premise if not self.rule.is_information(item))
+        # Nothing of such a rule is searched, so nothing was cut.
+        if not searched:
+            return
+        if constraints:
+            *_, whole = holding_prefixes(self.theory, self.rule, constraints, bound, REPLAYED)
+        else:
+            whole = [bound]
+        names = [variable.name for variable in searched]
+        for substitution in whole:
+            yield Story(
+                self._fate({name: found.value for name, found in substitution.bindings if name in names}), "search"
+            )
+
+    def _fate(self, values: Mapping[str, Value]) -> str:
+        """`A = Abadan: step 1 cut it: score -3.1; head kept 200 of 7,836, down to -2.2`."""
+        library, settings = self.theory.library, self.run.settings
+        order = [name for name in plan(self.rule, library, settings.get("plan", "")).order if name in values]
+        named = ", ".join(f"{name} = {values[name]}" for name in order)
+        if settings.get("likelihood") != "model" or LIKELIHOOD not in models_of(self.run):
+            return f"{named}: no model ranked it"
+        for number, step in enumerate(self.steps):
+            if not step.cuts:
+                continue
+            bound = {name: Constant(values[name]) for name in order[: number + 1]}
+            text = ranked_text(self.rule, library, bound, settings.get("compat"))
+            model = models_of(self.run)[LIKELIHOOD]
+            measure = ranking_measure(self.run)
+            assessed = self.theory.kb.assessments(ranked_parts(text), measure, model)
+            # Of the plain log-likelihood the total is stored, by whose mean LINK ranks.
+            is_total = measure == "log_likelihood"
+            scores = {part: item.score / ((is_total and item.token_count) or 1) for part, item in assessed.items()}
+            score = mean_of_parts(text, scores)
+            if score is None:
+                return f"{named}: step {step.step} did not rank it"
+            verdicts = [self._verdict(name, cut, score) for name, cut in step.cuts.items()]
+            if all(is_cut for is_cut, _ in verdicts):
+                return f"{named}: step {step.step} cut it: {'; '.join(words for _, words in verdicts)}"
+        return f"{named}: every step could keep it"
+
+    def _verdict(self, distribution: str, cut: DistributionCut, score: float) -> tuple[bool, str]:
+        """True if the distribution cut the beam for certain, and the comparison of its score with the limit."""
+        is_head = distribution == Distribution.HEAD.value
+        side, bounds = ("likeliest", "down to") if is_head else ("least likely", "up to")
+        limit = "" if cut.limit is None else f", {bounds} {cut.limit:.3f}"
+        words = f"its score is {score:.3f}, and the {cut.kept:,} {side} of {cut.ranked:,} were kept{limit}"
+        if cut.limit is None:
+            return not cut.kept, words
+        # Among equal scores chance decided.
+        return (score < cut.limit if is_head else score > cut.limit), words

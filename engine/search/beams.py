@@ -203,8 +203,7 @@ class RuleSearch:
         step = self._now()
         literals = self._asked_with(step)
         claimed = [literal for literal in literals if self._is_claimed(literal)]
-        # Each distribution asks for its own beams.
-        if self._is_asked_anew:
+        if self._is_asked_anew:  # each distribution asks for its own beams
             self.beams = self._by_distribution()
         inquiries: dict[Beam, Inquiry] = {}
         askings: Counter[Question] = Counter()
@@ -559,8 +558,7 @@ class RuleSearch:
             chosen = list(chain.from_iterable(groups[text] for text in self.division.of(distribution)))
             self._judge_ranked(distribution, scores, chosen)
             self._orders[distribution] = [beam.values for beam in chosen]
-            # The ends are disjoint, so that no entry is replaced.
-            left |= {beam.values: [distribution] for beam in chosen}
+            left |= {beam.values: [distribution] for beam in chosen}  # the ends are disjoint
         return left
 
     def advance_unranked(self) -> None:
