@@ -39,6 +39,10 @@ _HOST = re.compile(
 )
 """An address without `http://`: a host of this machine, NAME:PORT, or a domain with the path of an API."""
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]*")
+_HEADER = re.compile(r"[A-Za-z0-9-]+")
+_API_VERSION = re.compile(r"api-version=[\w.-]+")
+# Written by those who copy the whole address of a request.
+_ENDPOINT = re.compile(r"/(chat/)?completions$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ def _from_alias(alias: Alias, environment: Mapping[str, str], file: Path | None)
         price = Price(alias.price_in, alias.price_out)
 
     server = _server(url, alias.api_key_name or default_key, environment, where)
+    server = _with_headers(server, alias, environment)
     if alias.proxy:
         if is_this_machine(server.base_url):
             raise HapaxError(f"{where}: a proxy is named for a server on this machine. Remove `proxy`.")
@@ -211,20 +216,47 @@ def _template(alias: Alias, file: Path | None) -> str:
 
 
 def _server(url: str, key_name: str, environment: Mapping[str, str], where: str) -> Server:
-    base = _base(url, where)
+    base, query = _base(url, where), _query(url, where)
     key = environment.get(key_name, "").strip() if key_name else ""
     # A key with a line break would smuggle a second header into the request.
     if not _VISIBLE_ASCII.fullmatch(key):
         raise HapaxError(f"{key_name} contains blanks or characters that no key has. Set it to the key alone.")
     parts = urlsplit(base)
     path = parts.path.removesuffix("/v1").strip("/")  # the usual ending says nothing in a name
-    remedy = key_name or (KEY_NAME if base == OPENAI else "its key")
-    return Server(base, f"{parts.netloc}/{path}" if path else parts.netloc, key, remedy)
+    wanted = key_name or (KEY_NAME if base == OPENAI else "")
+    return Server(base, f"{parts.netloc}/{path}" if path else parts.netloc, key, wanted, query=query)
+
+
+def _with_headers(server: Server, alias: Alias, environment: Mapping[str, str]) -> Server:
+    """The server with the further headers of an alias; `$NAME` is the value of a variable of the environment."""
+    headers, secrets = {}, []
+    for name, stated in (alias.headers or {}).items():
+        value = environment.get(stated[1:], "").strip() if stated.startswith("$") else stated
+        if value != stated:
+            secrets.append(value)
+        if not value or not _VISIBLE_ASCII.fullmatch(value.replace(" ", "")) or not _HEADER.fullmatch(name):
+            raise HapaxError(
+                f"alias {alias.model_id}: the header {name} has no value that can be sent. Write a text, or $NAME for "
+                "a variable of the environment that is set."
+            )
+        headers[name] = value
+    return replace(server, headers=headers, secrets=tuple(secrets))
+
+
+def _query(url: str, where: str) -> str:
+    """The version of Azure's interface behind a base URL; nothing else may stand there, since it is stored."""
+    query = urlsplit(url.strip()).query
+    if query and not _API_VERSION.fullmatch(query):
+        raise HapaxError(
+            f"{where}: the base URL contains a query, but it is stored with every answer. Put the key into an "
+            "environment variable, and name that variable in an alias as api_key_name."
+        )
+    return query
 
 
 def _base(url: str, where: str) -> str:
     """Normalise a base URL. It goes into the journal, so it may not contain a secret."""
-    url = url.strip().rstrip("/")
+    url = _ENDPOINT.sub("", url.strip().partition("?")[0].rstrip("/"))
     try:
         parts = urlsplit(url)
         # Reading `port` raises ValueError if it is not a number.
@@ -233,9 +265,9 @@ def _base(url: str, where: str) -> str:
         usable, parts = False, urlsplit("")
     if not usable or any(c.isspace() or not c.isprintable() for c in url):
         raise HapaxError(f"{where}: the base URL is not valid. Write it like http://localhost:8000/v1.")
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+    if parts.username is not None or parts.password is not None or parts.fragment:
         raise HapaxError(
-            f"{where}: the base URL contains a user name, password, query or fragment, but it is stored with every "
+            f"{where}: the base URL contains a user name, password or fragment, but it is stored with every "
             "answer. Put the key into an environment variable, and name that variable in an alias as api_key_name."
         )
     # Host names are the same in any case, and the journal knows a server by its address.
@@ -278,6 +310,9 @@ class Alias(BaseModel):
     model_name: Text = Field(description="the server's name of the model, a text")
     api_base: Text | None = Field(None, description="a base URL such as http://localhost:8000/v1")
     api_key_name: Text | None = Field(None, description="the name of an environment variable")
+    headers: dict[Text, Text] | None = Field(
+        None, description="a mapping of further headers, such as X-Title: Hapax; $NAME is a variable's value"
+    )
     proxy: Text | None = Field(None, description="a URL such as http://proxy:3128, or an environment variable with one")
     completion: bool | None = Field(None, description="true or false")
     logprobs: Literal["none", "output", "echo", "prompt"] | None = Field(

@@ -27,17 +27,17 @@ from hapax.grammar.words import counted
 from hapax.kb import own_files
 from hapax.kb.records import Outcome, content_id
 from hapax.kb.unfinished import publish, unfinished
+from hapax.llm_oracle.backends.openai_outcomes import Refused, TransientFault
 from hapax.llm_oracle.backends.openai_transport import (
     Answer,
     Attempt,
     ReadReply,
-    Refused,
     Server,
     ServerRequest,
     refused_reply,
     refused_result,
 )
-from hapax.llm_oracle.backends.openai_wire import TransientFault
+from hapax.llm_oracle.backends.openai_wire import normalised
 from hapax.llm_oracle.budget import ACCOUNT, BatchedRequest, Deferred
 from hapax.llm_oracle.protocols import Stream, Usage, single_group
 
@@ -239,9 +239,9 @@ class QueueTransport:
         if isinstance(result, Refused):
             attempt.spent, attempt.outcome = result.usage, Outcome.REFUSED
             message, said = self.server.redacted(str(result)), self.server.redacted(result.said)
-            return Refused(message, result.status, said, result.of_this_request, result.usage)
+            return Refused(message, result.status, said, result.kind, result.usage)
         # A result was not received by this program, so it may still contain the key.
-        reply = self.server.redacted_json(result)
+        reply = normalised(self.server.redacted_json(result))
         attempt.replied(200, reply)
         answer = refused_reply(reply, request, self.server.place) or read(reply, request)
         attempt.outcome = Outcome.REFUSED if isinstance(answer, Refused) else Outcome.ANSWERED

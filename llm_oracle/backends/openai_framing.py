@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hapax.llm_oracle.backends.openai_transport import Answer, ReadReply, Refused, ServerRequest, Transport
+from hapax.llm_oracle.backends.openai_outcomes import Refused
+from hapax.llm_oracle.backends.openai_transport import Answer, ReadReply, ServerRequest, Transport
 from hapax.llm_oracle.backends.openai_wire import CHAT
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.chat_settings import ChatSettings

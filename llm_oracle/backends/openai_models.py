@@ -11,6 +11,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
+from hapax.llm_oracle.backends.openai_outcomes import Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.backends.openai_probing import (
     JSON_SCHEMA,
     LOGPROBS,
@@ -31,17 +32,10 @@ from hapax.llm_oracle.backends.openai_probing import (
     vote_request,
 )
 from hapax.llm_oracle.backends.openai_tokens import Tokenizer, own_tokenizer
-from hapax.llm_oracle.backends.openai_transport import (
-    ReadReply,
-    Refused,
-    RetriesExhausted,
-    ServerRequest,
-    Transport,
-)
+from hapax.llm_oracle.backends.openai_transport import ReadReply, ServerRequest, Transport
 from hapax.llm_oracle.backends.openai_wire import (
     COMPLETIONS,
     SYSTEM_ONE,
-    TransientFault,
     answered_texts,
     finish_reason,
     first_token_yes,

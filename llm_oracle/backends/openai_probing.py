@@ -19,11 +19,10 @@ from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import LEAST_MASS_OF_PROBE, FirstToken, parse_yes_no
 from hapax.llm_oracle.backends.openai_aliases import ServedModel
+from hapax.llm_oracle.backends.openai_outcomes import SAME_FOR_ALL, Kind, Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.backends.openai_transport import (
     Answer,
     ReadReply,
-    Refused,
-    RetriesExhausted,
     ServerRequest,
     Transport,
 )
@@ -31,7 +30,7 @@ from hapax.llm_oracle.backends.openai_wire import (
     CHAT,
     COMPLETIONS,
     SYSTEM_ONE,
-    TransientFault,
+    answered_texts,
     echoed_likelihood,
     first_token_yes,
     logprobs_options,
@@ -66,8 +65,8 @@ KNOWN_UNLIKELY = "France capital the of is Paris."
 PROBING = 1
 """Version of the probes. A new one probes every server again."""
 
-MOST_PROBES = Usage(300, 800)
-"""Most tokens that probing one ability uses: a vote, or a server that refuses one option after another."""
+MOST_PROBES = Usage(300, 2_000)
+"""Most tokens that probing one ability uses: a vote, or a model that thinks before it answers."""
 
 LOGPROBS, VOTE = "logprobs", "vote"
 ECHO, PROMPT_LOGPROBS = "echo", "prompt_logprobs"
@@ -103,8 +102,15 @@ PLAIN_SAMPLING = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "repetition_p
 """Turns off the defaults of llama.cpp and vLLM that change sampling. OpenAI rejects these options."""
 
 _STATED_LIKELIHOODS = {"echo": ECHO, "prompt": PROMPT_LOGPROBS}
-_OPTIONAL = ("temperature", "top_p", "seed")
-_NOT_THIS_METHOD = frozenset({401, 402, 403, 429})  # refusals that another method of asking would meet, too
+_OPTIONAL = ("top_p", "temperature", "seed")
+"""Options that a model may refuse, in the order in which they are given up: at 1, `top_p` says nothing."""
+
+PROBE_TOKENS = 16
+ROOMS = (512, 2_048, 8_192)
+"""Tokens that a model gets to think before its answer to a probe, as far as it needs them."""
+
+MORE_ROOM = 4
+"""Times the room of a probe that a real question gets."""
 
 Found = TypeVar("Found")
 
@@ -119,13 +125,20 @@ class AnswerMethod:
     plain: bool = True
     reported: str = ""
     """The server's name for the model."""
+    streams: bool = False
+    """True if the server answers by streams alone."""
+    room: int = 0
+    """Tokens that the model gets to think before its answer; 0 for one that does not."""
 
     def ask(self, model: str, prompt: str, tokens: int, **options: Any) -> ServerRequest:
-        """A request for an answer of at most `tokens` tokens."""
+        """A request for an answer of at most `tokens` tokens, thoughts apart."""
         accepted = {name: value for name, value in options.items() if name not in self.dropped}
-        body = request_body(self.endpoint, model, prompt, **{self.limit_name: tokens}, **accepted)
+        if self.streams:
+            accepted |= {"stream": True, "stream_options": {"include_usage": True}}
+        most = tokens + self.room
+        body = request_body(self.endpoint, model, prompt, **{self.limit_name: most}, **accepted)
         samples = options.get("n", 1)
-        return ServerRequest(self.endpoint, body, Usage(estimated_tokens(prompt), tokens * samples))
+        return ServerRequest(self.endpoint, body, Usage(estimated_tokens(prompt), most * samples))
 
     def sample(self, model: str, prompt: str, tokens: int, **options: Any) -> ServerRequest:
         """A request that samples by temperature and top_p alone, if the server has options for that."""
@@ -226,26 +239,35 @@ def probe_answer_method(transport: Transport, served: ServedModel) -> AnswerMeth
         try:
             return _with_accepted_options(transport, served, AnswerMethod(endpoint))
         except (Refused, RetriesExhausted) as fault:
-            if fault.status is None or fault.status in _NOT_THIS_METHOD:
-                raise
+            _raise_if_general(fault)
             first = first or fault
     assert first is not None  # noqa: S101  # there is at least one endpoint
     raise first
 
 
 def _with_accepted_options(transport: Transport, served: ServedModel, method: AnswerMethod) -> AnswerMethod:
-    """The method without the options that the model rejects by name."""
+    """The method without the options that the model rejects by name, and with room for its thoughts."""
+    rooms = iter(ROOMS)
     while True:
-        # Each refusal removes an option for good or is raised, so the loop ends.
-        request = method.sample(served.model, KNOWN_CLAIM, 16, temperature=0.7, top_p=1.0, seed=1)
+        # Each refusal removes an option for good, makes more room, or is raised, so the loop ends.
+        request = method.sample(served.model, KNOWN_CLAIM, PROBE_TOKENS, temperature=0.7, top_p=1.0, seed=1)
         try:
-            return replace(method, reported=_answer(transport, request, _reported))
+            reported = _answer(transport, request, _reported)
         except Refused as refused:
-            method = _without_refused_option(method, refused)
+            room = next(rooms, None) if refused.kind is Kind.CUT_OFF else None
+            method = replace(method, room=room) if room else _without_refused_option(method, refused)
+        else:
+            return replace(method, reported=reported, room=method.room * MORE_ROOM)
 
 
 def _reported(reply: Any, request: ServerRequest) -> str:  # noqa: ARG001  # ReadReply
     texts(reply)  # raises TransientFault for a reply without an answer
+    try:
+        answered_texts(reply)
+    except TransientFault as fault:
+        # An empty answer is one, as far as the way of asking goes.
+        if fault.kind is Kind.CUT_OFF:
+            raise
     return model_reported(reply)
 
 
@@ -254,6 +276,8 @@ def _without_refused_option(method: AnswerMethod, refused: Refused) -> AnswerMet
     if refused.status in (400, 422):
         if "max_completion_tokens" in refused.said and method.limit_name == "max_tokens":
             return replace(method, limit_name="max_completion_tokens")
+        if "stream" in refused.said and not method.streams:
+            return replace(method, streams=True)
         if method.plain and any(option in refused.said for option in PLAIN_SAMPLING):
             return replace(method, plain=False)
         for option in _OPTIONAL:
@@ -268,8 +292,8 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
     Raises HapaxError for a model that says neither yes nor no.
     """
     prompt = critic_prompt(KNOWN_CLAIM)
-    # Some servers refuse the larger number instead of giving fewer.
-    for top in (MOST_TOP, FEWER_TOP):
+    # Some servers refuse the larger number instead of giving fewer. The first token of a thought is no answer.
+    for top in () if method.room else (MOST_TOP, FEWER_TOP):
         true = _first_token(transport, served, KNOWN_CLAIM, method, top)
         if true is not None and true.mass >= LEAST_MASS_OF_PROBE:
             false = _first_token(transport, served, KNOWN_FALSEHOOD, method, top)
@@ -382,9 +406,14 @@ def _found(transport: Transport, request: ServerRequest, read: Callable[[Any], F
     try:
         return _answer(transport, request, read_or_none)
     except (Refused, RetriesExhausted) as fault:
-        if fault.status is None or fault.status in _NOT_THIS_METHOD:
-            raise
+        _raise_if_general(fault)
         return None
+
+
+def _raise_if_general(fault: Refused | RetriesExhausted) -> None:
+    """Raise a fault that another way of asking would meet, too."""
+    if fault.status is None or fault.kind in SAME_FOR_ALL or fault.kind is Kind.BUSY:
+        raise fault
 
 
 # Findings

@@ -14,9 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
@@ -27,25 +25,27 @@ from uuid import uuid4
 
 import httpx2
 from aiolimiter import AsyncLimiter
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb import system
 from hapax.kb.records import NO_USABLE_REPLY, Outcome
-from hapax.llm_oracle.backends.openai_wire import (
-    MESSAGE_LENGTH,
+from hapax.llm_oracle.backends.openai_outcomes import (
+    Kind,
+    Refused,
+    RetriesExhausted,
+    ServerError,
     TransientFault,
-    is_of_one_request,
+    error_in,
+    error_of,
     one_line,
-    refusal,
-    texts,
-    usage,
 )
+from hapax.llm_oracle.backends.openai_wire import parsed, refusal, texts, usage
 from hapax.llm_oracle.backends.redaction import redacted
 from hapax.llm_oracle.budget import ACCOUNT, Account, BudgetReached
-from hapax.llm_oracle.protocols import PartlyAnswered, Stream, Usage, in_request_order
+from hapax.llm_oracle.protocols import Stream, Usage, in_request_order
 
 AHEAD = 256
 """Requests prepared beyond those in flight, so that the server stays busy while answers are being stored."""
@@ -61,11 +61,7 @@ SUCCESSES_PER_STEP = 25
 COOL_DOWN = 2.0
 """Seconds after a refusal in which further ones count as the same congestion and do not slow down again."""
 
-_TEMPORARY = frozenset({408, 409, 425, 429})
-_NEVER = frozenset({501, 505})  # server errors that a repetition cannot cure
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-# 429 is also the status of an account without money, which no pause cures.
-_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 Sleep = Callable[[float], Awaitable[None]]
 Answer = TypeVar("Answer")
@@ -111,7 +107,9 @@ ReadReply = Callable[[Any, ServerRequest], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Address and key of a server. `place` names it in messages and in the journal; `key_name` is the key's source.
+    """Address and key of a server. `place` names it in messages and in the journal.
+
+    `key_name`: the variable of the environment that has its key; empty where the user named none.
 
     `proxy`: URL of the proxy on the way; empty: none.
     """
@@ -119,12 +117,36 @@ class Server:
     base_url: str
     place: str
     key: str = field(default="", repr=False)
-    key_name: str = "OPENAI_API_KEY"
+    key_name: str = ""
     proxy: str = field(default="", repr=False)
+    query: str = ""
+    """The version of the interface behind each address, as Azure wants it: `api-version=2024-10-21`."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further headers, by name."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values of headers that no message and no row may have."""
+
+    def url(self, path: str) -> str:
+        """The address of a path, below the host if it begins with `/`, else below the base URL."""
+        # `join` follows the rules of links.
+        address = httpx2.URL(f"{self.base_url}/").join(path)
+        return f"{address}?{self.query}" if self.query else str(address)
+
+    @property
+    def all_headers(self) -> dict[str, str]:
+        """The headers of a request."""
+        found = {"Content-Type": "application/json", "Accept": "application/json", **self.headers}
+        if self.key:
+            found["Authorization"] = f"Bearer {self.key}"
+        if self.key and self.query:  # Azure
+            found["api-key"] = self.key
+        return found
 
     def redacted(self, text: str) -> str:
-        """The text with the key replaced, whole and in pieces."""
-        return redacted(text, self.key)
+        """The text with the secrets replaced, whole and in pieces."""
+        for secret in (self.key, *self.secrets):
+            text = redacted(text, secret)
+        return text
 
     def redacted_json(self, value: Any) -> Any:
         """A JSON tree with the key replaced in all strings and names."""
@@ -183,13 +205,18 @@ class RetryPolicy:
 
         def is_over(state: RetryCallState) -> bool:
             nonlocal failed_attempts
-            # 429 requests to wait, and is waited out within `seconds`, however often it comes.
-            failed_attempts += _transient_fault(state).status != 429
+            # A pause that the server asks for is kept within `seconds`, however often it asks.
+            failed_attempts += _transient_fault(state).kind is not Kind.BUSY
             return failed_attempts >= self.attempts or state.idle_for + state.upcoming_sleep > self.seconds
 
         return AsyncRetrying(
-            retry=retry_if_exception_type(TransientFault), wait=pause, stop=is_over, sleep=sleep, reraise=True
+            retry=retry_if_exception(_is_worth_another), wait=pause, stop=is_over, sleep=sleep, reraise=True
         )
+
+
+def _is_worth_another(fault: BaseException) -> bool:
+    """True if another attempt may bring an answer: the same limit would cut off the same answer again."""
+    return isinstance(fault, TransientFault) and fault.kind is not Kind.CUT_OFF
 
 
 def _transient_fault(state: RetryCallState) -> TransientFault:
@@ -197,41 +224,6 @@ def _transient_fault(state: RetryCallState) -> TransientFault:
     if not isinstance(fault, TransientFault):
         raise TypeError("only TransientFault is retried")
     return fault
-
-
-class Refused(PartlyAnswered):
-    """The server will never answer this request, or no attempt brought a usable reply.
-
-    `status`: None if no reply came. `of_this_request`: the reason is in this request alone, such as a content filter or
-    the length of the context. `usage`: tokens that the server charges for it.
-    """
-
-    def __init__(
-        self, message: str, status: int | None, said: str, of_this_request: bool = False, usage: Usage | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.said = said
-        self.of_this_request = of_this_request
-        self.usage = usage or Usage()
-
-    @property
-    def reason(self) -> str:
-        """The reason that the journal stores."""
-        return self.said or f"HTTP {self.status}"
-
-    @property
-    def is_unusable(self) -> bool:
-        """True if the server did not refuse, but gave no usable reply."""
-        return self.said.startswith(NO_USABLE_REPLY)
-
-
-class RetriesExhausted(PartlyAnswered):
-    """The server is down: all attempts of a request failed. `status`: of the last one; None if no reply came."""
-
-    def __init__(self, message: str, status: int | None) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Health:
@@ -379,7 +371,9 @@ class Attempt:
     def replied(self, status: int, reply: Any = None) -> None:
         """Learn what a reply with this status charges: nothing for an error."""
         self.outcome = Outcome.ERROR if status != HTTPStatus.OK else Outcome.UNUSABLE  # until its answer was read
-        if status != HTTPStatus.OK or not self.request.is_charged:
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            self.spent = Usage(requests=0)  # the server has not taken it
+        elif status != HTTPStatus.OK or not self.request.is_charged:
             self.spent = Usage()
         elif reply is not None:
             self.spent = usage(reply, self.request.prompt, _said(reply))
@@ -524,15 +518,12 @@ class HttpTransport:
         self._sleep = sleep
         self._settled = asyncio.Condition()
         self._loop = asyncio.new_event_loop()
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if server.key:
-            headers["Authorization"] = f"Bearer {server.key}"
         # Loading certificates takes a while; do it only for HTTPS.
         encrypted = httpx2.create_ssl_context() if server.base_url.startswith("https:") else False
         # Without a limit of the pool's own: `Throttle` limits the requests.
         connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self.concurrency.most)
         self._client = httpx2.AsyncClient(
-            headers=headers,
+            headers=server.all_headers,
             timeout=self.retries.timeout,
             verify=encrypted,
             limits=connections,
@@ -613,6 +604,9 @@ class HttpTransport:
                         self._health.answered()
                         return answer
         except Refused as refused:
+            # A server that has answered others may dislike this request alone.
+            if refused.kind is Kind.NOT_ACCEPTED and self._health.answers:
+                return self._unusable(request, TransientFault(refused.said), spent, works=False)
             if not refused.of_this_request:
                 raise
             self._health.answered()
@@ -632,9 +626,9 @@ class HttpTransport:
         )
         has_replied = fault.status == HTTPStatus.OK
         # A server that wants a pause wants it from all requests, and takes none meanwhile.
-        is_busy = fault.status == HTTPStatus.TOO_MANY_REQUESTS or fault.retry_after is not None
+        is_busy = fault.kind is Kind.BUSY or fault.retry_after is not None
         if is_busy or not fault.left or not (has_replied or works):
-            raise RetriesExhausted(message, fault.status) from None
+            raise RetriesExhausted(message, fault.status, fault.kind) from None
         # A server that replies, and answers others, works: this request alone is at fault.
         if not (has_replied and works):
             remedy = (
@@ -642,9 +636,10 @@ class HttpTransport:
                 if has_replied
                 else ""
             )
-            self._health.failed(request, RetriesExhausted(f"{message} {remedy}".strip(), fault.status))
+            down = RetriesExhausted(f"{message} {remedy}".strip(), fault.status, fault.kind)
+            self._health.failed(request, down)
         reason = f"{NO_USABLE_REPLY}{one_line(fault.reason)}"
-        return Refused(message, fault.status, reason, of_this_request=True, usage=spent)
+        return Refused(message, fault.status, reason, fault.kind, spent)
 
     async def _metered(self, attempt: Attempt, read: ReadReply[Answer], account: Account | None) -> Answer | Refused:
         """The answer; the request is reserved and written down before it is sent, and settled whatever comes."""
@@ -669,62 +664,42 @@ class HttpTransport:
     async def _sent(self, attempt: Attempt, read: ReadReply[Answer]) -> Answer | Refused:
         """Send a request and read its answer."""
         reply = await self._post(attempt)
+        if (error := error_in(reply)) is not None:
+            attempt.replied(error.status)
+            raise self._fault(error)
         answer = refused_reply(reply, attempt.request, self.server.place) or read(reply, attempt.request)
         attempt.outcome = Outcome.REFUSED if isinstance(answer, Refused) else Outcome.ANSWERED
         return answer
 
     async def _post(self, attempt: Attempt) -> Any:
         request = attempt.request
-        # `join` follows the rules of links: `/tokenize` is below the host, `completions` below the base URL.
-        url = str(httpx2.URL(f"{self.server.base_url}/").join(request.path))
         body, headers = json.dumps(request.body).encode(), {"Idempotency-Key": attempt.key}
         try:
             async with (
                 asyncio.timeout(self.retries.timeout),  # the client's own limit is per read, so a slow drip evades it
-                self._client.stream("POST", url, content=body, headers=headers) as response,
+                self._client.stream("POST", self.server.url(request.path), content=body, headers=headers) as response,
             ):
                 content = await _content(response)
         except TimeoutError:
-            raise TransientFault(f"no reply within {self.retries.timeout:g} seconds", None) from None
+            raise TransientFault(f"no reply within {self.retries.timeout:g} seconds", None, kind=Kind.AWAY) from None
         except httpx2.HTTPError as fault:
             left = not isinstance(fault, _NOT_SENT)
             if not left:
                 attempt.spent = None
             reason = one_line(self.server.redacted(str(fault))) or "no connection"
-            raise TransientFault(f"{type(fault).__name__}: {reason}", None, left=left) from None
+            raise TransientFault(f"{type(fault).__name__}: {reason}", None, kind=Kind.AWAY, left=left) from None
         attempt.replied(response.status_code)
+        # Redacted both before and after the JSON is parsed: an escaped key shows only afterwards.
         if response.status_code != HTTPStatus.OK:
-            raise self._fault(response, content)
-        try:
-            reply = self.server.redacted_json(json.loads(content))
-        except (ValueError, RecursionError):
-            raise TransientFault("a reply that is not JSON" if content.strip() else "an empty reply") from None
+            text = self.server.redacted(content.decode("utf-8", "replace"))
+            raise self._fault(error_of(response.status_code, text, response.headers))
+        reply = self.server.redacted_json(parsed(content))
         attempt.replied(200, reply)
         return reply
 
-    def _fault(self, response: httpx2.Response, content: bytes) -> Exception:
-        """The exception for a reply with an error status."""
-        status = response.status_code
-        # Redacted both before and after the JSON is parsed: an escaped key shows only afterwards.
-        message, codes = _message_and_codes(self.server.redacted(content.decode("utf-8", "replace")))
-        message = one_line(self.server.redacted(message))
-        if (status in _TEMPORARY and not codes & _SPENT) or (status >= 500 and status not in _NEVER):
-            pause = _retry_after(response.headers.get("retry-after"), response.headers.get("date"))
-            return TransientFault(f"HTTP {status} {message}".strip(), status, pause)
-        reason = f"{self.server.place} refused ({status}): {message or 'no reason'}."
-        of_this_request = is_of_one_request(status, codes, message)
-        return Refused(f"{reason} {self._remedy(status)}", status, message, of_this_request)
-
-    def _remedy(self, status: int) -> str:
-        if status in (401, 403):
-            return f"Set {self.server.key_name} to a key that this server accepts."
-        if status in (402, 429):
-            return "The account has run out of money or quota."
-        if 300 <= status < 400:
-            return "The server has moved: give its new base URL."
-        if status == 404:
-            return "Check the model's name and the base URL, which usually ends in /v1."
-        return "The model does not accept this request."
+    def _fault(self, error: ServerError) -> TransientFault | Refused:
+        error = replace(error, message=self.server.redacted(error.message))
+        return error.fault(self.server.place, self.server.key_name, self.server.base_url)
 
 
 def _is_unusable(answer: object) -> bool:
@@ -778,16 +753,15 @@ def refused_reply(reply: Any, request: ServerRequest, place: str) -> Refused | N
     if not reason:
         return None
     charged = usage(reply, request.prompt, ())
-    return Refused(f"{place} refused: {reason}.", 200, reason, of_this_request=True, usage=charged)
+    return Refused(f"{place} refused: {reason}.", 200, reason, usage=charged)
 
 
 def refused_result(status: Any, body: Any, place: str) -> Refused | None:
     """The refusal of one request that an error's status and body describe; None for any other error."""
-    message, codes = _message_and_codes(json.dumps(body))
-    message = one_line(message)
-    if not isinstance(status, int) or not is_of_one_request(status, codes, message):
+    error = error_of(status, json.dumps(body), {}) if isinstance(status, int) else None
+    if error is None or error.kind is not Kind.REFUSED:
         return None
-    return Refused(f"{place} refused ({status}): {message}.", status, message, of_this_request=True)
+    return Refused(f"{place} refused ({status}): {error.message}.", status, error.message)
 
 
 async def _content(response: httpx2.Response) -> bytes:
@@ -798,45 +772,6 @@ async def _content(response: httpx2.Response) -> bytes:
         if len(content) > MOST_REPLY_BYTES:
             raise TransientFault(f"a reply of more than {MOST_REPLY_BYTES // 2**20} MiB")
     return bytes(content)
-
-
-def _message_and_codes(content: str) -> tuple[str, frozenset[str]]:
-    """The message and codes of an error's body in the formats that servers use; the beginning of any other body."""
-    # Proxies answer with HTML or plain text, and a hostile body may be nested too deeply for the JSON reader.
-    with suppress(ValueError, RecursionError):
-        body = json.loads(content)
-        error = body.get("error", body) if isinstance(body, dict) else body
-        if isinstance(error, dict):
-            message = error.get("message") or error.get("detail") or ""
-            codes = frozenset(str(error[name]) for name in ("code", "type") if error.get(name))
-            return (message if isinstance(message, str) else json.dumps(message)), codes
-        if isinstance(error, str):
-            return error, frozenset()
-    # More than is shown, because `one_line` removes blanks and control characters.
-    return content[: 4 * MESSAGE_LENGTH], frozenset()
-
-
-def _retry_after(value: str | None, now: str | None) -> float | None:
-    """Seconds from a Retry-After header, which is a number or a date; None for anything else, which is ignored.
-
-    A date is compared with the server's own (`now`) if it sent one, because clocks differ.
-    """
-    if value is None:
-        return None
-    with suppress(ValueError):
-        seconds = float(value)
-        return max(0.0, seconds) if math.isfinite(seconds) else None  # float() accepts `inf` and `nan`
-    date = _date(value)
-    return None if date is None else max(0.0, (date - (_date(now) or system.now())).total_seconds())
-
-
-def _date(value: str | None) -> datetime | None:
-    """A date in HTTP's format; None if it is not one."""
-    # An unreadable header only costs the hint in it; the retry happens all the same.
-    with suppress(ValueError, TypeError):
-        date = parsedate_to_datetime(value or "")
-        return date.replace(tzinfo=date.tzinfo or UTC)
-    return None
 
 
 def _serve(loop: asyncio.AbstractEventLoop, client: httpx2.AsyncClient) -> None:

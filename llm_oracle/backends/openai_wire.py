@@ -6,15 +6,16 @@ and servers differ, too. A reply that lacks or misstates anything raises Transie
 
 from __future__ import annotations
 
+import codecs
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import accumulate, pairwise
 from typing import Any
 
-from hapax.grammar.remedies import Setting
 from hapax.llm_oracle.answers import FirstToken, yes_probability
+from hapax.llm_oracle.backends.openai_outcomes import MORE_TOKENS, Kind, TransientFault, one_line
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Usage
 
@@ -28,50 +29,11 @@ SMALLEST = 1e-12
 """Least probability of an answer that is not among the likeliest tokens."""
 LEAST_LOGPROB = -1e6
 """Below anything that a model's arithmetic gives; some servers write such numbers for probability zero."""
-MESSAGE_LENGTH = 300
-"""Characters of a server's own message that are shown and stored."""
-
 _BLANKS = " \t\r\n\u2581\u0120\u010a"
 """Blanks, and the characters by which tokenizers write them."""
 
-# Codes and words by which OpenAI, Azure, OpenRouter, vLLM and llama.cpp say that a text is too long or forbidden.
-_ONE_REQUEST_CODES = frozenset(
-    {
-        "content_filter",
-        "content_policy_violation",
-        "context_length_exceeded",
-        "data_inspection_failed",
-        "exceed_context_size_error",
-        "invalid_prompt",
-        "string_above_max_length",
-    }
-)
-_ONE_REQUEST_WORDS = re.compile(
-    r"context[ _](length|size|window)|prompt is too long|content[ _](filter|management|policy)|\bflagged\b|usage polic",
-    re.IGNORECASE,
-)
-
-
-class TransientFault(Exception):  # noqa: N818  # it describes an attempt; the retry policy decides if it is an error
-    """A failed attempt that may succeed when repeated: a temporary refusal, a server error, an unusable reply.
-
-    `status`: that of the reply; None if there was no reply; 200 for a reply that cannot be used. A refusal for now
-    (429) does not count as an attempt. `left`: False if no server took the request.
-    """
-
-    def __init__(
-        self, reason: str, status: int | None = 200, retry_after: float | None = None, left: bool = True
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
-        self.retry_after = retry_after
-        self.left = left
-
-    @property
-    def is_congestion(self) -> bool:
-        """True if sending fewer requests at a time would help."""
-        return self.status is not None and (self.status == 429 or self.status >= 500)
+_AROUND_WORDS = f"{_BLANKS}*_\"'`.,:;!"
+"""What may stand around the word of an answer in its token."""
 
 
 def request_body(endpoint: str, model: str, prompt: str, **options: Any) -> dict[str, Any]:
@@ -84,6 +46,80 @@ def request_body(endpoint: str, model: str, prompt: str, **options: Any) -> dict
 def logprobs_options(endpoint: str, top: int) -> dict[str, Any]:
     """Options that request the likeliest tokens at each position of the answer."""
     return {"logprobs": True, "top_logprobs": top} if endpoint == CHAT else {"logprobs": top}
+
+
+def parsed(content: bytes) -> Any:
+    """The reply with this body, as `normalised` gives it. Raises TransientFault for one that is not JSON.
+
+    Some servers send a stream of events whether or not one was asked for; it is put together.
+    """
+    body = content.strip().removeprefix(codecs.BOM_UTF8)
+    try:
+        return normalised(_joined(body) if body.startswith(_EVENTS) else json.loads(body))
+    except (ValueError, RecursionError):
+        if body.startswith(b"<"):
+            what = "a web page instead of a reply; the base URL of a server usually ends in /v1"
+        else:
+            what = "a reply that is not JSON" if body else "an empty reply"
+        raise TransientFault(what) from None
+
+
+_EVENTS = (b"data:", b"event:", b":", b"id:")
+"""Beginnings of a stream of events."""
+
+
+def _joined(body: bytes) -> Any:
+    """One reply from the events of a stream. Raises ValueError or TransientFault for a part of a stream."""
+    reply: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for line in body.decode("utf-8", "replace").splitlines():
+        data = line.removeprefix("data:").strip()
+        if data == line.strip() or data == "[DONE]":  # another field of an event, or the end
+            continue
+        event = json.loads(data)
+        if not isinstance(event, dict) or event.get("error"):
+            return event
+        reply |= {name: event[name] for name in ("model", "usage") if event.get(name)}
+        for part in event.get("choices") or ():
+            _add_part(choices.setdefault(_count(_at(part, "index")) or 0, {}), part)
+    if not all(choice.get("finish_reason") for choice in choices.values()):
+        raise TransientFault("a stream that ends before its answer does", None, kind=Kind.AWAY)
+    return {**reply, "choices": [{"index": index, **choice} for index, choice in choices.items()]}
+
+
+def _add_part(choice: dict[str, Any], part: Any) -> None:
+    """Add a part of a stream to the choice that it continues."""
+    delta = _at(part, "delta")
+    if isinstance(delta, dict):
+        message = choice.setdefault("message", {"content": None})
+        for name in ("content", "reasoning_content", "refusal"):
+            if isinstance(delta.get(name), str):
+                message[name] = (message.get(name) or "") + delta[name]
+    elif isinstance(_at(part, "text"), str):
+        choice["text"] = choice.get("text", "") + part["text"]
+    tokens = _at(part, "logprobs", "content")
+    if isinstance(tokens, list):
+        choice.setdefault("logprobs", {"content": []})["content"] += tokens
+    if reason := _at(part, "finish_reason"):
+        choice["finish_reason"] = reason
+
+
+def normalised(reply: Any) -> Any:
+    """The reply with the text of each message in one piece: Mistral and others send it in parts, among thoughts."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    for choice in choices if isinstance(choices, list) else ():
+        message = _at(choice, "message")
+        parts = _at(message, "content")
+        if isinstance(parts, list):
+            said = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
+            message["content"] = "".join(text for text in said if isinstance(text, str)) or None
+            if len(said) < len(parts):
+                message.setdefault("reasoning_content", "thoughts")
+    return reply
+
+
+_TEXT_PARTS = ("text", "output_text", None)
+"""Types of the parts of a message that are said, not thought."""
 
 
 def texts(reply: Any) -> list[str]:
@@ -124,10 +160,7 @@ def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
     if thought or (is_cut and not content) or is_thinking:
         spent = _count(_at(reply, "usage", "completion_tokens")) or _reasoning_tokens(reply)
         tokens = f"its {spent} tokens" if spent else "its tokens"
-        raise TransientFault(
-            f"no text: the model spent {tokens} on reasoning. Switch reasoning off, or allow more tokens for "
-            f"an answer with {Setting('settings.answer_tokens')}"
-        )
+        raise TransientFault(f"no text: the model spent {tokens} on reasoning. {MORE_TOKENS}", kind=Kind.CUT_OFF)
     if message.get("content") is None:
         raise TransientFault(f"a message without text (finish_reason {choice.get('finish_reason')})")
 
@@ -155,21 +188,6 @@ def _refusal(choice: Mapping[str, Any]) -> str:
     if isinstance(said, str) and said.strip():
         return one_line(said)
     return "content_filter" if choice.get("finish_reason") == "content_filter" else ""
-
-
-def one_line(text: str) -> str:
-    """A server's message in one line of limited length, without control characters that a terminal would obey."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:MESSAGE_LENGTH]
-
-
-def is_of_one_request(status: int, codes: AbstractSet[str], message: str) -> bool:
-    """True if an error concerns this request alone: its text is too long for the model, or forbidden."""
-    if status == 403:
-        # Mostly a key without permission, which concerns all requests, but some servers moderate with it.
-        return "flagged" in message.casefold() or bool(codes & _ONE_REQUEST_CODES)
-    named = bool(codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(message) is not None
-    # 413: the request is too large for the server.
-    return status == 413 or (status in (400, 422) and named)
 
 
 def usage(reply: Any, asked: str, answered: Sequence[str]) -> Usage:
@@ -217,7 +235,7 @@ def first_token_yes(reply: Any) -> FirstToken:
     yes: list[float] = []
     no: list[float] = []
     for token, score in likeliest:
-        word = token.strip(_BLANKS).casefold()
+        word = token.strip(_AROUND_WORDS).casefold()
         if word == "yes":
             yes.append(score)
         elif word == "no":
@@ -316,9 +334,7 @@ def _summed(scores: Sequence[Any], starts: Sequence[int] | None, asked: SpannedT
 def _choices(reply: Any) -> list[dict[str, Any]]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
-        error = _at(reply, "error")
-        said = one_line(str(_at(error, "message") or error or ""))
-        raise TransientFault(f"a reply without choices ({said})" if said else "a reply without choices")
+        raise TransientFault("a reply without choices")
     # Servers may list choices in the order in which they were finished.
     return sorted(choices, key=lambda choice: _count(choice.get("index")) or 0)
 

@@ -1,0 +1,340 @@
+"""What comes back from a server instead of an answer: one classification, with one treatment and one sentence each.
+
+Whatever asks a server (probes, lists, critics, votes, likelihoods, batches) meets these kinds alone. The server's own
+words are kept, wherever it puts them: in an error object of a reply with status 200, too, in a list of errors, or in
+the text of the server behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any
+
+from hapax.grammar.remedies import Remedy, Setting
+from hapax.kb import system
+from hapax.kb.records import NO_USABLE_REPLY
+from hapax.llm_oracle.protocols import PartlyAnswered, Usage
+
+MESSAGE_LENGTH = 300
+"""Characters of a server's own message that are shown and stored."""
+
+
+class Kind(StrEnum):
+    """Why there is no answer, and what is done about it."""
+
+    BUSY = "busy"
+    """The server asks for a pause, which is kept; it costs no attempt and no call."""
+    AWAY = "away"
+    """No reply, or an error of the server: asked again."""
+    UNUSABLE = "unusable"
+    """A reply without an answer: asked again, and passed over if it stays so."""
+    CUT_OFF = "cut off"
+    """The token limit came before the answer: treated as unusable, and probes ask with more."""
+    REFUSED = "refused"
+    """This request alone is refused, by a filter or because it is too long: that is its answer."""
+    OPTION = "option"
+    """The model does not take an option of the request: probes leave it out."""
+    NO_ACCESS = "no access"
+    NO_MONEY = "no money"
+    NOT_FOUND = "not found"
+    MOVED = "moved"
+    NOT_ACCEPTED = "not accepted"
+    """The server does not accept the request and does not say that the reason is in it alone."""
+
+
+TRANSIENT = frozenset({Kind.BUSY, Kind.AWAY, Kind.UNUSABLE, Kind.CUT_OFF})
+"""Kinds for which another attempt may bring an answer."""
+
+SAME_FOR_ALL = frozenset({Kind.NO_ACCESS, Kind.NO_MONEY, Kind.MOVED})
+"""Kinds that another way of asking would meet, too."""
+
+
+class TransientFault(Exception):  # noqa: N818  # it describes an attempt; the retry policy decides if it is an error
+    """A failed attempt that may succeed when repeated. `kind`: one of `TRANSIENT`.
+
+    `status`: that of the reply; None if there was no reply; 200 for a reply that cannot be used. `retry_after`: the
+    seconds that the server asks to wait. `left`: False if no server took the request.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        status: int | None = 200,
+        retry_after: float | None = None,
+        *,
+        kind: Kind = Kind.UNUSABLE,
+        left: bool = True,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+        self.retry_after = retry_after
+        self.kind = kind
+        self.left = left
+
+    @property
+    def is_congestion(self) -> bool:
+        """True if sending fewer requests at a time would help."""
+        return self.status is not None and (self.kind is Kind.BUSY or self.status >= 500)
+
+
+class Refused(PartlyAnswered):
+    """The server will never answer this request, or no attempt brought a usable reply.
+
+    `status`: None if no reply came. `said`: the server's words. `usage`: tokens that it charges for the request.
+    """
+
+    def __init__(
+        self, message: str, status: int | None, said: str, kind: Kind = Kind.REFUSED, usage: Usage | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.said = said
+        self.kind = kind
+        self.usage = usage or Usage()
+
+    @property
+    def of_this_request(self) -> bool:
+        """True if the reason is in this request alone, so that others can be asked."""
+        return self.kind is Kind.REFUSED or self.kind in TRANSIENT
+
+    @property
+    def reason(self) -> str:
+        """The reason that the journal stores."""
+        return self.said or f"HTTP {self.status}"
+
+    @property
+    def is_unusable(self) -> bool:
+        """True if the server did not refuse, but gave no usable reply."""
+        return self.said.startswith(NO_USABLE_REPLY)
+
+
+class RetriesExhausted(PartlyAnswered):
+    """The server is down: all attempts of a request failed. `status`: of the last one; None if no reply came."""
+
+    def __init__(self, message: str, status: int | None, kind: Kind = Kind.AWAY) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class ServerError:
+    """An error as a server words it. `codes`: its code and type; `wait`: the seconds that it asks to wait."""
+
+    status: int
+    message: str
+    codes: frozenset[str]
+    wait: float | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What the error means."""
+        if self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return self._of_permission()
+        if self.status == HTTPStatus.PAYMENT_REQUIRED or self.codes & _SPENT or _SPENT_WORDS.search(self.message):
+            return Kind.NO_MONEY
+        if self.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return Kind.BUSY
+        if self.status in _TEMPORARY or (self.status >= 500 and self.status not in _NEVER):
+            return Kind.AWAY
+        if self.status < 400:
+            return Kind.MOVED
+        if self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
+            return Kind.NOT_FOUND
+        return self._of_request()
+
+    def _of_permission(self) -> Kind:
+        """Mostly a key without permission, but some servers moderate with it, and OpenAI forbids options by it."""
+        if "flagged" in self.message.casefold() or self.codes & _ONE_REQUEST_CODES:
+            return Kind.REFUSED
+        return Kind.OPTION if "logprobs" in self.message else Kind.NO_ACCESS
+
+    def _of_request(self) -> Kind:
+        if _CUT_OFF_WORDS.search(self.message):
+            return Kind.CUT_OFF
+        named = bool(self.codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(self.message)
+        if self.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (self.status in _BAD_REQUEST and named):
+            return Kind.REFUSED
+        return Kind.NOT_ACCEPTED
+
+    def fault(self, place: str, key_name: str, base_url: str) -> TransientFault | Refused:
+        """The exception for the error. `place`, `key_name` and `base_url`: of the server."""
+        kind = self.kind
+        if kind in (Kind.BUSY, Kind.AWAY):
+            said = f"HTTP {self.status} {self.message}".strip()
+            return TransientFault(said, self.status, self.wait, kind=kind)
+        if kind is Kind.CUT_OFF:
+            return TransientFault(f"{self.message} {MORE_TOKENS}", kind=kind)
+        reason = f"{place} refused ({self.status}): {self.message or 'no reason'}".rstrip(".")
+        return Refused(f"{reason}. {_remedy(kind, key_name, base_url)}", self.status, self.message, kind)
+
+
+MORE_TOKENS = f"Switch reasoning off, or allow more tokens for an answer with {Setting('settings.answer_tokens')}"
+
+_BAD_REQUEST = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+_TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY)
+_NEVER = (501, 505)  # server errors that a repetition cannot cure
+
+# 429 is also the status of an account without money, which no pause cures.
+_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+_SPENT_WORDS = re.compile(r"insufficient (credits|balance|funds)", re.IGNORECASE)
+
+# Codes and words by which OpenAI, Azure, OpenRouter, vLLM and llama.cpp say that a text is too long or forbidden.
+_ONE_REQUEST_CODES = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "context_length_exceeded",
+        "data_inspection_failed",
+        "exceed_context_size_error",
+        "invalid_prompt",
+        "string_above_max_length",
+    }
+)
+_ONE_REQUEST_WORDS = re.compile(
+    r"context[ _](length|size|window)|prompt is too long|content[ _](filter|management|policy)|\bflagged\b|usage polic",
+    re.IGNORECASE,
+)
+# OpenAI's reasoning models, whose thoughts took all tokens.
+_CUT_OFF_WORDS = re.compile(r"could not finish the message because max_tokens|output limit was reached", re.IGNORECASE)
+# LM Studio says so with status 200.
+_NO_SUCH_PATH = re.compile(r"unexpected endpoint", re.IGNORECASE)
+
+# `Please try again in 2.3s`, `Please retry in 1m34.07s`, `"retryDelay": "34s"`
+_WAIT_WORDS = re.compile(
+    r'(?:try again|retry) in ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)|"retryDelay": ?"([^"]+)"', re.IGNORECASE
+)
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+) ?(ms|h|m|s)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _remedy(kind: Kind, key_name: str, base_url: str) -> Remedy | str:
+    """What the user can do about an error that is permanent."""
+    if kind is Kind.NO_ACCESS and not key_name:
+        return Remedy(
+            "The server wants a key: name the environment variable that has it as `api_key_name`, in an alias of "
+            "the model ({}).",
+            Setting("aliases"),
+        )
+    remedies = {
+        Kind.NO_ACCESS: f"Set {key_name} to a key that this server accepts.",
+        Kind.NO_MONEY: "The account has run out of money or quota.",
+        Kind.MOVED: "The server has moved: give its new base URL.",
+        Kind.NOT_FOUND: "Check the model's name and the base URL, which usually ends in /v1."
+        + ("" if re.search(r"/v\d", base_url) else f" Perhaps it is {base_url}/v1."),
+    }
+    return remedies.get(kind, "The model does not accept this request.")
+
+
+def error_of(status: int, content: str, headers: Mapping[str, str]) -> ServerError:
+    """The error that a reply with an error's status describes."""
+    message, codes = _message_and_codes(content)
+    return ServerError(status, message, codes, _wait(headers, content))
+
+
+def error_in(reply: Any) -> ServerError | None:
+    """The error that a reply with status 200 contains in the place of an answer; None if there is none."""
+    error = reply.get("error") if isinstance(reply, dict) and not reply.get("choices") else None
+    if not error:
+        return None
+    message, codes = _message_and_codes(json.dumps(reply))
+    numbers = [int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)]
+    if _NO_SUCH_PATH.search(message):
+        numbers = [int(HTTPStatus.NOT_FOUND)]
+    # Without a code nothing says that another attempt is in vain.
+    return ServerError(numbers[0] if numbers else 502, message, codes, _wait({}, json.dumps(reply)))
+
+
+def one_line(text: str) -> str:
+    """A server's message in one line of limited length, without control characters that a terminal would obey."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:MESSAGE_LENGTH]
+
+
+def _message_and_codes(content: str) -> tuple[str, frozenset[str]]:
+    """The message and codes of an error's body in the formats that servers use; the beginning of any other body."""
+    # Proxies answer with HTML or plain text, and a hostile body may be nested too deeply for the JSON reader.
+    with suppress(ValueError, RecursionError):
+        messages: dict[str, None] = {}
+        codes: set[str] = set()
+        for error in _errors(json.loads(content)):
+            codes.update(str(error[name]) for name in ("code", "type", "status") if error.get(name))
+            for name in ("message", "detail", "error"):
+                said = error.get(name)
+                if said and not isinstance(said, dict):
+                    messages[said if isinstance(said, str) else json.dumps(said)] = None
+        if messages:
+            return one_line(": ".join(messages)), frozenset(codes)
+    # More than is shown, because `one_line` removes blanks and control characters.
+    return one_line(content[: 4 * MESSAGE_LENGTH]), frozenset()
+
+
+def _errors(body: Any, depth: int = 4) -> Iterator[Mapping[str, Any]]:
+    """The error objects in a body, the outer ones first: Gemini sends lists, gateways quote the server behind them."""
+    if isinstance(body, list):
+        for item in body[:1]:
+            yield from _errors(item, depth)
+    if not isinstance(body, dict) or not depth:
+        return
+    yield body
+    metadata = body.get("metadata")
+    quoted = metadata.get("raw") if isinstance(metadata, dict) else None
+    with suppress(ValueError, RecursionError, TypeError):
+        # The text of the server behind a gateway, which may be JSON.
+        if isinstance(quoted, str):
+            yield from _errors(json.loads(quoted), depth - 1) if quoted.startswith("{") else [{"message": quoted}]
+    for name in ("error", "innererror"):
+        yield from _errors(body.get(name), depth - 1)
+
+
+def _wait(headers: Mapping[str, str], content: str) -> float | None:
+    """The seconds that an error asks to wait, by its headers or its words; None if it does not say."""
+    with suppress(ValueError, KeyError):
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    stated = _retry_after(headers.get("retry-after"), headers.get("date"))
+    if stated is not None:
+        return stated
+    # OpenAI's, of requests and of tokens: whichever was exhausted.
+    for unit in ("requests", "tokens"):
+        if headers.get(f"x-ratelimit-remaining-{unit}") == "0":
+            return _duration(headers.get(f"x-ratelimit-reset-{unit}", ""))
+    found = _WAIT_WORDS.search(content[: 4 * MESSAGE_LENGTH])
+    return _duration(found[1] or found[2]) if found else None
+
+
+def _duration(text: str) -> float | None:
+    """Seconds of a duration such as `1m30.5s` or `120ms`; None for anything else."""
+    parts = _DURATION.findall(text)
+    return math.fsum(float(number) * _SECONDS[unit] for number, unit in parts) if parts else None
+
+
+def _retry_after(value: str | None, now: str | None) -> float | None:
+    """Seconds from a Retry-After header, which is a number or a date; None for anything else, which is ignored.
+
+    A date is compared with the server's own (`now`) if it sent one, because clocks differ.
+    """
+    if value is None:
+        return None
+    with suppress(ValueError):
+        seconds = float(value)
+        return max(0.0, seconds) if math.isfinite(seconds) else None  # float() accepts `inf` and `nan`
+    date = _date(value)
+    return None if date is None else max(0.0, (date - (_date(now) or system.now())).total_seconds())
+
+
+def _date(value: str | None) -> datetime | None:
+    """A date in HTTP's format; None if it is not one."""
+    # An unreadable header only costs the hint in it; the retry happens all the same.
+    with suppress(ValueError, TypeError):
+        date = parsedate_to_datetime(value or "")
+        return date.replace(tzinfo=date.tzinfo or UTC)
+    return None
