@@ -51,14 +51,16 @@ from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.report import RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchPlan, graph_text
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.plug_ins import load, plug_ins
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
 from hapax.llm_oracle.protocols import Models
-from hapax.llm_oracle.registry import find_backend, price_table, runs_in_process
+from hapax.llm_oracle.registry import FALLBACK_RANKER, find_backend, price_table, runs_in_process
 
 if TYPE_CHECKING:
     from hapax.engine.search.estimate import Range, RuleEstimate, RunEstimate
@@ -201,6 +203,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     with open_kb(options["database"]) as kb:
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
+        _explain_ranker(models, options)
         # With the journal of the search, so that a probe counts against its budget.
         settings = choose_profile(settings, kb, library, models, options)
         # Only once the models answer: a start that fails leaves no file.
@@ -404,6 +407,17 @@ def _default_ranker(options: dict[str, Any]) -> str | None:
         return ranker
     installed = (name for name in DEFAULT_RANKERS if (backend := find_backend(name)) and not backend.missing())
     return next(installed, None)
+
+
+def _explain_ranker(models: Models, options: dict[str, Any]) -> None:
+    """Say that word frequencies rank in the place of a model that gives no likelihoods, unless LINK's way is wanted."""
+    ranker = models.likelihood.identity.name
+    if options["likelihood"] or ranker == models.knowledge.identity.name or not ranker.startswith(FALLBACK_RANKER):
+        return
+    said = f"{models.knowledge.identity.name} gives no likelihoods"
+    if options["compat"]:
+        raise HapaxError(f"{said}, by which LINK ranks.", Remedy("Choose another {}.", Setting("likelihood")))
+    err.print(f"{said}, so word frequencies rank. Choose another ranker with --likelihood.", soft_wrap=True)
 
 
 def _explain_default(options: dict[str, Any]) -> None:

@@ -199,6 +199,10 @@ def declared_union(limits: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] 
     return tuple(known)
 
 
+class CannotScore(HapaxError):  # noqa: N818  # named after the situation, as all our errors are
+    """A model gives no likelihoods of texts."""
+
+
 class PartlyAnswered(HapaxError):  # noqa: N818  # the answers matter as much as the failure
     """The model failed permanently part-way through a batch.
 

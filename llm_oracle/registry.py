@@ -27,6 +27,7 @@ from hapax.llm_oracle.protocols import (
     EVALUATOR,
     KNOWLEDGE,
     LIKELIHOOD,
+    CannotScore,
     Critic,
     Generator,
     LikelihoodModel,
@@ -58,6 +59,9 @@ BACKENDS: Mapping[str, str] = {
     "simulated": "hapax.llm_oracle.simulated:BACKEND",
 }
 """Built-in backends in the order of `hapax models`: the name that begins a model string, and where its `Backend` is."""
+
+FALLBACK_RANKER = "frequency"
+"""The likelihood model where none was named and the knowledge model gives no likelihoods."""
 
 _PROTOCOLS: Mapping[str, Any] = {
     KNOWLEDGE: Generator,
@@ -124,7 +128,8 @@ def open_models(
 ) -> BudgetedModels:
     """The models of a search, by model strings such as `embedded`, `hf:NAME` and `openai:MODEL@URL`.
 
-    Critic and likelihood are the knowledge model unless they are named. `budget`: the most that each search or goal
+    Critic and likelihood are the knowledge model unless they are named; word frequencies rank for a model that gives no
+    likelihoods. `budget`: the most that each search or goal
     with these models may send. `options`: the fields of `OpeningOptions`, for instance `seed`, `device` and `aliases`;
     a simulated world needs `library`. A `journal` keeps what probing a server takes and finds. Raises HapaxError for an
     unknown string, a role that a model cannot play, and anything that is not installed.
@@ -168,11 +173,19 @@ def open_roles(
     return Models(
         proposing,
         judging,
-        open_shared(opened, likelihood or knowledge, LIKELIHOOD),
+        open_shared(opened, likelihood, LIKELIHOOD) if likelihood else _ranking(opened, knowledge),
         open_shared(opened, evaluator, EVALUATOR),
         # The members of a chain, or else the critic itself.
         _authorities((proposing, *getattr(judging, "critics", (judging,)))),
     )
+
+
+def _ranking(opened: OpenedModels, knowledge: str) -> LikelihoodModel:
+    """The knowledge model as likelihood model; word frequencies where it gives no likelihoods, as most chats do."""
+    try:
+        return open_shared(opened, knowledge, LIKELIHOOD)  # type: ignore[no-any-return]  # checked there
+    except CannotScore:
+        return open_shared(opened, FALLBACK_RANKER, LIKELIHOOD)  # type: ignore[no-any-return]
 
 
 def _authorities(models: Iterable[Any]) -> tuple[NameAuthority, ...]:

@@ -63,6 +63,7 @@ class Asked:
     body: dict[str, Any]
     key: str | None
     idempotency_key: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -263,7 +264,11 @@ class FakeServer:
                     fake.most_at_once = max(fake.most_at_once, fake._at_once)
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 asked = Asked(
-                    self.path, json.loads(content), self.headers["Authorization"], self.headers["Idempotency-Key"]
+                    self.path,
+                    json.loads(content),
+                    self.headers["Authorization"],
+                    self.headers["Idempotency-Key"],
+                    {name.lower(): value for name, value in self.headers.items()},
                 )
                 answer = fake.reply(asked)
                 with fake._lock:

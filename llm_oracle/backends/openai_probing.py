@@ -45,6 +45,7 @@ from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import PROBE, Asker, Journal, PreparedCall, StoredAnswer
 from hapax.llm_oracle.prompts import critic_prompt
 from hapax.llm_oracle.protocols import (
+    CannotScore,
     LogLikelihood,
     ModelIdentity,
     PartlyAnswered,
@@ -216,7 +217,7 @@ def stated_likelihood_method(served: ServedModel) -> LikelihoodMethod:
     if served.logprobs is None:
         return LikelihoodMethod(ECHO)
     if served.logprobs not in _STATED_LIKELIHOODS:
-        raise HapaxError(
+        raise CannotScore(
             f"{served.name} cannot score texts: its alias says `logprobs: {served.logprobs}`.",
             Remedy("Choose {} frequency, or a server that echoes texts.", Setting("likelihood")),
         )
@@ -348,7 +349,7 @@ def probe_likelihood_method(transport: Transport, served: ServedModel) -> Likeli
         # The score of one token is not that of a sentence.
         if likely and unlikely and likely.token_count > 1 and likely.total > unlikely.total:
             return replace(method, reported=reported)
-    raise HapaxError(
+    raise CannotScore(
         f"{served.name} cannot score texts: its completions neither echo a text with log-probabilities "
         "nor support prompt_logprobs.",
         Remedy("Choose {} frequency, or a server that does, such as vLLM or llama-cpp-python.", Setting("likelihood")),

@@ -112,8 +112,8 @@ def normalised(reply: Any) -> Any:
         parts = _at(message, "content")
         if isinstance(parts, list):
             said = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
-            message["content"] = "".join(text for text in said if isinstance(text, str)) or None
-            if len(said) < len(parts):
+            message["content"] = "".join(text for text in said if isinstance(text, str)) if said else None
+            if parts and not said:
                 message.setdefault("reasoning_content", "thoughts")
     return reply
 
@@ -160,7 +160,8 @@ def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
     if thought or (is_cut and not content) or is_thinking:
         spent = _count(_at(reply, "usage", "completion_tokens")) or _reasoning_tokens(reply)
         tokens = f"its {spent} tokens" if spent else "its tokens"
-        raise TransientFault(f"no text: the model spent {tokens} on reasoning. {MORE_TOKENS}", kind=Kind.CUT_OFF)
+        kind = Kind.CUT_OFF if is_cut else Kind.UNUSABLE
+        raise TransientFault(f"no text: the model spent {tokens} on reasoning. {MORE_TOKENS}", kind=kind)
     if message.get("content") is None:
         raise TransientFault(f"a message without text (finish_reason {choice.get('finish_reason')})")
 

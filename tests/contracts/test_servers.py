@@ -202,16 +202,21 @@ SCORELESS: dict[str, tuple[set[str], Any]] = {
 
 
 @pytest.mark.parametrize(("lacks", "misbehave"), SCORELESS.values(), ids=SCORELESS)
-def test_a_server_that_scores_no_text_is_refused_at_start(lacks: set[str], misbehave: Any, tmp_path: Path) -> None:
-    """Two known texts find out what is no likelihood; with the ranker that the message names the search works."""
+def test_word_frequencies_rank_for_a_server_that_scores_no_text(
+    lacks: set[str], misbehave: Any, tmp_path: Path
+) -> None:
+    """Two known texts find out what is no likelihood; a line says so, and a server that is named as ranker is refused."""
     options = {} if misbehave is None else {"misbehave": misbehave}
     with FakeServer(WORLD, frozenset({"systemone", *lacks}), **options) as fake:
-        refused = search(tmp_path, f"openai:tiny@{fake.url}")
-        helped = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--profile", "hapax")
+        model = f"openai:tiny@{fake.url}"
+        helped = search(tmp_path, model, "--profile", "hapax")
+        refused = search(tmp_path, model, "--likelihood", model, database="named.db")
 
+    assert helped.exit_code == 0, helped.output
+    assert "frequencies" in flat(helped)
+    assert "--likelihood" in flat(helped)
     assert refused.exit_code == 1, refused.output
     assert "--likelihood frequency" in flat(refused)
-    assert helped.exit_code == 0, helped.output
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,289 @@
+"""What real servers do beyond OpenAI's page: each is understood, or what it says is told with what helps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from money_fixture import WORLD
+from openai_fake import Asked, FakeServer, Reply
+from served import CLAIMS, flat, is_judging, is_listing, models_file, opened, probabilities, prompt_of, search, values
+
+import hapax
+
+PLAIN = ("top_k", "min_p", "repeat_penalty", "repetition_penalty")
+"""Options of llama.cpp and vLLM."""
+
+
+def refused(status: int, message: str, **fields: Any) -> Reply:
+    return status, {"error": {"message": message, "type": "invalid_request_error", **fields}}, {}
+
+
+def in_parts(body: Any) -> Any:
+    """As Mistral's reasoning models: thoughts and text are parts of a list."""
+    for message in (choice["message"] for choice in body["choices"] if "message" in choice):
+        thought = {"type": "thinking", "thinking": [{"type": "text", "text": "1. Euro, I think."}]}
+        message["content"] = [thought, {"type": "text", "text": message["content"]}]
+    return body
+
+
+def as_stream(body: Any) -> bytes:
+    """The reply as events, each with a few letters."""
+    events = []
+    for choice in body["choices"]:
+        text = choice["message"]["content"]
+        parts = [text[start : start + 7] for start in range(0, len(text), 7)]
+        for part in parts:
+            delta = {"index": choice["index"], "delta": {"content": part}, "finish_reason": None}
+            events.append({"model": body["model"], "choices": [delta]})
+        last = {"index": choice["index"], "delta": {}, "finish_reason": "stop", "logprobs": choice.get("logprobs")}
+        events.append({"model": body["model"], "choices": [last]})
+    events.append({"choices": [], "usage": body["usage"]})
+    lines = [f"data: {json.dumps(event)}\n\n" for event in events]
+    return "".join([": ping\n\n", *lines, "data: [DONE]\n\n"]).encode()
+
+
+def thinking(tokens: int, by_error: bool) -> Callable[[int, Asked], Any]:
+    """As OpenAI's reasoning models: few options, no log-probabilities, and so many tokens of thought."""
+
+    def misbehave(number: int, asked: Asked) -> Any:
+        body = asked.body
+        if "messages" not in body:
+            return refused(404, "no such path")
+        if "max_tokens" in body:
+            return refused(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+        if unknown := [name for name in PLAIN if name in body]:
+            return refused(400, f"Unrecognized request argument supplied: {unknown[0]}")
+        if body.get("temperature", 1) != 1:
+            return refused(400, "Unsupported value: 'temperature' does not support 0.7 with this model.")
+        if "top_p" in body:
+            return refused(400, "Unsupported parameter: 'top_p' is not supported with this model.")
+        if "logprobs" in body:
+            return refused(403, "You are not allowed to request logprobs from this model")
+        if body["max_completion_tokens"] >= tokens:
+            return None
+        if by_error:
+            return refused(400, "Could not finish the message because max_tokens or model output limit was reached.")
+        used = body["max_completion_tokens"]
+        usage = {"completion_tokens": used, "completion_tokens_details": {"reasoning_tokens": used}}
+        return 200, {"choices": [{"message": {"content": ""}, "finish_reason": "length"}], "usage": usage}, {}
+
+    return misbehave
+
+
+def without(names: tuple[str, ...], reply_for: Callable[[list[str]], Reply]) -> Callable[[int, Asked], Any]:
+    """Refuses requests that have one of these options."""
+
+    def misbehave(number: int, asked: Asked) -> Any:
+        found = [name for name in names if name in asked.body]
+        return reply_for(found) if found else None
+
+    return misbehave
+
+
+def not_both(number: int, asked: Asked) -> Any:
+    if {"temperature", "top_p"} <= asked.body.keys():
+        return refused(400, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.")
+    return None
+
+
+def raw_error(found: list[str]) -> Reply:
+    raw = json.dumps({"error": {"message": f"Unsupported parameter: {found[0]}"}})
+    return refused(400, "Provider returned error", code=400, metadata={"raw": raw, "provider_name": "Crux"})
+
+
+def list_of_errors(found: list[str]) -> Reply:
+    said = "\n".join(f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.' for name in found)
+    return 400, [{"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}], {}
+
+
+def stream_only(number: int, asked: Asked) -> Any:
+    if not asked.body.get("stream"):
+        return refused(400, "This model only supports streaming. Please set `stream` to true.")
+    return as_stream
+
+
+def at_least_16(number: int, asked: Asked) -> Any:
+    if asked.body.get("max_tokens", 99) < 16:
+        return refused(400, "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16.")
+    return None
+
+
+def with_commas(number: int, asked: Asked) -> Any:
+    def changed(body: Any) -> Any:
+        for choice in body["choices"]:
+            for entry in ((choice.get("logprobs") or {}).get("content") or [{}])[0].get("top_logprobs", ()):
+                entry["token"] = f"**{entry['token'].strip().title()},"
+        return body
+
+    return changed
+
+
+BEHAVIOURS: dict[str, Callable[[int, Asked], Any]] = {
+    "content in parts": lambda number, asked: in_parts,
+    "a stream that nobody asked for": lambda number, asked: as_stream,
+    "streams alone": stream_only,
+    "thoughts of 300 tokens, else an error": thinking(300, by_error=True),
+    "thoughts of 1,500 tokens, else nothing": thinking(1_500, by_error=False),
+    "not temperature and top_p": not_both,
+    "no log-probabilities by 403": without(("logprobs",), lambda _: refused(403, "You may not request logprobs")),
+    "unknown options in a list of errors": without((*PLAIN, "seed", "logprobs"), list_of_errors),
+    "unknown options in the words of another server": without(PLAIN, raw_error),
+    "no fewer than 16 tokens": at_least_16,
+    "yes and no with marks": with_commas,
+}
+
+
+@pytest.mark.parametrize("misbehave", BEHAVIOURS.values(), ids=BEHAVIOURS)
+def test_a_server_with_ways_of_its_own_is_asked_as_it_wants(misbehave: Any) -> None:
+    """Lists and claims are answered as by any other server."""
+    with FakeServer({**WORLD, "defaults": {**WORLD.get("defaults", {}), "critic": 0.9}}, misbehave=misbehave) as fake:
+        models = opened(fake)
+        found = values(models)
+        (probability,) = probabilities(models, CLAIMS[:1])
+
+    assert "Norwegian krone" in found
+    assert probability > 0.5
+
+
+def test_a_model_that_thinks_has_room_for_it_in_every_question() -> None:
+    """Its thoughts are no part of the answer's limit: votes and lists get what the probe needed, and more."""
+    with FakeServer(WORLD, misbehave=thinking(400, by_error=False)) as fake:
+        models = opened(fake)
+        start = len(fake.asked)
+        values(models)
+        limits = [asked.body["max_completion_tokens"] for asked in fake.asked[start:]]
+
+    assert limits
+    assert min(limits) >= 800
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ({"message": "Insufficient credits", "code": 402}, "Insufficient credits"),
+        ("Unexpected endpoint or method. (POST /chat/completions)", "/v1"),
+        ({"message": "Access denied", "code": "403", "innererror": {"message": "tenant blocked"}}, "tenant blocked"),
+    ],
+    ids=["no money", "no such path", "an inner error"],
+)
+def test_an_error_in_a_reply_that_seems_good_is_told_in_the_servers_words(
+    error: Any, told: str, tmp_path: Path
+) -> None:
+    """An error object with status 200 ends the command at once, after one request, with what helps."""
+    with FakeServer(misbehave=lambda number, asked: (200, {"error": error}, {})) as fake:
+        result = search(tmp_path, f"openai:tiny@{fake.url.removesuffix('/v1')}")
+
+        assert result.exit_code == 1
+        assert told in flat(result)
+        assert len(fake.asked) <= 2
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "least"),
+    [
+        ({"error": {"message": "Rate limit reached. Please try again in 0.4s."}}, {}, 0.4),
+        ({"error": {"details": [{"retryDelay": "0.4s"}]}}, {}, 0.4),
+        ({}, {"retry-after-ms": "400"}, 0.4),
+        ({}, {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "400ms"}, 0.4),
+    ],
+    ids=["in words", "a delay", "milliseconds", "a reset"],
+)
+def test_a_wait_is_kept_wherever_the_server_states_it(
+    body: Any, headers: dict[str, str], least: float, tmp_path: Path
+) -> None:
+    """The request is sent again after the wait, as one attempt, and counts once in the budget's calls."""
+    with FakeServer(WORLD) as fake:
+        models = opened(fake, tmp_path, attempts=1)
+        first = len(fake.asked) + 1
+        fake.misbehave = lambda number, asked: (429, body, headers) if number == first else None
+        began = hapax.kb.system.monotonic()
+        assert probabilities(models, CLAIMS[:1])
+        waited = hapax.kb.system.monotonic() - began
+
+    assert waited >= least
+
+
+def test_requests_to_wait_cost_no_calls(tmp_path: Path) -> None:
+    """A limit on calls is for answers: a server that asks for pauses uses none of it."""
+    with FakeServer(WORLD) as fake:
+        whole = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--profile", "hapax")
+        calls = len(fake.asked)
+    assert whole.exit_code == 0
+    seen: set[str] = set()
+
+    def first_time(number: int, asked: Asked) -> Reply | None:
+        name = json.dumps(asked.body, sort_keys=True)
+        if name in seen:
+            return None
+        seen.add(name)
+        return 429, {"error": {"message": "Please try again in 1ms."}}, {}
+
+    with FakeServer(WORLD, misbehave=first_time) as fake:
+        limited = search(
+            tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--profile", "hapax",
+            "--max-calls", str(calls + 40), database="limited.db",
+        )  # fmt: skip
+
+    assert limited.exit_code == 0, limited.output
+
+
+def test_a_question_that_the_server_does_not_accept_stops_no_other(tmp_path: Path) -> None:
+    """One list of several is refused for no reason that Hapax knows: the others are answered, and the reason is told."""
+
+    def one(number: int, asked: Asked) -> Reply | None:
+        bad = is_listing(asked) and "The Gambia uses" in prompt_of(asked)
+        return refused(400, "I do not like this one") if bad else None
+
+    with FakeServer(WORLD, misbehave=one) as fake:
+        result = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--profile", "hapax")
+        with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
+            facts = kb.facts("uses_currency")
+
+    assert result.exit_code == 0, result.output
+    assert facts
+    assert "without a usable reply" in flat(result)
+
+
+def test_azure_is_asked_by_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version of its interface is part of every address, and the key goes into its header; so do other headers."""
+    monkeypatch.setenv("AZURE_KEY", "azure-key-0123456789")
+    monkeypatch.setenv("TENANT", "tenant-0123456789")
+
+    def deployed(number: int, asked: Asked) -> Any:
+        if "?api-version=2024-10-21" not in asked.path or asked.headers.get("api-key") != "azure-key-0123456789":
+            return refused(401, "Access denied due to invalid subscription key or wrong API endpoint.")
+        path, _, _ = asked.path.partition("?")
+        return fake.answer(replace(asked, path=path.replace("/v1/openai/deployments/tiny", "/v1")))
+
+    with FakeServer(WORLD, misbehave=deployed) as fake:
+        base = f"{fake.url}/openai/deployments/tiny?api-version=2024-10-21"
+        named: dict[str, Any] = {"api_base": base, "api_key_name": "AZURE_KEY", "headers": {"X-Tenant": "$TENANT", "X-Title": "Hapax"}}
+        models = opened(fake, tmp_path, **named)
+        assert values(models) == ["Norwegian krone"]
+        headers = fake.asked[-1].headers
+
+    assert (headers["x-tenant"], headers["x-title"]) == ("tenant-0123456789", "Hapax")
+
+
+def test_a_server_that_wants_a_key_says_how_to_give_one(tmp_path: Path) -> None:
+    """The key of OpenAI goes to no other server, so the message names the alias and its field."""
+    with FakeServer(misbehave=lambda number, asked: refused(401, "No auth credentials found")) as fake:
+        result = search(tmp_path, f"openai:tiny@{fake.url}")
+
+    assert result.exit_code == 1
+    assert "api_key_name" in flat(result)
+    assert "--aliases" in flat(result)
+
+
+def test_an_address_that_ends_in_the_path_of_a_request_is_its_base(tmp_path: Path) -> None:
+    """`.../v1/chat/completions` is read as `.../v1`."""
+    with FakeServer(WORLD) as fake:
+        models = opened(fake, tmp_path, api_base=f"{fake.url}/chat/completions")
+        assert probabilities(models, CLAIMS[:1])
+        assert any(is_judging(asked) for asked in fake.asked)
+    assert models_file(tmp_path)
