@@ -20,7 +20,8 @@ from hapax.kb import rows, values
 from hapax.kb.connection import reading_uri, sweep, translated
 from hapax.kb.records import FACTS, PREDICATES, TABLES, USER, FactRecord
 from hapax.kb.rows import OnConflict, TableSchema
-from hapax.kb.store import INDEX_PROOFS, KnowledgeBase
+from hapax.kb.schema import INDEX_PROOFS
+from hapax.kb.store import KnowledgeBase
 from hapax.kb.verification import changed_rows
 
 # Facts in memory at a time.

@@ -16,7 +16,6 @@ from hapax.kb.facts import FactRelations
 from hapax.kb.open_records import OpenRecords
 from hapax.kb.records import FACTS, TABLES, WITHDRAWALS, FactRecord, Withdrawal
 from hapax.kb.rows import OnConflict
-from hapax.kb.store import INDEX_PROOFS
 
 migrations = Migrations("hapax")
 
@@ -59,7 +58,7 @@ def m001_schema(db: Database) -> None:
             conn.execute(strange.object.sql)
     conn.execute(schema.facts_view(conn))
     _add_facts(OpenRecords(conn, "the file"))
-    for sql in INDEX_PROOFS:
+    for sql in schema.INDEX_PROOFS:
         conn.execute(sql)
     revised = "SELECT checked, lapsed FROM revisable_statements AS revisable WHERE revisable.key = statement_facts.key"
     conn.execute(f"UPDATE statement_facts SET (checked, lapsed) = ({revised}) WHERE fact_id = ''")  # noqa: S608  ours

@@ -95,6 +95,24 @@ LATE: dict[str, tuple[str, ...]] = {
 }
 """Statements that create a table with its first row, by name."""
 
+FACTS_STATE = "(SELECT last FROM fact_numbers) || ' ' || (SELECT count(*) FROM withdrawals)"
+"""SQL for a text that differs after every change of the facts."""
+
+
+_STEPS = (
+    "FROM statements, json_each(CASE WHEN json_valid(proof) THEN proof ELSE '[]' END, '$.steps') AS step "
+    "WHERE step.type = 'object'"
+)
+
+INDEX_PROOFS = (
+    "INSERT OR IGNORE INTO statement_facts (key, fact_id) SELECT statements.key, json_extract(step.value, '$.fact') "
+    f"{_STEPS} AND json_extract(step.value, '$.fact') IS NOT NULL",
+    f"INSERT OR IGNORE INTO statement_facts (key, fact_id, checked) SELECT statements.key, '', {FACTS_STATE} "
+    f"{_STEPS} AND (json_extract(step.value, '$.by') = 'negation' "
+    "OR json_extract(step.value, '$.rule') LIKE 'aggregate %')",
+)
+"""SQL that stores on which facts proofs rest, and which say that something is absent or how much there is."""
+
 RELATIONS = "SELECT number, predicate, arity, types FROM relations"
 """SELECT of the relations of facts."""
 

@@ -75,6 +75,7 @@ from hapax.kb.records import (
     text_id,
 )
 from hapax.kb.rows import OnConflict, TableSchema
+from hapax.kb.schema import FACTS_STATE, INDEX_PROOFS
 from hapax.kb.values import refusal
 
 if TYPE_CHECKING:
@@ -125,25 +126,6 @@ _STANDING_COUNT = (
     f"WHERE gone.key IN ({_GONE}) "
     f"AND NOT EXISTS (SELECT 1 FROM statements WHERE statements.id = gone.id AND {STANDING}))"
 )
-
-_STATE = "(SELECT last FROM fact_numbers) || ' ' || (SELECT count(*) FROM withdrawals)"
-"""SQL for a text that differs after every change of the facts."""
-
-
-_STEPS = (
-    "FROM statements, json_each(CASE WHEN json_valid(proof) THEN proof ELSE '[]' END, '$.steps') AS step "
-    "WHERE step.type = 'object'"
-)
-
-INDEX_PROOFS = (
-    "INSERT OR IGNORE INTO statement_facts (key, fact_id) SELECT statements.key, json_extract(step.value, '$.fact') "
-    f"{_STEPS} AND json_extract(step.value, '$.fact') IS NOT NULL",
-    f"INSERT OR IGNORE INTO statement_facts (key, fact_id, checked) SELECT statements.key, '', {_STATE} "
-    f"{_STEPS} AND (json_extract(step.value, '$.by') = 'negation' "
-    "OR json_extract(step.value, '$.rule') LIKE 'aggregate %')",
-)
-"""SQL that stores on which facts proofs rest, and which say that something is absent or how much there is."""
-
 
 INTERRUPTED_SECONDS = 0.1
 """Seconds that an interrupted command waits for another process's lock."""
@@ -694,7 +676,7 @@ class KnowledgeBase(RecordStore):
         keys = (
             "SELECT rests.key FROM statement_facts AS rests JOIN statements USING (key) "  # noqa: S608
             "LEFT JOIN runs ON runs.id = statements.run_id "
-            f"WHERE rests.fact_id = '' AND rests.checked IS NOT {_STATE} "
+            f"WHERE rests.fact_id = '' AND rests.checked IS NOT {FACTS_STATE} "
             f"AND (runs.id IS NULL OR NOT {_EXPERIMENT})"
         )
         return self.select(STATEMENTS, f"WHERE statements.key IN ({keys})")
@@ -704,7 +686,7 @@ class KnowledgeBase(RecordStore):
         now = _now()
         self.write(
             # A statement that had lapsed before keeps its first time.
-            f"UPDATE statement_facts SET checked = {_STATE}, lapsed = coalesce(lapsed, ?) "  # noqa: S608  ours
+            f"UPDATE statement_facts SET checked = {FACTS_STATE}, lapsed = coalesce(lapsed, ?) "  # noqa: S608  ours
             "WHERE fact_id = '' AND key = ?",
             [(now, statement.key) for statement in statements],
         )
