@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, overload
 
 from hapax.api.explanations import Explanation, why, why_not
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologTerm
-from hapax.engine.inference.theory import QueryResult, Theory
+from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.logic.query import run_query
+from hapax.engine.near_misses import capitalised_values
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked, texts
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.notebook import Tabular
 from hapax.grammar.parser import parse_rules
@@ -35,6 +38,8 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
     A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
     were more answers than the limit. `warnings` name comparisons that had no value for some rows.
     `complete` is False if facts are still missing; `stopped` says why and what to do.
+    `notes`: what may be meant otherwise, such as a variable that is spelt like a value.
+
     With probabilities the column `probability` has that of each answer, or its lower bound; `probabilities` has the
     upper bounds and methods as well, and `basis` says which scores count as the facts' probabilities.
     """
@@ -48,6 +53,7 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         self.warnings = result.failures
         self.complete = complete
         self.stopped = stopped
+        self.notes: list[str] = []
         self.probabilities: list[Probability] = []
         self.basis = ""
 
@@ -68,12 +74,33 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
     def to_json(self) -> dict[str, Any]:
         """The answers as a JSON object; a decimal becomes `{"decimal": "0.1"}`, a Prolog term its text."""
         rows = [dict(zip(self.result.columns, map(_json_cell, row), strict=True)) for row in self.result.rows]
+        notes = {"notes": self.notes} if self.notes else {}
         if PROBABILITY not in self.columns:
-            return {"answers": rows, "truncated": self.truncated}
+            return {"answers": rows, "truncated": self.truncated, **notes}
         for number, probability in enumerate(self.probabilities):
             # A variable begins with a capital letter, so that no name occurs twice.
             rows[number].update(probability.to_json())
-        return {"answers": rows, "truncated": self.truncated, "basis": self.basis}
+        return {"answers": rows, "truncated": self.truncated, "basis": self.basis, **notes}
+
+    def table(self) -> Iterator[Sequence[Any]]:
+        """The names of the columns, and the rows; a goal without variables has one column and its truth."""
+        yield self.columns or ("holds",)
+        yield from self.rows if self.columns else [("true" if self.holds else "false",)]
+
+    def sort(self, by: str, limit: int | None = None) -> None:
+        """Sort by a variable (`-T`: from the last), and keep the first `limit`. Raises HapaxError for another name."""
+        name = by.removeprefix("-")
+        if name not in self.columns:
+            known = f"Sort by {' or '.join(self.columns)}" if self.columns else "Leave the order out"
+            raise HapaxError(f"The goal has no variable {name}. {known}.")
+        cells = [row[self.columns.index(name)] for row in self.rows]
+        keys = [sort_key((str(cell) if isinstance(cell, list) else cell,)) for cell in cells]
+        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=by != name)[:limit]
+        self.truncated = self.truncated or len(order) < len(keys)
+        self.rows = [self.rows[number] for number in order]
+        rows = [self.result.rows[number] for number in order]
+        self.result = replace(self.result, rows=rows, truncated=self.truncated)
+        self.probabilities = [self.probabilities[number] for number in order] if self.probabilities else []
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -139,8 +166,11 @@ def query(
 
         # Over the facts that were asked for as well.
         probable = probable_answers(theory, goal, options.probability, options.limits)
-        return Answers.probable(probable, complete, stopped)
-    return Answers(found or run_query(theory, goal, options.limits), complete=complete, stopped=stopped)
+        answers = Answers.probable(probable, complete, stopped)
+    else:
+        answers = Answers(found or run_query(theory, goal, options.limits), complete=complete, stopped=stopped)
+    answers.notes = capitalised_values(theory.goal(goal), theory)
+    return answers
 
 
 @checked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,13 @@ from hapax.commands.options import (
 )
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
+from hapax.kb.csv_text import write_rows
+from hapax.kb.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
     from hapax.api.explanations import Explanation
     from hapax.api.goals import Answers
+    from hapax.engine.inference.limits import QueryLimits
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
 
@@ -70,6 +74,14 @@ with_entail = click.option(
 @with_limits
 @with_probability
 @with_at_least
+@click.option("--sort", metavar="VARIABLE", help="Sort by a variable; -VARIABLE: from the last.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for the answers: CSV, or JSON if its name ends in .json.",
+)
 @with_json
 def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
     """Answer a goal over the knowledge base, or over the facts and rules of PATHS alone.
@@ -82,7 +94,10 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     hapax query 'is_made_from_milk_of(feta, Animal)' --ask
     hapax query 'went_to(john, Place)' --entail 0.8
     hapax query 'is_ingredient_in(butter, Dish)' --probability --at-least 0.9
+    hapax query 'trip(id: I, air_time: T) & T > 400' trips.rules --sort=-T --limit 10 -o long.csv
     """
+    if options["as_csv"] and options["as_json"]:
+        raise click.UsageError("--csv and --json contradict each other.")
     library = sound_library(paths, database)
     # Options that contradict each other end the command here.
     limits, probability = made(hapax.QueryLimits, options), probability_options(options)
@@ -91,8 +106,10 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if not options["ask"]:
         with leaving(Left.UNCHANGED), open_for_goal(database, paths, library) as kb:
             rules = _entailing(library, kb, options["entail"], goal)
-            asked = hapax.QueryOptions(limits, probability)
+            asked = hapax.QueryOptions(_to_sort(limits, options["sort"]), probability)
             answers = hapax.query(goal, rules, kb, assume=assume, options=asked)
+            if options["sort"]:
+                answers.sort(options["sort"], limits.answers)
             # Hints are for people.
             has_none = not answers.rows and not answers.holds and not options["as_json"]
             near = hapax.near_misses(goal, rules, kb, assume=assume) if has_none else []
@@ -178,11 +195,48 @@ def _print_explanation(explanation: Explanation, as_json: bool) -> None:
     click.echo(json.dumps(explanation.to_json(), ensure_ascii=False, indent=2) if as_json else str(explanation))
 
 
+_MOST_SORTED = 10_000_000
+"""Answers that are sorted at most; the limit of printed answers counts afterwards."""
+
+
+def _to_sort(limits: QueryLimits, sort: str | None) -> QueryLimits:
+    return replace(limits, answers=max(limits.answers, _MOST_SORTED)) if sort else limits
+
+
 def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
-    result, as_json, at_least = answers.result, options["as_json"], options["at_least"]
-    if as_json:
+    result, as_json = answers.result, options["as_json"]
+    if options["output"] is not None:
+        _write_answers(answers, options["output"])
+    elif as_json:
         click.echo(json.dumps(answers.to_json(), ensure_ascii=False))
-    elif answers.basis:
+    elif options["as_csv"]:
+        write_rows(sys.stdout, answers.table())
+    else:
+        _print_table(answers, options["at_least"])
+    notes = list(answers.notes)
+    if not result.rows and result.columns:
+        # A model that was asked has given its values; why one of them is not a fact, `why-not` says.
+        ask = "" if options["ask"] else "Use --ask to ask a model for missing facts. "
+        notes.append(f"No answer. {ask}`hapax why-not` explains why an atom does not hold.")
+    for note in (*(() if as_json else notes), *result.failures):
+        err.print(escape(note), soft_wrap=True)
+    if result.truncated:
+        first = counted(len(result.rows), "answer is", "answers are")
+        err.print(f"Only the first {first} shown. Raise the limit with --limit.")
+
+
+def _write_answers(answers: Answers, output: Path) -> None:
+    with atomic_text_file(str(output)) as stream:
+        if output.suffix == ".json":
+            stream.write(f"{json.dumps(answers.to_json(), ensure_ascii=False)}\n")
+        else:
+            write_rows(stream, answers.table())
+    err.print(f"{counted(len(answers.rows), 'answer')} in {escape(str(output))}")
+
+
+def _print_table(answers: Answers, at_least: float | None) -> None:
+    result = answers.result
+    if answers.basis:
         pairs = zip(result.rows, answers.probabilities, strict=True)
         rows = [(*map(str, row), str(found)) for row, found in pairs]
         if not rows and not result.columns:
@@ -194,12 +248,3 @@ def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
         click.echo("true" if result.holds else "false")
     elif result.rows:
         print_table(result.columns, (tuple(map(str, row)) for row in result.rows))
-    if not result.rows and result.columns and not as_json:
-        # A model that was asked has given its values; why one of them is not a fact, `why-not` says.
-        ask = "" if options["ask"] else "Use --ask to ask a model for missing facts. "
-        err.print(f"No answer. {ask}`hapax why-not` explains why an atom does not hold.", soft_wrap=True)
-    for failure in result.failures:
-        err.print(escape(failure), soft_wrap=True)
-    if result.truncated:
-        first = counted(len(result.rows), "answer is", "answers are")
-        err.print(f"Only the first {first} shown. Raise the limit with --answers.")

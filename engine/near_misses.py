@@ -9,10 +9,11 @@ from rapidfuzz import fuzz, process, utils
 
 from hapax.engine.inference.theory import Theory
 from hapax.grammar.arguments import checked, texts
-from hapax.grammar.goals import Compound, GoalList, GoalTerm, called_indicators
+from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, all_names, called_indicators
 from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.texts import is_variable_name
 from hapax.kb.store import KnowledgeBase
 
 ALIKE = 80
@@ -50,6 +51,20 @@ def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | S
         lines = [_about(name, known) for name in dict.fromkeys(_names(parsed.term)) if name not in known]
     lines += [f"{indicator} has no facts." for indicator in base if not counts[indicator]]
     return lines
+
+
+def capitalised_values(goal: Goal, theory: Theory) -> list[str]:
+    """A note for each variable that occurs once and is spelt like a value of the facts."""
+    counts = Counter(all_names(goal.term))
+    # `X` and `A2` are nearly always meant as variables.
+    single = [name for name, number in counts.items() if number == 1 and not is_variable_name(name) and name[0] != "_"]
+    known = dict(zip(single, theory.kb.symbols.known(single), strict=True))
+    stated = {term.value for atom in theory.library.facts for term in atom.arguments if isinstance(term, Constant)}
+    return [
+        f"{name} is a variable here; the stored name is written {prolog_atom(name)}."
+        for name in single
+        if known[name] is not None or name in stated
+    ]
 
 
 def _known_names(theory: Theory, predicates: Sequence[str], stated: Sequence[Atom]) -> dict[str, None]:

@@ -29,6 +29,7 @@ from hapax.grammar.declarations import (
 )
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.functions import FUNCTIONS, TEXT, result_type
+from hapax.grammar.goals import missing_column
 from hapax.grammar.hints import hint
 from hapax.grammar.moments import DURATION, UNITS, duration_text
 from hapax.grammar.rule_attributes import with_attributes
@@ -74,7 +75,6 @@ from hapax.grammar.verbalize import spelled_template
 from hapax.grammar.words import counted
 
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
-_NO_COLUMNS = "Declare them, such as given {}(id: Trip, air_time: Minutes)"
 _DECLARING = (*PredicateKind, "aggregate", "file", syntax.MISSPELT)
 """Kinds of broken lines that may have declared predicates; see `syntax.RawBroken.kind`."""
 
@@ -569,8 +569,7 @@ class _Assembly:
         columns = next((found.columns for found in self.declared.values() if found.name == name and found.columns), ())
         unknown = [column for column in named if column not in columns]
         if unknown or len(named) < len(atom.arguments):
-            known = ", ".join(columns)
-            remedy = f"Name each argument once; the columns are {known}" if columns else _NO_COLUMNS.format(name)
+            remedy = missing_column(name, columns)
             self.report("column", atom.at, column=(unknown or list(named))[0], name=name, remedy=remedy)
             return replace(atom, arguments=tuple(named.values()))
         nothing = syntax.RawWords(("_",), at=atom.at)

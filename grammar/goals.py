@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -49,6 +49,9 @@ class Compound:
     def indicator(self) -> str:
         return f"{self.functor}/{len(self.arguments)}"
 
+
+COLUMN = ":"
+"""The functor of an argument with the name of its column, until it is checked."""
 
 GoalTerm: TypeAlias = GoalVariable | Constant | GoalList | Compound
 
@@ -153,6 +156,13 @@ def allowed_goal(
     return Goal(term, tuple(dict.fromkeys(names))), tuple(checker.diagnostics)
 
 
+def missing_column(predicate: str, columns: Sequence[str]) -> str:
+    """The remedy for a column that the predicate does not have."""
+    if columns:
+        return f"Name each argument once; the columns are {', '.join(columns)}"
+    return f"Declare them, such as given {predicate}(id: Trip, air_time: Minutes)"
+
+
 _BARE_NAME = re.compile(r"(?!(?:not|is|mod)$)(?![A-Z_])[^\W\d]\w*")
 
 
@@ -195,6 +205,7 @@ class _GoalChecker:
         if not isinstance(term, Compound):
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
+        term = self._positional(term)
         if term.functor in (",", ";"):
             kinds = "g" * len(term.arguments)
         elif term.indicator in BUILT_INS:
@@ -205,6 +216,22 @@ class _GoalChecker:
             self._unknown(term)
             return term
         return self._arguments(term, kinds)
+
+    def _positional(self, term: Compound) -> Compound:
+        """The call with its arguments in the order of the declared columns, `_` for those that it does not name."""
+        named: dict[str, GoalTerm] = {}
+        for part in term.arguments:
+            if isinstance(part, Compound) and part.functor == COLUMN and isinstance(part.arguments[0], Constant):
+                named[str(part.arguments[0].value)] = part.arguments[1]
+        if not named:
+            return term
+        columns = self.library.columns_of(term.functor)
+        unknown = [column for column in named if column not in columns]
+        if unknown or len(named) < len(term.arguments):
+            remedy = missing_column(term.functor, columns)
+            self._refuse("column", term.place, remedy, column=(unknown or list(named))[0], name=term.functor)
+        arguments = tuple(named.get(column, GoalVariable("_")) for column in columns) or tuple(named.values())
+        return Compound(term.functor, arguments, term.place)
 
     def _arguments(self, term: Compound, kinds: str) -> Compound:
         """The term with its arguments checked; `kinds` has a letter for each, as in BUILT_INS, or c for a constant."""
@@ -348,6 +375,14 @@ def answered_names(term: GoalTerm) -> Iterator[str]:
         parts = parts[2:]
     for part in parts:
         yield from answered_names(part)
+
+
+def all_names(term: GoalTerm) -> Iterator[str]:
+    """The names of the variables at each of their occurrences."""
+    if isinstance(term, GoalVariable):
+        yield term.name
+    for part in _parts(term):
+        yield from all_names(part)
 
 
 def _parts(term: GoalTerm) -> tuple[GoalTerm, ...]:

@@ -25,6 +25,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.assemble import assemble
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, TextRepair
 from hapax.grammar.goals import (
+    COLUMN,
     Compound,
     Elsewhere,
     Goal,
@@ -194,17 +195,33 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         diagnostic = hint("goal too large").at(Place("<goal>"), length=str(MAXIMUM_GOAL), depth=str(MAXIMUM_DEPTH))
         raise GoalRejected([diagnostic], {"<goal>": text}) from None
     except UnexpectedToken as error:
-        at_end = error.token.type == "$END"
-        lines = text.rstrip().split("\n")
-        last = Place("<goal>", len(lines), max(1, len(lines[-1])))
-        place = last if at_end else _place("<goal>", error.token)
-        unexpected = "the end of the goal" if at_end else f'"{str(error.token)[:20]}"'
-        raise GoalRejected([hint("goal syntax").at(place, found=unexpected)], {"<goal>": text}) from None
+        raise GoalRejected([_goal_diagnostic(text, error)], {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
     if diagnostics:
         raise GoalRejected(_capped("<goal>", list(diagnostics)), {"<goal>": text})
     library.refuse_left_out(called_indicators(goal, library))
     return goal
+
+
+def _goal_diagnostic(text: str, error: UnexpectedToken) -> Diagnostic:
+    """The diagnostic of a goal that is malformed at a token."""
+    place = _place("<goal>", error.token)
+    if error.token.type == "UNCLOSED":
+        return hint("open quotation mark").at(place, mark=str(error.token)[0])
+    if error.token.type != "$END":
+        return hint("goal syntax").at(place, found=f'"{str(error.token)[:20]}"')
+    lines = text.rstrip().split("\n")
+    last = Place("<goal>", len(lines), max(1, len(lines[-1])))
+    opened: list[Token] = []
+    for token in _goal_lark().lex(text):
+        if token.type in ("OPEN", "LEFT"):
+            opened.append(token)
+        elif token.type in ("CLOSE", "CLOSE_LIST") and opened:
+            opened.pop()
+    # A goal that lacks a bracket alone.
+    if opened and not {"CLOSE", "CLOSE_LIST"}.isdisjoint(error.expected):
+        return hint("open bracket").at(_place("<goal>", opened[-1]), bracket=str(opened[-1]))
+    return hint("goal syntax").at(last, found="the end of the goal")
 
 
 def _accepted(read: ReadRules) -> Library:
@@ -749,11 +766,19 @@ def _goal_term(text: str) -> GoalTerm:
     return term
 
 
+_AS_PROLOG = {
+    "AND": ",", "SEMICOLON": ";", "BAR": ";",
+    "<=": "=<", "≤": "=<", "≥": ">=", "!=": "\\=", "≠": "\\=",
+}
+"""The signs of rules that Prolog writes otherwise, by terminal or spelling."""
+
+
 class _GoalBuilder(Transformer[Token, GoalTerm]):
     """Builds goal terms while lark parses; each method is named after its rule in `goal.lark`."""
 
     def operation(self, parts: list[Any]) -> Compound:
-        left, operator, right = parts
+        left, sign, right = parts
+        operator = sign.update(value=_AS_PROLOG.get(sign.type) or _AS_PROLOG.get(sign, sign))
         # One flat compound, so that the term of a long conjunction stays shallow. Alternatives are read from the right.
         if operator == "," and isinstance(left, Compound) and left.functor == ",":
             return Compound(",", (*left.arguments, right), left.place)
@@ -769,7 +794,12 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         return Compound("-" if operator == "-" else "\\+", (term,), _place("<goal>", operator))
 
     def variable(self, parts: list[Token]) -> GoalVariable:
-        return GoalVariable(str(parts[0]))
+        # A type before it says nothing more: each predicate has its own.
+        return GoalVariable(str(parts[-1]))
+
+    def named(self, parts: list[Any]) -> Compound:
+        column, term = parts
+        return Compound(COLUMN, (Constant(str(column)), term), _place("<goal>", column))
 
     def word(self, parts: list[Token]) -> Constant:
         return Constant(str(parts[0]))
@@ -790,7 +820,7 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         return Compound(functor, tuple(arguments), _place("<goal>", name))
 
     def sequence(self, parts: list[Any]) -> GoalList:
-        *items, tail = parts or [None]
+        *items, _, tail = parts or [None, None]
         return GoalList(tuple(items), tail)
 
 

@@ -440,6 +440,11 @@ class Library:
         """The first declaration of a predicate with this name, whatever its number of arguments."""
         return self._declared_names.get(name)
 
+    def columns_of(self, name: str) -> tuple[str, ...]:
+        """The names of the arguments of a predicate, by its first declaration that names them."""
+        named = (signature.columns for signature in self.signatures if signature.name == name and signature.columns)
+        return next(named, ())
+
     def knows(self, indicator: str) -> bool:
         """True if a rule, fact or declaration mentions the predicate."""
         return indicator in self._signatures

@@ -26,7 +26,6 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.attributes import default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parser import parse_rule
-from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule, type_key
 from hapax.grammar.subsumption import subsumes
 from hapax.grammar.terms import Atom, Literal, Value, Variable
@@ -44,9 +43,6 @@ STRONG = 0.5
 """The default of the score from which on an entailment is used."""
 
 FAULTS_SHOWN = 10
-
-UNTYPED = "HPX042"
-"""The code of a variable without a data type."""
 
 # Letters, digits and underscores need no quotes, and one capital letter is a variable's name.
 _PLAIN_ATOM = re.compile(r"([a-z]\w*)\(((?:[A-Z]\w*(?: [A-Z]\w*)* [A-Z], )*[A-Z]\w*(?: [A-Z]\w*)* [A-Z])\)")
@@ -71,10 +67,8 @@ class Edge:
             rule = parse_rule(f"{premise} -> {hypothesis}", library)
         except RulesRejected as rejected:
             first = rejected.diagnostics[0]
-            remedy = f"{first.remedy.rstrip('.')}, or name the file that declares the predicate by {Setting('rules')}."
             raise HapaxError(
-                f"{premise} -> {hypothesis} is not an entailment: {first.message}. "
-                f"{remedy if first.code == UNTYPED else first.remedy}"
+                f"{premise} -> {hypothesis} is not an entailment: {first.message}. {first.remedy}"
             ) from None
         lone = rule.literals[0] if len(rule.premise) == len(rule.literals) == 1 else None
         if lone is None or lone.negated:

@@ -22,7 +22,7 @@ class QueryLimits:
     seconds: Annotated[float, Option("Limit of processor time of a goal.", above=0, most=MOST_SECONDS)] = 10.0
     # Far above what a goal takes.
     inferences: Annotated[int, Option("Inference limit of a goal.", least=1, most=10**15)] = 50_000_000
-    answers: Annotated[int, Option("Limit of printed answers.", least=1)] = 10_000
+    answers: Annotated[int, Option("Limit of printed answers.", short="--limit", least=1)] = 10_000
     memory_mb: Annotated[int, Option("Memory limit of a goal, in MB.", name="memory", least=64, most=10**6)] = 1024
 
     def __post_init__(self) -> None:
