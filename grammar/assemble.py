@@ -432,21 +432,19 @@ class _Assembly:
     def _aggregate(self, line: syntax.RawAggregate) -> None:
         count = len(self.diagnostics)
         # As an atom, the counted variables may give types that no premise writes.
-        counted = syntax.RawAtom(syntax.RawWords((line.function,)), line.counted)
+        counted = syntax.RawAtom(syntax.RawWords(line.function.words[:1]), line.counted)
         alternatives = self._branches(line.premise, line)
-        if len(alternatives) > 1:
-            self.report("alternatives in an aggregate", line.at)
-        if count < len(self.diagnostics):
-            return
-        (items,) = alternatives
-        scope = self._scope(items, line.atom, counted)
-        premise = self._conjunction(items, scope)
+        scope = self._scope(tuple(chain.from_iterable(alternatives)), line.atom, counted)
+        cases = tuple(self._conjunction(items, scope) for items in alternatives)
         atom, variables = self._atom(line.atom, scope), self._atom(counted, scope).variables
+        # All counts are of distinct rows.
+        function = "count" if line.function.words == ("count", "distinct") else str(line.function)
         # Another sign than `=` is kept in place of the function: `check` reports it as an unknown aggregate.
-        function = line.function if syntax.COMPARISONS.get(line.operator, line.operator) == "=" else line.operator
+        function = function if syntax.COMPARISONS.get(line.operator, line.operator) == "=" else line.operator
         if count == len(self.diagnostics):
-            aggregate = AggregateDeclaration(atom, line.result, function, variables, premise, self.place(line))
-            self.declarations.append(aggregate)
+            self.declarations.append(
+                AggregateDeclaration(atom, line.result, function, variables, cases, self.place(line))
+            )
 
     def _conjunction(self, items: syntax.RawPremise, scope: _Scope) -> tuple[BodyLiteral, ...]:
         """The premise of a statement that is no rule, and so has no exceptions."""

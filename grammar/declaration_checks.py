@@ -6,7 +6,7 @@ DECLARATION_CHECKS.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
@@ -30,12 +30,16 @@ from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import Matcher, subsumes
 from hapax.grammar.terms import (
     ANY,
+    Arithmetic,
     Atom,
     BodyLiteral,
     Comparison,
     Constant,
+    Expression,
     Literal,
     Term,
+    Variable,
+    expression_variables,
     item_place,
     reached,
     variable_names,
@@ -296,7 +300,7 @@ def contrary_facts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     even_if_incomplete=True,
 )  # fmt: skip
 def unknown_functions(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Aggregates by another function than the five, or by another sign than an equation."""
+    """Aggregates by an unknown function, by another sign than an equation, or without a value to compare."""
     for item in library.aggregates:
         if item.function not in AGGREGATE_FUNCTIONS:
             near = get_close_matches(item.function, AGGREGATE_FUNCTIONS, 1)
@@ -304,6 +308,12 @@ def unknown_functions(library: Library, fault: RuleFault) -> Iterator[Diagnostic
                 item.place,
                 f'"{item.function}" is not an aggregate',
                 f"Did you mean {near[0]}?" if near else f"Write K = and one of {', '.join(AGGREGATE_FUNCTIONS)}",
+            )
+        elif item.is_arg and len(item.counted) < 2:
+            yield fault.at(
+                item.place,
+                f"{item.function} needs a value to give and one to compare",
+                f"Write both before the colon: S = {item.function}(Shop S, Number P: ...)",
             )
 
 
@@ -328,10 +338,12 @@ def unbound_in_aggregates(library: Library, fault: RuleFault) -> Iterator[Diagno
                 f"the result {item.result} of an aggregate is a variable of {item.atom.predicate}(...) alone",
                 f"Write {item.result} among the arguments of {item.atom.predicate}, and nowhere in the premise",
             )
-        bound = _bound(item, library)
-        used = variable_names(item.premise).union(v.name for v in (*item.group, *item.counted))
+        unbound: set[str] = set()
+        for case in item.cases:
+            used = variable_names(case).union(v.name for v in (*item.group, *item.counted))
+            unbound |= used - _bound(case, library)
         # The aggregate gives the result its value; a premise that uses it was reported above.
-        for name in sorted(used - bound - {item.result}):
+        for name in sorted(unbound - {item.result}):
             yield fault.at(
                 _place(item, name),
                 f"nothing in the premise of the aggregate gives {name} a value",
@@ -345,10 +357,10 @@ def _place(item: AggregateDeclaration, name: str) -> Place:
     return place or item.place
 
 
-def _bound(item: AggregateDeclaration, library: Library) -> set[str]:
-    """Names of the variables to which the premise gives values, in its order of evaluation."""
+def _bound(case: Sequence[BodyLiteral], library: Library) -> set[str]:
+    """Names of the variables to which a premise gives values, in its order of evaluation."""
     bound: set[str] = set()
-    for part in evaluation_order(item.premise, library):
+    for part in evaluation_order(case, library):
         if isinstance(part, Literal) and not part.negated and definition_of(part, library) is None:
             bound |= variable_names([part])
             continue
@@ -371,12 +383,14 @@ def _bound(item: AggregateDeclaration, library: Library) -> set[str]:
     even_if_incomplete=True,
 )  # fmt: skip
 def aggregates_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Sums and the like of values that are not numbers, and results that are declared as texts."""
+    """Sums and averages of values that are not numbers, and results of another kind than the value."""
     for item in library.aggregates:
-        results = [variable for variable in item.atom.variables if variable.name == item.result]
-        # `count`, the first of the functions, takes values of any type; the others calculate with the first variable.
-        values = list(item.counted[:1]) if item.function in AGGREGATE_FUNCTIONS[1:] else []
-        for variable in (*values, *results):
+        numbers = [variable for variable in item.atom.variables if variable.name == item.result]
+        if item.function in ("sum", "avg"):
+            numbers += item.counted[:1]
+        elif item.function != "count" and not library.is_numeric(item.counted[0].data_type):
+            numbers = []
+        for variable in numbers:
             if variable.data_type != ANY and not library.is_numeric(variable.data_type):
                 yield fault.at(
                     _place(item, variable.name),
@@ -430,6 +444,92 @@ def aggregates_over_open_predicates(library: Library, fault: RuleFault) -> Itera
             )
 
 
+@check(
+    RuleFault.error(
+        "HPX132", "recursive aggregate that is not monotone",
+        "given e(Place, Place, Number)\n"
+        "aggregate d(Place A, Place B, Number K) :=\n"
+        "  K = min(Number N: e(A, B, N) | d(A, Place C, Number L) & e(C, B, Number M) & N = M - L)",
+        "given e(Place, Place, Number)\n"
+        "aggregate d(Place A, Place B, Number K) :=\n"
+        "  K = min(Number N: e(A, B, N) | d(A, Place C, Number L) & e(C, B, Number M) & N = M + L)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def aggregates_that_are_not_monotone(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Smallest and largest values that depend on themselves in such a way that a better one can make another worse."""
+    for item in library.aggregates:
+        for case in item.cases if item.is_improved and item.is_evaluable else ():
+            for part in _against(item, case):
+                yield fault.at(
+                    item_place(part) or item.place,
+                    f"{item.atom.predicate} depends on itself, and with a better value {part} need not be better, or "
+                    "hold",
+                    "Let the value grow with the one it rests on, N = L + M, or N = L * M with the premise M >= 0",
+                )
+
+
+def _against(item: AggregateDeclaration, case: Sequence[BodyLiteral]) -> Iterator[BodyLiteral]:
+    """The parts of a case that do not follow the values of the aggregate's own atoms."""
+    place = [variable.name for variable in item.atom.variables].index(item.result)
+    own = [part for part in case if isinstance(part, Literal) and item.is_own(part)]
+    growing = variable_names([Literal(Atom("value", part.atom.arguments[place : place + 1])) for part in own])
+    comparisons = [part for part in case if isinstance(part, Comparison)]
+    floors = {part.left.name for part in comparisons if _is_not_negative(part) and isinstance(part.left, Variable)}
+    for _ in comparisons:  # an equation may use a value that another one gives
+        equations = chain.from_iterable(comparison.equations for comparison in comparisons)
+        growing |= {target.name for target, source in equations if _grows(source, growing, floors)}
+    for part in case:
+        used = variable_names([part]) & growing
+        if isinstance(part, Literal):
+            others = [term for number, term in enumerate(part.atom.arguments) if part not in own or number != place]
+            if variable_names([Literal(Atom("others", tuple(others)))]) & growing:
+                yield part
+        elif used and not _follows(part, growing, floors, item.function):
+            yield part
+
+
+def _grows(source: Expression, growing: set[str], floors: set[str]) -> bool:
+    """True if an expression grows with the variables that do."""
+    if not isinstance(source, Arithmetic):
+        return isinstance(source, Variable) and source.name in growing
+    first, *others = source.operands
+    if not any(variable.name in growing for variable in expression_variables(source)):
+        return False
+    parts = [part for part in source.operands if {v.name for v in expression_variables(part)} & growing]
+    if not all(_grows(part, growing, floors) for part in parts):
+        return False
+    if source.operator in ("+", "min", "max", "floor", "round"):
+        return True
+    if source.operator in ("-", "/", "//"):
+        return parts == [first] and (source.operator == "-" or all(_is_positive(part, set()) for part in others))
+    return source.operator == "*" and all(_is_positive(part, floors) for part in source.operands if part not in parts)
+
+
+def _is_positive(part: Expression, floors: set[str]) -> bool:
+    if isinstance(part, Variable):
+        return part.name in floors
+    return isinstance(part, Constant) and not isinstance(part.value, str) and part.value > 0
+
+
+def _is_not_negative(part: Comparison) -> bool:
+    """True for `M >= 0` and the like."""
+    value = part.right.value if isinstance(part.right, Constant) else ""
+    return part.operator in (">", ">=") and not isinstance(value, str) and value >= 0
+
+
+def _follows(part: Comparison, growing: set[str], floors: set[str], function: str) -> bool:
+    """True if a comparison gives a growing value, or goes on to hold with a better one."""
+    if any(target.name in growing and _grows(source, growing, floors) for target, source in part.equations):
+        return True
+    better = ("<", "=<") if function == "min" else (">", ">=")
+    return part.operator in better and _grows(part.left, growing, floors) and not _names(part.right) & growing
+
+
+def _names(expression: Expression) -> set[str]:
+    return {variable.name for variable in expression_variables(expression)}
+
+
 def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
     """Indicators of the predicates below an aggregate that a model may be asked for and that are not closed."""
     rules = library.with_closure().concluding
@@ -451,5 +551,6 @@ DECLARATION_CHECKS: tuple[Check, ...] = (
     unbound_in_aggregates,
     aggregates_of_texts,
     aggregates_of_themselves,
+    aggregates_that_are_not_monotone,
     aggregates_over_open_predicates,
 )

@@ -92,24 +92,34 @@ class Constraint:
         return f"never {' & '.join(map(str, self.premise))}"
 
 
-AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg")
-"""The functions of aggregates. All but `count` are of the first counted variable, whose values are numbers."""
+AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "argmin", "argmax")
+"""The functions of aggregates. All but `count` are of the first counted variable; `argmin` and `argmax` give its values
+where the second one is smallest or largest."""
+
+_RECURSIVE = ("sum", "min", "max")
+"""The functions of aggregates that may depend on themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateDeclaration:
     """`aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))`.
 
-    The atom holds for each group of bindings of the premise that agree in the atom's other variables, with the
-    function's value over the distinct values of the `counted` variables as `result`.
+    The atom holds for each group of bindings that agree in the atom's other variables, with the function's value over
+    the distinct values of the `counted` variables as `result`. Each of the `cases`, premises joined by `|`, gives
+    bindings.
     """
 
     atom: Atom
     result: str
     function: str
     counted: tuple[Variable, ...]
-    premise: tuple[BodyLiteral, ...]
+    cases: tuple[tuple[BodyLiteral, ...], ...]
     place: Place = field(default=Place(), compare=False, repr=False)
+
+    @property
+    def premise(self) -> tuple[BodyLiteral, ...]:
+        """The items of all cases."""
+        return tuple(chain.from_iterable(self.cases))
 
     @property
     def group(self) -> tuple[Variable, ...]:
@@ -117,14 +127,39 @@ class AggregateDeclaration:
         return tuple(variable for variable in self.atom.variables if variable.name != self.result)
 
     @property
+    def is_arg(self) -> bool:
+        """True for `argmin` and `argmax`."""
+        return self.function in ("argmin", "argmax")
+
+    @property
     def is_evaluable(self) -> bool:
         """True if the function is known and the result is a variable of the atom alone; `check` reports the rest."""
-        is_own = self.result in variable_names([self.atom]) and self.result not in variable_names(self.premise)
+        given = variable_names(self.premise) - ({self.counted[0].name} if self.is_arg else set())
+        is_own = self.result in variable_names([self.atom]) and self.result not in given
         return self.function in AGGREGATE_FUNCTIONS and is_own
 
+    def is_own(self, literal: Literal) -> bool:
+        """True for a literal of a case by which the aggregate may depend on itself."""
+        return literal.atom.indicator == self.atom.indicator and not literal.negated and self.function in _RECURSIVE
+
+    @property
+    def is_recursive(self) -> bool:
+        return any(isinstance(item, Literal) and self.is_own(item) for item in self.premise)
+
+    @property
+    def is_improved(self) -> bool:
+        """True for a smallest or largest value that further rows can only improve: it needs no whole groups."""
+        return self.function in ("min", "max") and (self.is_recursive or len(self.cases) > 1)
+
+    @property
+    def counts_derivations(self) -> bool:
+        """True for a sum whose rows differ by the values of all variables: each derivation counts."""
+        return self.function == "sum" and (self.is_recursive or len(self.cases) > 1)
+
     def __str__(self) -> str:
-        counted, premise = ", ".join(map(str, self.counted)), " & ".join(map(str, self.premise))
-        return f"aggregate {self.atom} := {self.result} = {self.function}({counted}: {premise})"
+        counted = ", ".join(map(str, self.counted))
+        cases = " | ".join(" & ".join(map(str, case)) for case in self.cases)
+        return f"aggregate {self.atom} := {self.result} = {self.function}({counted}: {cases})"
 
 
 # unless_is_penguin_1a2b3c4d, as `ExceptionClause.of` makes it

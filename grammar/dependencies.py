@@ -535,7 +535,8 @@ def predicate_graph(library: Library) -> PredicateGraph:
 
 
 def _needs_all(rule: Rule, literal: Literal) -> bool:
-    return literal.negated or rule.aggregate is not None
+    is_own = rule.aggregate is not None and rule.aggregate.is_own(literal)
+    return literal.negated or (rule.aggregate is not None and not is_own)
 
 
 def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:

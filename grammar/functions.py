@@ -7,7 +7,7 @@ the text `true` or `false`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
@@ -15,7 +15,7 @@ from math import ceil, floor, trunc
 from typing import Any, TypeAlias
 
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME, UNITS, Moment, NoValue, moment_of
-from hapax.grammar.terms import number_of
+from hapax.grammar.terms import ANY, number_of
 
 Number: TypeAlias = int | Fraction
 Exact: TypeAlias = Number | str | Moment
@@ -228,6 +228,20 @@ def compared(sign: str, left: Exact, right: Exact) -> bool:
     return _ORDERS[sign](*comparable(left, right))
 
 
+def sort_key(values: Iterable[str | Number]) -> Callable[[str | Number], Any]:
+    """A key that sorts these values: numbers first, then texts; if all texts state moments of one kind, as these."""
+    moments = [moment_of(value) for value in values if isinstance(value, str)]
+    kinds = {moment and (moment.is_day or moment.kind) for moment in moments}
+
+    def key(value: str | Number) -> Any:
+        if not isinstance(value, str):
+            return False, value
+        moment = moment_of(value) if len(kinds) == 1 else None
+        return True, value if moment is None else moment.seconds
+
+    return key
+
+
 # -- texts
 
 
@@ -318,7 +332,7 @@ def result_type(name: str, operands: Sequence[str], kind_of: Callable[[str], str
     `kind_of`: the built-in type that a type is or stands below; "Object" for one of anything.
     """
     if name not in FUNCTIONS or FUNCTIONS[name].result:
-        return FUNCTIONS[name].result if name in FUNCTIONS else OBJECT
+        return FUNCTIONS[name].result if name in FUNCTIONS else ANY
     kinds = list(map(kind_of, operands))
     if name in ("min", "max") or set(kinds) <= {NUMBER, TEXT}:
         return operands[0] if name in ("min", "max") else NUMBER
@@ -328,4 +342,4 @@ def result_type(name: str, operands: Sequence[str], kind_of: Callable[[str], str
         return DURATION
     if name in "*/" and kinds.count(DURATION) == 1:
         return DURATION
-    return NUMBER if name == "/" and DURATION in kinds else OBJECT
+    return NUMBER if name == "/" and DURATION in kinds else ANY

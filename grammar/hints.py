@@ -623,14 +623,6 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "p(X, Y) & (X < 1 | Y < 1) -> q(X)",
     ),
     Hint(
-        "alternatives in an aggregate",
-        "HPX068",
-        'the premise of an aggregate cannot contain "or"',
-        "Conclude a predicate from the alternatives, and aggregate over it.",
-        ("aggregate c(X, K) := K = count(Y: p(X, Y) | q(X, Y))",),
-        "p(X, Y) | q(X, Y) -> r(X, Y)\naggregate c(X, K) := K = count(Y: r(X, Y))",
-    ),
-    Hint(
         "negated conjunction",
         "HPX069",
         "{negation} can only stand in a rule",

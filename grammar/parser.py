@@ -668,9 +668,9 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
 
     def aggregate(self, parts: list[Any]) -> syntax.RawAggregate:
         keyword, atom, result, operator, function, counted, premise, closing, templates = parts
-        words = (str(result), str(operator), str(function))
         at = _span([keyword, closing])
-        return syntax.RawAggregate(str(keyword), atom, *words, counted, premise, templates, at=at)
+        words = (str(result), str(operator))
+        return syntax.RawAggregate(str(keyword), atom, *words, function, counted, premise, templates, at=at)
 
     def forward(self, parts: list[Any]) -> syntax.RawRule:
         premise, _, conclusion, *exceptions = parts

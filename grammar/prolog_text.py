@@ -119,29 +119,57 @@ def clause_text(rule: Rule, library: Library) -> str:
 _FUNCTION_GOALS = {
     "count": "length(Hapax_rows, Hapax_value)",
     "sum": "lists:sum_list(Hapax_values, Hapax_value)",
-    "min": "lists:min_list(Hapax_values, Hapax_value)",
-    "max": "lists:max_list(Hapax_values, Hapax_value)",
+    "min": "msort(Hapax_values, [Hapax_value|_])",
+    "max": "msort(Hapax_values, Hapax_sorted), lists:last(Hapax_sorted, Hapax_value)",
     "avg": "lists:sum_list(Hapax_values, Hapax_sum), length(Hapax_values, Hapax_size), "
     "Hapax_value is Hapax_sum rdiv Hapax_size",
+    "argmin": "msort(Hapax_values, [Hapax_best|_])",
+    "argmax": "msort(Hapax_values, Hapax_sorted), lists:last(Hapax_sorted, Hapax_best)",
 }
-"""Goals that compute an aggregate's value from the sorted rows or the first cells of these."""
+"""Goals that compute an aggregate's value from the sorted rows or from the cells of these that are compared."""
 
 
 def _aggregate_text(rule: Rule, aggregate: AggregateDeclaration, library: Library) -> str:
-    """The clauses of an aggregate: one for the rows, which `setof/3` sorts and groups, and one for the value."""
-    name = f"hapax_rows {aggregate}"  # a predicate may have more than one aggregate
-    rows = Atom(name, (*aggregate.group, *aggregate.counted))
-    clause = clause_text(replace(rule, conclusion=Literal(rows), aggregate=None), library)
+    """The clauses of an aggregate, with its first case: one for the rows of each case, and one for the value.
+
+    A smallest or largest value that depends on itself is one clause for each case: its table keeps the best answer.
+    """
+    first = aggregate.counted[0]
+    if aggregate.function in ("min", "max") or aggregate.is_arg:
+        compared = aggregate.counted[int(aggregate.is_arg)]
+        _refuse_moments(Comparison("<", compared, compared), library)
+    is_number = aggregate.function in ("min", "max") and library.is_numeric(first.data_type)
+    guard = f",\n    number({term_text(first)})" if is_number or aggregate.function in ("sum", "avg") else ""
+    if aggregate.is_improved:
+        head = aggregate.atom.replaced({aggregate.result: first})
+        clause = clause_text(replace(rule, conclusion=Literal(head), aggregate=None), library)
+        return f"{clause.removesuffix('.')}{guard}."
+    if rule.premise != aggregate.cases[0]:
+        return ""
+    name = prolog_atom(f"hapax_rows {aggregate}")  # a predicate may have more than one aggregate
+    group = list(map(term_text, aggregate.group))
+    clauses = []
+    for number, case in enumerate(aggregate.cases):
+        cells = list(map(term_text, aggregate.counted))
+        cells += [str(number), *sorted(variable_names(case))] if aggregate.counts_derivations else []
+        clause = clause_text(replace(rule, premise=case, conclusion=Literal(Atom("rows", ())), aggregate=None), library)
+        row = f"row({', '.join(cells)})"
+        body = clause.removeprefix("rows() :-\n").removesuffix(".")
+        clauses.append(f"{name}({', '.join([*group, row])}) :-\n{body}{guard}.")
     # `setof/3` removes repeated rows, and fails without any: a group without rows has no value.
-    goals = [f"setof(row({', '.join(map(term_text, aggregate.counted))}), {atom_goal(rows)}, Hapax_rows)"]
+    goals = [f"setof(Hapax_row, {name}({', '.join([*group, 'Hapax_row'])}), Hapax_rows)"]
     if aggregate.function != "count":
-        # A text has no value, and a row with one is not a row.
-        clause = f"{clause.removesuffix('.')},\n    number({term_text(aggregate.counted[0])})."
-        cells = "lists:member(Hapax_row, Hapax_rows), arg(1, Hapax_row, Hapax_cell)"
-        goals.append(f"findall(Hapax_cell, ({cells}), Hapax_values)")
-    goals += [_FUNCTION_GOALS[aggregate.function], f"{aggregate.result} = Hapax_value"]
-    body = ",\n    ".join(goals)
-    return f"{clause}\n{atom_goal(aggregate.atom)} :-\n    {body}."
+        place = 2 if aggregate.is_arg else 1
+        part = f"lists:member(Hapax_each, Hapax_rows), arg({place}, Hapax_each, Hapax_cell)"
+        goals.append(f"findall(Hapax_cell, ({part}), Hapax_values)")
+    goals.append(_FUNCTION_GOALS[aggregate.function])
+    if aggregate.is_arg:
+        goals.append(
+            "lists:member(Hapax_one, Hapax_rows), arg(2, Hapax_one, Hapax_best), arg(1, Hapax_one, Hapax_value)"
+        )
+    goals.append(f"{aggregate.result} = Hapax_value")
+    value = ",\n    ".join(goals)
+    return "\n".join([*clauses, f"{atom_goal(aggregate.atom)} :-\n    {value}."])
 
 
 def negation_goal(atom: Atom, library: Library) -> str:
@@ -210,10 +238,13 @@ def program_text(library: Library, module: str = MODULE) -> str:
     # table follows the facts that are added.
     # A newline in a name would end the comment, and the rest of the name would be Prolog.
     clauses = [
-        f"% {''.join(c if c.isprintable() else ' ' for c in rule.name)}\n{clause_text(rule, library)}"
+        f"% {''.join(c if c.isprintable() else ' ' for c in rule.name)}\n{text}"
         for rule in library.rules
+        if (text := clause_text(rule, library))
     ]
-    tabled = [indicators[indicator] for indicator in sorted(library.derived)]
+    # Of a smallest or largest value that depends on itself, a table keeps the best answer.
+    modes = {item.atom.indicator: item for item in library.aggregates if item.is_improved}
+    tabled = [indicators[indicator] for indicator in sorted(library.derived - modes.keys())]
     blocks = [
         f":- encoding(utf8).\n:- module({prolog_atom(module)}, [{', '.join(indicators.values())}]).\n"
         # Variables keep the rule's names, even one that occurs once, of which Prolog would warn.
@@ -223,6 +254,7 @@ def program_text(library: Library, module: str = MODULE) -> str:
         # Clauses follow the order of the facts and rules, so those of a predicate may lie apart.
         _directives("discontiguous", indicators.values()),
         _directives("table", tabled, " as incremental"),
+        _directives("table", map(_moded, modes.values())),
         "\n".join(dict.fromkeys(f"{atom_goal(fact)}." for fact in library.facts)),
         _HAPAX_TEXT if any("hapax_text(" in clause for clause in clauses) else "",
         *(definition_text(signature) for signature in computed),
@@ -449,6 +481,13 @@ def _text_value(call: Arithmetic, library: Library, goals: list[str]) -> str:
 def _named(text: str) -> str:
     """A variable for the value of an expression: equal ones have one, because a clause has each name once."""
     return f"Hapax_{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _moded(aggregate: AggregateDeclaration) -> str:
+    """The predicate with the mode of each argument: `d(_, _, min)`."""
+    names = [variable.name for variable in aggregate.atom.variables]
+    modes = (aggregate.function if name == aggregate.result else "_" for name in names)
+    return f"{prolog_atom(aggregate.atom.predicate)}({', '.join(modes)})"
 
 
 def _directives(name: str, indicators: Iterable[str], mode: str = "") -> str:

@@ -147,14 +147,34 @@ dishes_with(Ingredient Z, Number K) & cost(Ingredient Z, Number C) & C > 10 * K 
 
 The atom has the result and the variables of the group; without the latter there is one group of everything. Behind the
 colon stands a premise as in a rule, and before it the counted variables. Each group has the distinct values of these,
-together, as its rows: `count` is their number, and `sum`, `min`, `max` and `avg` are over the first variable of each
-row. So `sum(Number P: ...)` adds every price once, and `sum(Number P, Dish D: ...)` the price of every dish. A row
-whose first value is a text counts for `count` only. The premise's other variables only have to have some value.
+together, as its rows: `count` (or `count distinct`) is their number, and `sum`, `min`, `max` and `avg` are over the
+first variable of each row. So `sum(Number P: ...)` adds every price once, and `sum(Number P, Dish D: ...)` the price of
+every dish. The premise's other variables only have to have some value.
+
+`S = argmin(Shop S, Number P: sells(S, City C, P))` gives the first variable where the second is smallest; where several
+shops are cheapest there is an atom for each. `min`, `max`, `argmin` and `argmax` also compare texts and dates; a text
+has no sum, and none where a number is declared.
+
+The premise may have several cases, joined by `|`. With `min`, `max` and `sum` a case may have the aggregate's own atoms:
+
+```
+aggregate distance(Place A, Place B, Number K) :=
+  K = min(Number N: road(A, B, N) | distance(A, Place C, Number L) & road(C, B, Number M) & N = L + M)
+aggregate total(Thing A, Thing B, Number K) :=
+  K = sum(Number N: part(A, B, N) | part(A, Thing C, Number M) & total(C, B, Number L) & N = M * L)
+```
+
+- A smallest or largest value must grow with the one it rests on, which `check` sees to: `L + M`, `L - M`, `min(L, M)`,
+  `L * M` with the premise `M >= 0`, and of `min` only conditions such as `L < 100`. A value that improves for ever, as
+  along a cycle of negative numbers, ends with an error.
+- Such a sum, and one of several cases, adds each derivation: two paths of the same amount count twice. Something that
+  is a part of itself has no sum, which is an error when it is derived.
+- A proof of such a smallest or largest value has one row that gives it.
+
 
 - A group without rows has no value: there is no count of 0. `not is_in(...)` says that there is none.
-- Numbers are exact. SQL derives `count`, `sum`, `min` and `max`; Prolog derives averages, which may not be finite
-  decimals, and what could need more than 60 bits. The values are the same.
-- An aggregate may use other aggregates, negation and derived predicates, but not depend on itself.
+- Numbers are exact, averages of thirds included.
+- An aggregate may use other aggregates, negation and derived predicates, but not depend on itself in another way.
 - Its premise needs all facts of its predicates, so that they are given, closed, or derived from such: an oracle
   predicate without `closed` is an error. A search asks no model for it.
 - A proof of the atom has the proofs of all rows of the group as its premises.

@@ -637,11 +637,13 @@ class Library:
 
     @cached_property
     def aggregate_rules(self) -> tuple[Rule, ...]:
-        """A rule for each aggregate that can be evaluated, from its premise to its atom."""
+        """A rule for each case of each aggregate that can be evaluated, from its premise to its atom."""
         rules = []
         for item in filter(lambda item: item.is_evaluable, self.aggregates):
-            name, conclusion = f"aggregate {item.atom.indicator}", Literal(item.atom)
-            rules.append(Rule(name, item.premise, conclusion, place=item.place, by_declaration=True, aggregate=item))
+            for number, case in enumerate(item.cases, 1):
+                name = f"aggregate {item.atom.indicator}{f', case {number}' if number > 1 else ''}"
+                conclusion = Literal(item.atom)
+                rules.append(Rule(name, case, conclusion, place=item.place, by_declaration=True, aggregate=item))
         return tuple(rules)
 
     @cached_property

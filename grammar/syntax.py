@@ -169,13 +169,13 @@ class RawDeclaration(RawStatement):
 class RawAggregate(RawStatement):
     """`aggregate atom := K = count(Dish D: premise)`. `counted`: the variables before the colon.
 
-    `result` is the variable before the sign `operator`, `function` the word behind it.
+    `result` is the variable before the sign `operator`, `function` what stands behind it.
     """
 
     atom: RawAtom
     result: str
     operator: str
-    function: str
+    function: RawWords
     counted: tuple[RawWords, ...]
     premise: RawPremise
     templates: tuple[RawText, ...] | None

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.functions import FUNCTIONS, Exact, Number, compared
+from hapax.grammar.functions import FUNCTIONS, Exact, Number, compared, sort_key
 from hapax.grammar.moments import Moment, NoValue
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import number_of
@@ -124,8 +124,10 @@ class ExactArithmetic:
             ("is_number", 1, self._is_number),
         ):
             connection.create_function(name, arguments, function, deterministic=True)
-        for name, result in (("sum", sum), ("min", min), ("max", max), ("avg", _average)):
-            connection.create_aggregate(f"{name}_of_tags", 1, self._aggregate(result))
+        connection.create_aggregate("sum_of_tags", 1, self._aggregate(sum))
+        connection.create_aggregate("avg_of_tags", 1, self._aggregate(_average))
+        connection.create_aggregate("min_of_tags", 1, self._extreme(min))
+        connection.create_aggregate("max_of_tags", 1, self._extreme(max))
 
     @contextmanager
     def faults(self) -> Iterator[None]:
@@ -284,6 +286,28 @@ class ExactArithmetic:
                 return arithmetic._tag(result(self.numbers)) if self.numbers else None
 
         return Aggregate
+
+    def _extreme(self, choice: Callable[..., Any]) -> type:
+        arithmetic = self
+
+        class Extreme:
+            """The smallest or largest tag of a group: numbers come before texts, and dates are ordered as such."""
+
+            def __init__(self) -> None:
+                self.tags: dict[int, str | Number] = {}
+
+            def step(self, tag: int | None) -> None:
+                value = arithmetic._value(tag)
+                if tag is not None and value is not None:
+                    self.tags[tag] = value
+
+            def finalize(self) -> int | None:
+                if not self.tags:
+                    return None
+                order = sort_key(self.tags.values())
+                return int(choice(self.tags, key=lambda tag: order(self.tags[tag])))
+
+        return Extreme
 
 
 def _average(numbers: Sequence[Number]) -> Fraction:

@@ -134,12 +134,12 @@ def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
 class RuleInstance:
     """A rule with values for its variables under which its premise holds.
 
-    `others`: of an aggregate, the values of the other rows of the group; `left_out`: how many further ones it has.
+    `others`: of an aggregate, the other rows of the group; `left_out`: how many further ones it has.
     """
 
     rule: Rule
     substitution: Substitution
-    others: tuple[Substitution, ...] = ()
+    others: tuple[RuleInstance, ...] = ()
     left_out: int = 0
 
 
@@ -179,9 +179,9 @@ class Prover:
         """Derived atoms in an instance's premise that are not facts as well."""
         found: set[Atom] = set()
         derived = self.library.derived
-        atoms = [item.atom for item in instance.rule.literals if not item.negated and item.atom.indicator in derived]
-        for substitution in (instance.substitution, *instance.others):
-            found.update(map(substitution.apply, atoms))
+        for row in (instance, *instance.others):
+            atoms = [item.atom for item in row.rule.literals if not item.negated and item.atom.indicator in derived]
+            found.update(map(row.substitution.apply, atoms))
         return {atom for atom in found if self.facts.leaf(atom) is None}
 
     def _prove_upwards(self, instances: Mapping[Atom, Sequence[RuleInstance]]) -> None:
@@ -218,8 +218,8 @@ class Prover:
         goals: dict[BodyLiteral, None] = {}
         if not instance.others:
             return tuple(self.item(instantiated(item, instance.substitution)) for item in instance.rule.premise)
-        for substitution in (instance.substitution, *instance.others):
-            goals |= dict.fromkeys(instantiated(item, substitution) for item in instance.rule.premise)
+        for row in (instance, *instance.others):
+            goals |= dict.fromkeys(instantiated(item, row.substitution) for item in row.rule.premise)
         return tuple(map(self.item, goals))
 
 
@@ -227,12 +227,13 @@ def _with_whole_groups(instances: Iterable[RuleInstance]) -> Iterator[RuleInstan
     """The instances of one conclusion, in which those of an aggregate are a single one."""
     groups: dict[AggregateDeclaration, list[RuleInstance]] = {}
     for instance in instances:
-        if instance.rule.aggregate is None:
+        # A row with the smallest or largest value proves it by itself.
+        if instance.rule.aggregate is None or instance.rule.aggregate.is_improved:
             yield instance
         else:
             groups.setdefault(instance.rule.aggregate, []).append(instance)
     for first, *others in groups.values():
-        yield replace(first, others=tuple(instance.substitution for instance in others))
+        yield replace(first, others=tuple(others))
 
 
 # --- records --------------------------------------------------------------------------------------------------------

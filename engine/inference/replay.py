@@ -190,7 +190,7 @@ def _misfit_of(rule: Rule, part: Proof, values: Mapping[str, Constant] | None) -
     if rule.aggregate is not None:
         # The rows of a group are any number of premises, and each row has its own values.
         for child in part.children:
-            if not any(_matches(item, child.goal, dict(bindings)) for item in rule.premise):
+            if not any(_matches(item, child.goal, dict(bindings)) for item in rule.aggregate.premise):
                 return f"{child.goal} is not a premise of rule {rule.name}"
         return None
     if len(part.children) != len(rule.premise):

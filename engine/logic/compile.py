@@ -197,38 +197,81 @@ def compile_premise(premise: Iterable[BodyLiteral], context: CompileContext) -> 
 
 
 @dataclass(frozen=True)
-class CompiledAggregate:
-    """An aggregate as SQL: the SELECT of its atoms; and its premise and the atom's cells for a row `h` of these."""
+class CompiledCase:
+    """A case of an aggregate: its premise, and the cells of the aggregate's atom, of which a row `h` has the result.
 
-    select: str
+    Of a smallest or largest value that rows only improve, the result is the row's own.
+    """
+
     premise: CompiledPremise
     cells: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class CompiledAggregate:
+    """An aggregate as SQL: the SELECT of its atoms, and its cases."""
+
+    select: str
+    cases: tuple[CompiledCase, ...]
+
+
 def compile_aggregate(
-    aggregate: AggregateDeclaration, premise: Iterable[BodyLiteral], context: CompileContext
+    aggregate: AggregateDeclaration, cases: Iterable[Iterable[BodyLiteral]], context: CompileContext
 ) -> CompiledAggregate:
-    """Compile an aggregate over the distinct rows of its counted variables in each group."""
-    compiler = PremiseCompiler(context).read(premise)
+    """Compile an aggregate over the distinct rows of its counted variables in each group, or over its derivations."""
+    compilers = [PremiseCompiler(context).read(case) for case in cases]
+    names = {variable.name: f"g{place}" for place, variable in enumerate(aggregate.group, 1)}
+    # By derivation, rows differ by the values of all variables, of which one case has more than another.
+    keys = max(len(compiler.values) for compiler in compilers) if aggregate.counts_derivations else 0
+    rows: list[str] = []
+    compiled: list[CompiledCase] = []
+    first = aggregate.counted[0]
+    for number, compiler in enumerate(compilers):
+        if aggregate.function in ("sum", "avg") or (
+            aggregate.function in ("min", "max") and context.library.is_numeric(first.data_type)
+        ):
+            # A text has no value, and a row with one is not a row.
+            compiler.conditions.append(context.arithmetic.is_number(compiler.cell(first)))
+        columns = [f"{compiler.cell(variable)} AS c{place}" for place, variable in enumerate(aggregate.counted, 1)]
+        columns += [f"{compiler.cell(variable)} AS {names[variable.name]}" for variable in aggregate.group]
+        values = [*compiler.values.values(), *("0" for _ in range(keys - len(compiler.values)))] if keys else []
+        columns += [f"{value} AS k{place}" for place, value in enumerate([str(number), *values])] if keys else []
+        rows.append(compiler.compiled().select(columns).replace("SELECT ", "SELECT DISTINCT ", 1))
+        compiled.append(_compiled_case(aggregate, compiler))
+    whole = (" UNION ALL " if keys else " UNION ").join(rows)
+    return CompiledAggregate(_aggregated(aggregate, whole, names), tuple(compiled))
+
+
+def _compiled_case(aggregate: AggregateDeclaration, compiler: PremiseCompiler) -> CompiledCase:
+    terms = [term for term in aggregate.atom.arguments if isinstance(term, Variable)]
+    if aggregate.is_improved:
+        compiler.values[aggregate.result] = compiler.cell(aggregate.counted[0])
+    elif aggregate.result not in compiler.values:
+        compiler.values[aggregate.result] = f"h.a{1 + [term.name for term in terms].index(aggregate.result)}"
+    return CompiledCase(compiler.compiled(), tuple(map(compiler.cell, terms)))
+
+
+def _aggregated(aggregate: AggregateDeclaration, rows: str, names: Mapping[str, str]) -> str:
+    """The SELECT of an aggregate's atoms from rows with the columns c1 ... of what is counted and g1 ... of groups."""
+    groups = list(names.values())
+    function = f"{aggregate.function.removeprefix('arg')}_of_tags"
+    result = "c1" if aggregate.is_arg else f"{function}(c1)"
     if aggregate.function == "count":
         result = "2 * count(*) + 1"  # the tag of a whole number n is 2n + 1
-    else:
-        result = f"{aggregate.function}_of_tags(c1)"
-        # A text has no value, and a row with one is not a row.
-        compiler.conditions.append(context.arithmetic.is_number(compiler.cell(aggregate.counted[0])))
-    columns = [f"{compiler.cell(variable)} AS c{place}" for place, variable in enumerate(aggregate.counted, 1)]
-    names = {variable.name: f"g{place}" for place, variable in enumerate(aggregate.group, 1)}
-    columns += [f"{compiler.cell(variable)} AS {names[variable.name]}" for variable in aggregate.group]
-    # Rows that agree in all counted values count once.
-    distinct = compiler.compiled().select(columns).replace("SELECT ", "SELECT DISTINCT ", 1)
     terms = [term for term in aggregate.atom.arguments if isinstance(term, Variable)]
     cells = [names.get(term.name, result) for term in terms]
+    if aggregate.is_arg:
+        # Several rows may have the best value.
+        best = [*(f"{name} AS b{name}" for name in groups), f"{function}(c2) AS best"]
+        grouping = f" GROUP BY {', '.join(groups)}" if groups else ""
+        same = ["c2 = best", *(f"{name} = b{name}" for name in groups)]
+        return (
+            f"SELECT DISTINCT {', '.join(cells)} FROM ({rows}) CROSS JOIN "  # noqa: S608  ours
+            f"(SELECT {', '.join(best)} FROM ({rows}){grouping}) WHERE {' AND '.join(same)}"
+        )
     # Without groups there is one, unless it is empty.
-    grouping = f"GROUP BY {', '.join(names.values())}" if names else "HAVING count(*) > 0"
-    select = f"SELECT {', '.join(cells)} FROM ({distinct}) {grouping}"  # noqa: S608  ours
-    position = 1 + [term.name for term in terms].index(aggregate.result)
-    compiler.values[aggregate.result] = f"h.a{position}"
-    return CompiledAggregate(select, compiler.compiled(), tuple(map(compiler.cell, terms)))
+    grouping = f"GROUP BY {', '.join(groups)}" if groups else "HAVING count(*) > 0"
+    return f"SELECT {', '.join(cells)} FROM ({rows}) {grouping}"  # noqa: S608  ours
 
 
 def conclusion_cells(atom: Atom, body: CompiledPremise, context: CompileContext) -> tuple[str, ...]:

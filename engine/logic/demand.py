@@ -203,16 +203,19 @@ class Demand:
                 ways[indicator] = [self._way(clause) for clause in self._clauses_of(indicator)]
             moment = self._rounds.moment(self._tables[indicator], ref)
             for way in ways[indicator]:
+                aggregate = way.rule.aggregate
+                # A row with the best value proves it, and may have come later than another one.
+                is_improved = aggregate is not None and aggregate.is_improved
                 last = [self._rounds.last_before(self._tables[name], moment) for name in way.joined]
-                rows = self.relations.rows(way.select, (ref, *last))
-                chosen = list(islice(rows, SHOWN_ROWS if way.rule.aggregate else 1))
-                left_out = sum(1 for _ in rows) if way.rule.aggregate else 0
+                rows = self.relations.rows(way.select, (ref,) if is_improved else (ref, *last))
+                chosen = list(rows) if is_improved else list(islice(rows, SHOWN_ROWS if aggregate else 1))
+                left_out = sum(1 for _ in rows) if aggregate else 0
                 for row in chosen:
                     found.append(_Found(way.rule, row[len(way.joined) :], left_out))
                     below = {pair for pair in zip(way.joined, row, strict=False) if pair not in seen}
                     waiting += below
                     seen |= below
-                if chosen:
+                if chosen and aggregate is None:
                     break
         return self._by_atom(found)
 
@@ -220,7 +223,8 @@ class Demand:
         body, atoms = clause.body, self._atoms
         joined = {f"t{place}.ref": atoms[table] for place, table in enumerate(body.tables) if table in atoms}
         conditions = ["h.ref = ?1", *(f"h.a{place} = {cell}" for place, cell in enumerate(clause.head, 1))]
-        conditions += [f"{ref} <= ?{number}" for number, ref in enumerate(joined, 2)]
+        if clause.rule.aggregate is None or not clause.rule.aggregate.is_improved:
+            conditions += [f"{ref} <= ?{number}" for number, ref in enumerate(joined, 2)]
         columns = [*joined, *(body.values[variable.name] for variable in clause.rule.variables)]
         table = self._tables[clause.rule.conclusion.atom.indicator]
         select = body.select_from([f"{table} AS h"], columns or ["1"], conditions)
@@ -407,18 +411,26 @@ class Demand:
         terms = [head.arguments[place] for place in sorted(pattern)]
         asked = self._called(self._calls[head.indicator, pattern], terms)
         known = {term.name for term in terms if isinstance(term, Variable)}
-        items = list(evaluation_order([Literal(asked), *join_order(rule, known).premise], self.library))
-        asking = replace(rule, premise=tuple(items))
+
+        def answering(case: Sequence[BodyLiteral]) -> tuple[BodyLiteral, ...]:
+            ordered = join_order(replace(rule, premise=tuple(case)), known).premise
+            return tuple(evaluation_order([Literal(asked), *ordered], self.library))
+
+        items = answering(rule.premise)
+        asking = replace(rule, premise=items)
         self._evaluated.append(asking)
         self._add_calls_of(asking, asked)
-        context, layer, table = self._context(), self._layers.get(head.indicator, 1), self._tables[head.indicator]
-        if rule.aggregate is not None:
-            found = compile_aggregate(rule.aggregate, items, context)
-            step = JoinStep(layer, table, found.premise, found.cells, found.select, rule=asking)
-        else:
-            body = compile_premise(items, context)
-            step = JoinStep(layer, table, body, conclusion_cells(head, body, context), begins_first=True, rule=asking)
-        self._rounds.add(step)
+        aggregate, context = rule.aggregate, self._context()
+        layer, table = self._layers.get(head.indicator, 1), self._tables[head.indicator]
+        if aggregate is None or aggregate.is_improved:
+            clause = compile_clause(0, asking, context, is_ordered=True)
+            self._rounds.add(replace(clause.step(layer, table, context), begins_first=True, rule=asking))
+        elif rule.premise == aggregate.cases[-1]:
+            # The one SELECT of all cases, whose calls are made by now.
+            found = compile_aggregate(aggregate, map(answering, aggregate.cases), context)
+            body, cells = found.cases[-1].premise, found.cases[-1].cells
+            repeats = aggregate.counts_derivations
+            self._rounds.add(JoinStep(layer, table, body, cells, found.select, rule=asking, repeats=repeats))
 
     def _add_calls_of(self, rule: Rule, asked: Atom | None = None) -> None:
         """Add the steps that ask for what each item of a premise needs, given those before it.

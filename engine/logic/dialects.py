@@ -303,6 +303,8 @@ class _ScriptWriter:
         parts: list[exp.Query] = [_select(columns, [_table(self._facts[indicator])], [])]
         recursive = []
         for rule in self.library.concluding[indicator]:
+            if rule.aggregate is not None and rule.aggregate.is_recursive:
+                raise HapaxError("it is an aggregate that depends on itself.")
             if any(literal.atom.indicator == indicator for literal in rule.literals):
                 recursive.append(rule)
             else:
@@ -360,9 +362,13 @@ class _ScriptWriter:
 
     def _aggregate(self, aggregate: AggregateDeclaration, premise: _Premise) -> exp.Select:
         """The atoms of an aggregate, over the distinct rows of its counted variables in each group."""
+        if aggregate.is_arg or len(aggregate.cases) > 1:
+            raise HapaxError(f"{aggregate.function} of rows, or of cases joined by |, has no form that they share.")
         cells = {variable.name: premise.cell(variable) for variable in (*aggregate.counted, *aggregate.group)}
         places = {name: f"a{place}" for place, name in enumerate(cells, 1)}
         first = aggregate.counted[0].name
+        if aggregate.function in ("min", "max") and not cells[first].is_number:
+            raise HapaxError(f"{aggregate.function} may be of texts, which databases order otherwise.")
         if aggregate.function != "count" and not cells[first].is_number:
             cells[first] = _Cell(self.number(cells[first]), True)
             premise.conditions.append(_not_null(cells[first].sql))

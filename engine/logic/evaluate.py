@@ -29,7 +29,8 @@ from hapax.engine.logic.maintenance import (
     Maintainer,
     NotMaintained,
 )
-from hapax.engine.logic.rounds import JoinStep, Rounds
+from hapax.engine.logic.rounds import Improvement, JoinStep, Rounds
+from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -51,13 +52,22 @@ class Clause:
     grouped: str = ""
     """The SELECT of an aggregate's atoms; its head and body are those of a row `h` of them."""
 
+    def step(self, layer: int, target: str, context: CompileContext) -> JoinStep:
+        """The step that adds the clause's atoms to their table."""
+        better = Improvement.of(self.rule.aggregate, context)
+        repeats = self.rule.aggregate is not None and self.rule.aggregate.counts_derivations
+        grouped = "" if better is not None else self.grouped
+        return JoinStep(layer, target, self.body, self.head, grouped, rule=self.rule, better=better, repeats=repeats)
 
-def compile_clause(number: int, rule: Rule, context: CompileContext) -> Clause:
-    """Compile a rule, given with its number in its library."""
-    premise = join_order(rule).premise
+
+def compile_clause(number: int, rule: Rule, context: CompileContext, *, is_ordered: bool = False) -> Clause:
+    """Compile a rule, given with its number in its library; `is_ordered`: its premise is as it is to be joined."""
+    premise = rule.premise if is_ordered else join_order(rule).premise
     if rule.aggregate is not None:
-        compiled = compile_aggregate(rule.aggregate, premise, context)
-        return Clause(number, rule, compiled.premise, compiled.cells, compiled.select)
+        others = [case for case in rule.aggregate.cases if case != rule.premise] if not is_ordered else []
+        compiled = compile_aggregate(rule.aggregate, [premise, *others], context)
+        own = compiled.cases[0]
+        return Clause(number, rule, own.premise, own.cells, compiled.select)
     body = compile_premise(premise, context)
     return Clause(number, rule, body, conclusion_cells(rule.conclusion.atom, body, context))
 
@@ -133,7 +143,7 @@ class CompiledLibrary:
         ):
             return
         for clause in clauses:
-            if clause.grouped:
+            if clause.rule.aggregate is not None:
                 raise NotMaintained("it is an aggregate")
             self._index(clause.body.tables, ())
         maintainer.open(stored)
@@ -228,17 +238,24 @@ class CompiledLibrary:
         recursive = [clause for clause in clauses if not set(tables).isdisjoint(clause.body.tables)]
         # A transitive closure alone needs no rounds.
         closing = _transitive_step(recursive[0]) if len(recursive) == 1 else None
+        grouped: set[AggregateDeclaration] = set()
         for clause in clauses:
             self._index(clause.body.tables, members)
-            if closing is None or clause not in recursive:
-                target = self.tables[clause.rule.conclusion.atom.indicator]
-                rounds.add(JoinStep(int(clause in recursive), target, clause.body, clause.head, clause.grouped))
+            step = clause.step(int(clause in recursive), self._target(clause), self.setting())
+            # The cases of an aggregate have one SELECT.
+            aggregate = clause.rule.aggregate if step.grouped else None
+            if (closing is None or clause not in recursive) and aggregate not in grouped:
+                grouped.update(filter(None, [aggregate]))
+                rounds.add(step)
         # An index on a growing table costs at each row; it pays where a clause joins the layer's tables to each other.
         if closing is None and any(sum(map(clause.body.tables.count, tables)) > 1 for clause in recursive):
             self._index(tables, ())
         rounds.run()
         if closing is not None:
             self._close(recursive[0], closing)
+
+    def _target(self, clause: Clause) -> str:
+        return self.tables[clause.rule.conclusion.atom.indicator]
 
     def _close(self, clause: Clause, step: _Transitive) -> None:
         """Fill a transitive closure from one start node after the other.
@@ -326,7 +343,11 @@ def _transitive_step(clause: Clause) -> _Transitive | None:
     """The join of a clause r(A, B) & q(B, C) -> r(A, C), or q before r; None for a clause of another form."""
     premise, head = clause.rule.premise, clause.rule.conclusion.atom.arguments
     atoms = [item.atom for item in premise if isinstance(item, Literal) and not item.negated]
-    if len(atoms) != len(premise) or [len(atom.arguments) for atom in atoms] != [2, 2]:
+    if (
+        clause.rule.aggregate is not None
+        or len(atoms) != len(premise)
+        or [len(atom.arguments) for atom in atoms] != [2, 2]
+    ):
         return None
     if len(clause.body.conditions) != 1:  # one shared variable, and no constants or variables that repeat
         return None

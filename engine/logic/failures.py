@@ -75,7 +75,9 @@ def _failure(
         return None
     known = relations.symbols.values(first[1:])
     values = tuple((name, known[tag]) for name, tag in zip(names, first[1:], strict=True))
-    return MissingValue(rule.name, rule.at(comparison.place), str(comparison), 1 + sum(1 for _ in rows), values, first[0])
+    return MissingValue(
+        rule.name, rule.at(comparison.place), str(comparison), 1 + sum(1 for _ in rows), values, first[0]
+    )
 
 
 def _evaluable(rule: Rule, left_out: BodyLiteral, library: Library) -> list[BodyLiteral]:
