@@ -25,7 +25,12 @@ FENCES = {
     "pygls": ("commands/editor.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
-    "networkx": ("grammar/dependencies.py", "engine/entailment/checks.py", "evaluation/entailment/audit.py"),
+    "networkx": (
+        "grammar/dependencies.py",
+        "engine/entailment/checks.py",
+        "engine/probability/ground.py",
+        "evaluation/entailment/audit.py",
+    ),
     "pysdd": ("engine/probability/ground.py",),
     "pyswip": ("engine/inference/worker.py",),
     "sqlite_utils": ("kb/",),
