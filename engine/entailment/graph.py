@@ -227,11 +227,8 @@ def entailment_scores(library: Library) -> dict[str, float]:
 
 
 def _renamed(atom: Atom, names: dict[str, str]) -> Atom:
-    variables = (term for term in atom.arguments if isinstance(term, Variable))  # an entailment has no constants
-    return Atom(
-        atom.predicate,
-        tuple(Variable(names.get(variable.name, variable.name), variable.data_type) for variable in variables),
-    )
+    new = {item.name: Variable(names.get(item.name, item.name), item.data_type) for item in atom.variables}
+    return atom.replaced(new)
 
 
 # --- edges looked up by predicate -------------------------------------------------------------------------------------
