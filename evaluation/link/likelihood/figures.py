@@ -181,7 +181,7 @@ class FigureSpec:
     """With a slot for the evaluator."""
     methods: Callable[[LikelihoodReport], Sequence[SearchMethod]]
     needs: str = ""
-    remedy: Remedy | None = None
+    remedy: Remedy | str = ""
     as_lines: bool = False
     """Delta by rule, in place of histograms."""
     most_rules: int = MOST_RULES
