@@ -14,7 +14,7 @@ from hapax import cli
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "jinja2": ("api/browser/rendering.py", "api/browser/report.py", "evaluation/dataset/card.py"),
+    "jinja2": ("api/browser/rendering.py", "api/browser/report.py", "evaluation/dataset/harnesses.py"),
     "inflect": ("engine/expansion/propose.py",),
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
