@@ -15,7 +15,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from hapax.engine.search.report import SearchReport
 from hapax.evaluation.link.likelihood.measures import Delta, LikelihoodReport
 from hapax.evaluation.link.likelihood.samples import (
     CRITIC_MODEL,
@@ -25,7 +24,6 @@ from hapax.evaluation.link.likelihood.samples import (
     Samples,
     SearchMethod,
     reranked,
-    search_samples,
 )
 from hapax.evaluation.shared.drawing import COLOURS, bin_counts, bin_edges, write_figure
 from hapax.evaluation.shared.lazy import np
@@ -211,13 +209,6 @@ def plot(report: LikelihoodReport, number: int, rules: Sequence[str] = ()) -> Pl
     return _panels(number, title, rows, rules, spec.most_rules)
 
 
-def ablation_plot(reports: Mapping[str, SearchReport], evaluator: str) -> Panels:
-    """Figure 6 from the searches of an ablation, by variant."""
-    samples = search_samples(reports, evaluator)
-    rows = [_row(samples, variant, evaluator) for variant in reports]
-    return _panels(6, f"Without critic and likelihood gate, by {evaluator}", rows)
-
-
 def _lines(report: LikelihoodReport, number: int, title: str, methods: Sequence[SearchMethod]) -> DeltaLines:
     evaluator = report.evaluators[0]
     lines: dict[str, dict[str, Delta]] = {method.name: {} for method in methods}
@@ -343,7 +334,7 @@ _SPECS: Mapping[int, FigureSpec] = {
         "Without likelihood gate, by {}",
         _gated_and_ungated,
         _UNGATED,
-        _gate_remedy(Remedy("{}", Operation("evaluate_ablation", out="figures"))),
+        _gate_remedy(Remedy("{}", Operation("evaluate_grid"))),
     ),
     POST_HOC: FigureSpec(
         "Reranking finished statements, by {}",
