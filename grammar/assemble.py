@@ -674,7 +674,7 @@ class _Assembly:
 
     def _duration(self, raw: syntax.RawQuantity) -> str:
         amount = number_value(raw.number)
-        text = duration_text(amount, raw.unit) if amount is not None and amount < 10**9 else None
+        text = duration_text(amount, raw.unit) if amount is not None else None
         if text is None:
             self.report("unknown unit", raw.at, unit=raw.unit, units=", ".join(UNITS))
         return text or ""

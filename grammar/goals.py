@@ -15,11 +15,13 @@ from itertools import chain
 from typing import TypeAlias
 
 from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.functions import FUNCTIONS
 from hapax.grammar.hints import hint
+from hapax.grammar.moments import moment_of
 from hapax.grammar.prolog_text import prolog_atom, prolog_value
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Constant
+from hapax.grammar.terms import OPERATIONS, TESTS, Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +94,16 @@ BUILT_INS: dict[str, str] = {
     "\\=/2": "dd",
     "==/2": "dd",
     "\\==/2": "dd",
-    "</2": "ee",
-    "=</2": "ee",
-    ">/2": "ee",
-    ">=/2": "ee",
-    "=:=/2": "ee",
-    "=\\=/2": "ee",
+    "</2": "vv",
+    "=</2": "vv",
+    ">/2": "vv",
+    ">=/2": "vv",
+    "=:=/2": "vv",
+    "=\\=/2": "vv",
 }
 """Predicates that a goal may call besides the library's, with a letter per argument: d for data, g for a goal, q for a
-goal that may be quantified (`V^p(V)`), e for an arithmetic expression, a for an aggregate, l for a list, i for a whole
-number, n for one from 0 on. `,` and `;` take any number of goals."""
+goal that may be quantified (`V^p(V)`), e for an arithmetic expression, v for one or a text, a for an aggregate, l for a
+list, i for a whole number, n for one from 0 on. `,` and `;` take any number of goals."""
 
 AGGREGATES = {"sum/1": "e", "max/1": "e", "min/1": "e", "bag/1": "d", "set/1": "d", "max/2": "ed", "min/2": "ed"}
 """First arguments of aggregate_all/3 besides `count`, with letters as in BUILT_INS."""
@@ -192,6 +194,34 @@ def calls(goal: Goal, indicator: str) -> Iterator[Compound]:
     return (term for term in _compounds(goal.term) if term.indicator == indicator)
 
 
+def is_test(term: Compound) -> bool:
+    """True for a test such as `contains(C, x)`; a predicate of the rules comes before it."""
+    return term.functor in TESTS and len(term.arguments) == 2
+
+
+def is_function(term: Compound) -> bool:
+    """True for a function of rules that Prolog lacks."""
+    function = FUNCTIONS.get(term.functor)
+    is_plain = term.functor in OPERATIONS or term.indicator in ARITHMETIC
+    return not is_plain and function is not None and function.least <= len(term.arguments) <= function.most
+
+
+def is_moment(term: GoalTerm) -> bool:
+    """True for a text that states a date, a time or a duration."""
+    return isinstance(term, Constant) and isinstance(term.value, str) and moment_of(term.value) is not None
+
+
+def needs_rules(term: GoalTerm) -> bool:
+    """True for a part of a goal with functions, or an order of texts, that Prolog lacks."""
+    for part in _compounds(term):
+        is_order = BUILT_INS.get(part.indicator) == "vv"
+        has_text = any(isinstance(side, Constant) and not side.is_number for side in part.arguments)
+        is_dated = part.indicator in ARITHMETIC and any(map(is_moment, part.arguments))
+        if is_test(part) or is_function(part) or is_dated or (is_order and has_text):
+            return True
+    return False
+
+
 class _GoalChecker:
     """Walks a goal by the kinds of its arguments and collects diagnostics. Replaces `/` by exact division."""
 
@@ -212,6 +242,8 @@ class _GoalChecker:
             kinds = BUILT_INS[term.indicator]
         elif self.library.knows(term.indicator):
             kinds = "c" * len(term.arguments)
+        elif is_test(term):
+            kinds = "vv"
         else:
             self._unknown(term)
             return term
@@ -236,6 +268,7 @@ class _GoalChecker:
     def _arguments(self, term: Compound, kinds: str) -> Compound:
         """The term with its arguments checked; `kinds` has a letter for each, as in BUILT_INS, or c for a constant."""
         checks = {"g": self.goal, "q": self._quantified, "e": self._expression, "a": self._aggregate, "c": self._simple}
+        checks["v"] = self._value_of
         arguments: list[GoalTerm] = []
         for kind, argument in zip(kinds, term.arguments, strict=True):
             if kind in _WANTED:
@@ -282,11 +315,19 @@ class _GoalChecker:
                     # An inner expression may have a whole number as its value.
                     if isinstance(number, Constant) and number.is_number:
                         self._value(term, "i", number)
-                return self._arguments(term, "e" * len(term.arguments))
+                # A date is added to and subtracted from.
+                kind = "e" if term.functor not in ("+", "-") or not any(map(is_moment, term.arguments)) else "v"
+                return self._arguments(term, kind * len(term.arguments))
+            if is_function(term):
+                return self._arguments(term, "v" * len(term.arguments))
         elif isinstance(term, GoalVariable) or (isinstance(term, Constant) and term.is_number):
             return term
         self._refuse("not a number", _place(term), found=_text(term))
         return term
+
+    def _value_of(self, term: GoalTerm) -> GoalTerm:
+        """The term, checked as an expression or a text."""
+        return term if isinstance(term, Constant) else self._expression(term)
 
     def _power(self, term: Compound) -> GoalTerm:
         """The power, with a written exponent: a calculated one could make a number that no memory holds."""

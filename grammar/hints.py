@@ -851,7 +851,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "not a number",
         "HPX073",
         "{found} is not an arithmetic expression",
-        "Use variables and numbers with + - * / // mod, abs, min, max, and ** with an exponent from 0 to 1000.",
+        "Use variables, numbers, + - * / // mod, the functions of rules, and ** with an exponent from 0 to 1000.",
         ("X is tom + 1", "X is 2 ** Y", "p(X), X < shell(ls)", "X is random(3)"),
         "p(X), Y is 2 + 1",
     ),

@@ -154,9 +154,9 @@ def _plain(number: Fraction) -> int | Fraction:
 
 
 def duration_text(amount: Decimal | int, unit: str) -> str | None:
-    """The text of a duration such as `30 days`; None for a word that is no unit."""
+    """The text of a duration such as `30 days`; None for a word that is no unit, and for a billion and more."""
     size = UNITS.get(unit) or UNITS.get(f"{unit}s")
-    return None if size is None else str(Moment(DURATION, _plain(Fraction(amount) * size)))
+    return None if size is None or amount >= 10**9 else str(Moment(DURATION, _plain(Fraction(amount) * size)))
 
 
 def written_duration(text: str) -> str:

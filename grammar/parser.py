@@ -45,6 +45,7 @@ from hapax.grammar.hints import (
 )
 from hapax.grammar.imports import Opener, RuleSource, UnreadableFile, with_imports
 from hapax.grammar.link_json import statements_of_link_json
+from hapax.grammar.moments import UNITS, duration_text
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant
@@ -767,8 +768,14 @@ def _goal_term(text: str) -> GoalTerm:
 
 
 _AS_PROLOG = {
-    "AND": ",", "SEMICOLON": ";", "BAR": ";",
-    "<=": "=<", "≤": "=<", "≥": ">=", "!=": "\\=", "≠": "\\=",
+    "AND": ",",
+    "SEMICOLON": ";",
+    "BAR": ";",
+    "<=": "=<",
+    "≤": "=<",
+    "≥": ">=",
+    "!=": "\\=",
+    "≠": "\\=",
 }
 """The signs of rules that Prolog writes otherwise, by terminal or spelling."""
 
@@ -813,6 +820,14 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
             place = _place("<goal>", parts[0])
             raise RulesRejected([hint("number too large").at(place, limit=str(MAXIMUM_DIGITS))])
         return Constant(value)
+
+    def quantity(self, parts: list[Token]) -> Constant:
+        amount, unit = number_value(parts[0]), str(parts[1])
+        text = duration_text(amount, unit) if amount is not None else None
+        if text is None:
+            place = _place("<goal>", parts[1])
+            raise RulesRejected([hint("unknown unit").at(place, unit=unit, units=", ".join(UNITS))])
+        return Constant(text)
 
     def call(self, parts: list[Any]) -> Compound:
         name, *arguments = parts

@@ -457,7 +457,7 @@ def _test_goal(test: Arithmetic, library: Library, goals: list[str]) -> str:
     for operand, text in zip(test.operands, texts, strict=True):
         if isinstance(operand, Arithmetic) and not _is_text(operand, library):
             goals.append(f"{_named(text)} is {text}")
-            texts = [_named(text) if other is text else other for other in texts]
+            texts = [_named(text) if known is text else known for known in texts]
     for place, (operand, text) in enumerate(zip(test.operands, texts, strict=True)):
         if not _is_text(operand, library) and not isinstance(operand, Constant):
             texts[place] = _named(f"text {text}")

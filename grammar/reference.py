@@ -152,10 +152,10 @@ first variable of each row. So `sum(Number P: ...)` adds every price once, and `
 every dish. The premise's other variables only have to have some value.
 
 `S = argmin(Shop S, Number P: sells(S, City C, P))` gives the first variable where the second is smallest; where several
-shops are cheapest there is an atom for each. `min`, `max`, `argmin` and `argmax` also compare texts and dates; a text
-has no sum, and none where a number is declared.
+shops are cheapest there is an atom for each. `min`, `max`, `argmin` and `argmax` also compare texts and dates, but a
+text among numbers that are declared has no value, and no sum.
 
-The premise may have several cases, joined by `|`. With `min`, `max` and `sum` a case may have the aggregate's own atoms:
+The premise may have several cases, joined by `|`. With `min`, `max` and `sum` a case may have atoms of the aggregate:
 
 ```
 aggregate distance(Place A, Place B, Number K) :=
@@ -263,9 +263,9 @@ A predicate, and a disjunction `A ; B`, has each answer once, however many facts
 
 `aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
 
-Arithmetic has `+ - * / // mod`, `abs`, `min`, `max` and `**` with a written exponent from 0 to 1000. It is exact. In a
-goal, unlike in a rule, arithmetic on a text or on a variable without a value, and a division by zero, end the goal with
-an error that names it.
+Expressions and tests are those of rules, `**` with a written exponent from 0 to 1000. Arithmetic is exact. Beside what
+only Prolog answers, arithmetic on a text or on a variable without a value, and a division by zero, end the goal with an
+error that names it.
 """
 
 _DIAGNOSTICS = """## Diagnostics

@@ -238,7 +238,7 @@ def _same(expression: Expression, cell: Expression, bindings: dict[str, Constant
         return expression == cell
     if expression.operator != cell.operator or len(expression.operands) != len(cell.operands):
         return False
-    return all(_same(part, other, bindings) for part, other in zip(expression.operands, cell.operands, strict=True))
+    return all(_same(part, found, bindings) for part, found in zip(expression.operands, cell.operands, strict=True))
 
 
 def _is_true(comparison: Comparison) -> bool:

@@ -506,12 +506,12 @@ class _ScriptWriter:
             return reduce(lambda power, base: self.calculated("*", power, base.copy()), [first] * (whole - 1), first)
         if name == "round" and (len(numbers) == 1 or 0 <= whole <= _PLACES):
             return exp.Round(this=first, decimals=_digits(whole if len(numbers) > 1 else 0))
-        one = {"abs": exp.Abs, "floor": exp.Floor}
-        if name in one:
-            return one[name](this=first)
-        several = {"min": exp.Least, "max": exp.Greatest}
-        if name in several:
-            return several[name](this=first, expressions=list(numbers[1:]), ignore_nulls=False)
+        unary = {"abs": exp.Abs, "floor": exp.Floor}
+        if name in unary:
+            return unary[name](this=first)
+        extremes = {"min": exp.Least, "max": exp.Greatest}
+        if name in extremes:
+            return extremes[name](this=first, expressions=list(numbers[1:]), ignore_nulls=False)
         raise HapaxError(f'"{call}" has no form that the databases share.')
 
     def number(self, cell: _Cell) -> exp.Expr:

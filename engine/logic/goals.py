@@ -9,9 +9,10 @@ from typing import TypeAlias
 
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.functions import FUNCTIONS
-from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable, answered_names
+from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable, answered_names, is_test, needs_rules
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
+    TRUE,
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -155,7 +156,7 @@ class _GoalReader:
     by_failure: bool
     rules: list[Rule] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
-    _numbers: count[int] = field(default_factory=lambda: count(1))
+    numbers: count[int] = field(default_factory=lambda: count(1))
 
     def note_types(self, term: GoalTerm) -> None:
         """Note the data type of each variable at its first place in an atom."""
@@ -172,7 +173,7 @@ class _GoalReader:
 
     def variable(self, name: str) -> Variable:
         # Each `_` is a variable of its own.
-        written = f"_{next(self._numbers)}" if name == "_" else name
+        written = f"_{next(self.numbers)}" if name == "_" else name
         return Variable(written, self.types.get(name, "Object"))
 
     def conclude(self, head: Atom, term: GoalTerm) -> None:
@@ -200,6 +201,8 @@ class _GoalReader:
             return Literal(self.atom(term))
         if term.indicator == "\\+/1":
             return self.negation(term.arguments[0])
+        if is_test(term):
+            return Comparison("=", self.expression(term), Constant(TRUE))
         if term.functor in _COMPARISONS and len(term.arguments) == 2:
             left, right = map(self.expression, term.arguments)
             return Comparison(_COMPARISONS[term.functor], left, right)
@@ -218,7 +221,7 @@ class _GoalReader:
             and not (self.by_failure and self.library.is_open(inner.indicator))
         ):
             return Literal(self.atom(inner), negated=True)
-        head = Atom(f"{GOAL}, negation {next(self._numbers)}", tuple(map(self.variable, shared)))
+        head = Atom(f"{GOAL}, negation {next(self.numbers)}", tuple(map(self.variable, shared)))
         self.bound = outer | _bound(inner)
         self.conclude(head, inner)
         self.bound = outer
@@ -244,6 +247,47 @@ class _GoalReader:
             if function is not None and function.least <= len(term.arguments) <= function.most:
                 return Arithmetic(name, tuple(map(self.expression, term.arguments)))
         raise _no_probability(term.indicator if isinstance(term, Compound) else "a list")
+
+
+def parts_by_rules(goal: Goal, library: Library) -> tuple[Goal, tuple[Rule, ...]]:
+    """The goal with predicates in the place of inner goals that need functions of rules, and the rules of these.
+
+    Raises HapaxError for a part outside of them that Prolog cannot calculate.
+    """
+    if not needs_rules(goal.term):
+        return goal, ()
+    reader = _GoalReader(library, _bound(goal.term), by_failure=True)
+    reader.note_types(goal.term)
+    term = _without_functions(goal.term, reader)
+    if needs_rules(term):
+        raise HapaxError(
+            "Part of the goal needs a function of rules beside what only Prolog answers. Write that part as a rule, "
+            "and call the predicate that it concludes."
+        )
+    return replace(goal, term=term), tuple(reader.rules)
+
+
+def _without_functions(term: GoalTerm, reader: _GoalReader) -> GoalTerm:
+    if not isinstance(term, Compound) or not needs_rules(term):
+        return term
+    arguments = list(term.arguments)
+    for place in _INNER.get(term.indicator, range(len(arguments))):
+        read = _concluded if term.indicator in _INNER else _without_functions
+        arguments[place] = read(arguments[place], reader)
+    return Compound(term.functor, tuple(arguments), term.place)
+
+
+def _concluded(part: GoalTerm, reader: _GoalReader) -> GoalTerm:
+    """An inner goal as the call of a predicate that rules conclude."""
+    if not isinstance(part, Compound) or not needs_rules(part):
+        return part
+    if part.functor == "^":  # `V^G` says for which variables of G there is one list
+        return Compound("^", (part.arguments[0], _concluded(part.arguments[1], reader)), part.place)
+    names = [name for name in dict.fromkeys(_names(part)) if name != "_"]
+    head = Atom(f"{GOAL}, part {next(reader.numbers)}", tuple(map(reader.variable, names)))
+    reader.bound |= _bound(part)
+    reader.conclude(head, part)
+    return Compound(head.predicate, tuple(map(GoalVariable, names)), part.place)
 
 
 def _bound(term: GoalTerm) -> frozenset[str]:

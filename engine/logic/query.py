@@ -14,7 +14,7 @@ from hapax.engine.inference.program import answers_program
 from hapax.engine.inference.session import AnswerRow, PrologSession
 from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session, sort_key
 from hapax.engine.logic.demand import Demand
-from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules
+from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, parts_by_rules, with_rules
 from hapax.engine.logic.limits import time_limit
 from hapax.engine.logic.products import naming_products
 from hapax.engine.logic.proofs import reading
@@ -44,7 +44,9 @@ def answer(
         try:
             rules = goal_rules(goal, theory.library, by_failure=True)
         except NotRules:
-            return _by_prolog(Demand(part.source(), part.library, stored, at_work=at_work), goal, limits, session)
+            goal, inner = parts_by_rules(goal, theory.library)
+            library = with_rules(part.library, inner) if inner else part.library
+            return _by_prolog(Demand(part.source(), library, stored, at_work=at_work), goal, limits, session)
         head = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
         demand = Demand(part.source(), with_rules(part.library, rules), stored, at_work=at_work)
         found: Iterator[AnswerRow] = demand.rows(head)

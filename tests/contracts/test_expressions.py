@@ -122,3 +122,38 @@ def test_what_another_language_lacks_is_refused_with_the_reason(dialect: str, it
     rules = hapax.parse_rules(f"given p(Text, Date, Number)\n@generic none\np(W, D, A) & {item} -> q(W)\n")
     with pytest.raises(hapax.HapaxError, match=r"has|have|about"):
         hapax.compile_rules(rules, dialect)
+
+
+COUNTRIES = """
+country("Norway", 5, "2012-11-29").
+country("Peru", 7.5, "2013-01-02").
+"""
+
+
+@pytest.mark.parametrize(
+    ("goal", "rows"),
+    [
+        ('country(C, _, _), starts_with(C, "Nor")', [("Norway",)]),
+        ('country(C, _, _), not contains(C, "w")', [("Peru",)]),
+        ("country(_, _, D), year(D) = 2013, L is month(D)", [("2013-01-02", 1)]),
+        ('country(C, _, D), D + 30 days < "2013-01-01"', [("Norway", "2012-11-29")]),
+        ('findall(C, (country(C, _, _), contains(C, "r")), L)', [(["Norway", "Peru"],)]),
+        ("aggregate_all(count, (country(_, _, D), month(D) = 1), K)", [(1,)]),
+        ("setof(Y, C^N^D^(country(C, N, D), Y = year(D)), L)", [([2012, 2013],)]),
+    ],
+)
+def test_goals_have_the_functions_of_rules(goal: str, rows: list[tuple[object, ...]]) -> None:
+    """Also inside of lists and counts, which Prolog makes."""
+    rules = hapax.parse_rules(COUNTRIES)
+    with hapax.KnowledgeBase() as kb:
+        found = hapax.query(goal, rules, kb).rows
+
+    columns = len(rows[0])
+    assert [row[-columns:] for row in found] == rows
+
+
+def test_a_function_beside_what_only_prolog_answers_is_refused() -> None:
+    """With the remedy."""
+    rules = hapax.parse_rules(COUNTRIES)
+    with hapax.KnowledgeBase() as kb, pytest.raises(hapax.HapaxError, match="as a rule"):
+        hapax.query("findall(C, country(C, _, _), L), country(_, _, D), year(D) > 2012", rules, kb)
