@@ -6,7 +6,7 @@ ARGS ?=
 # By file, because the tests of a file share what takes long to make.
 ALL_PROCESSORS := --numprocesses=auto --dist=loadfile --durations=20
 
-.PHONY: search test coverage test-opt-in lint types docs site wheel sbom model card results lock clean
+.PHONY: search test coverage test-opt-in lint types docs site wheel sbom model results lock clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
@@ -44,13 +44,10 @@ sbom: .venv/installed  ## write what is installed as a CycloneDX bill of materia
 	@scripts/sbom.sh
 
 model: .venv/installed  ## train the embedded model anew (about an hour on two cores)
-	@$(PYTHON_VENV) -m tools.embedded.train $(ARGS)
-
-card: .venv/installed  ## measure the embedded model and write its card
-	@$(PYTHON_VENV) -m tools.embedded.card $(ARGS)
+	@$(PYTHON_VENV) -m tools.embedded.train --out llm_oracle/embedded/model $(ARGS)
 
 results: .venv/installed  ## measure a real model on everything (about an hour on two cores) and write docs/results.md
-	@$(PYTHON_VENV) -m tools.results $(ARGS)
+	@$(PYTHON_VENV) -m tools.results $(ARGS) > docs/results.md
 
 lock:  ## resolve the ranges in pyproject.toml anew and write requirements.lock
 	@scripts/lock.sh

@@ -195,30 +195,23 @@ class Derivation(Tabular):
 
     def write(self, path: str | Path) -> int:
         """Write the statements with their proofs to a file named .jsonl or .parquet, and return their number."""
-        from hapax.evaluation.dataset.derived import (
-            check_output,
-            derived_line,
-            probable_line,
-            write_derived,
-            write_lines,
-            write_probable,
-        )
+        from hapax.evaluation.dataset import derived
 
-        check_output(Path(path))
-        if self.by_rule:
-            if Path(path).suffix == ".jsonl":
-                # Closed at once if writing fails: the generator reads inside a transaction of the knowledge base.
-                with closing(self.lines(derived_line)) as batches:
-                    # The order is by probability, so all lines must be known before the first is written.
-                    every = list(chain.from_iterable(batches))
-                return write_lines(Path(path), ([probable_line(every[n], found)] for found, n in self._ranked()))
-            records = list(self.read())
-            return write_probable(Path(path), ((records[place], found) for found, place in self._ranked()))
-        if Path(path).suffix == ".jsonl":
-            with closing(self.lines(derived_line)) as lines:
-                return write_lines(Path(path), lines)
+        path = Path(path)
+        derived.check_output(path)
+        if path.suffix == ".jsonl":
+            # Closed at once if writing fails: the generator reads inside a transaction of the knowledge base.
+            with closing(self.lines(derived.derived_line)) as batches:
+                if not self.by_rule:
+                    return derived.write_lines(path, batches)
+                # The order is by probability, so all lines must be known before the first is written.
+                every = list(chain.from_iterable(batches))
+            return derived.write_lines(path, ([derived.probable_line(every[n], found)] for found, n in self._ranked()))
         with closing(self.read()) as statements:
-            return write_derived(Path(path), statements)
+            if not self.by_rule:
+                return derived.write_derived(path, ((record, None) for record in statements), derived.DERIVED)
+            records = list(statements)
+        return derived.write_derived(path, ((records[n], found) for found, n in self._ranked()), derived.PROBABLE)
 
     def cells(self) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = [(rule.rule, rule.statements, rule.seconds) for rule in self.report.rules]

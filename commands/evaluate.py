@@ -10,24 +10,21 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, progress_display
+from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
     dry_run,
-    load_models,
     open_journal,
     opening_options,
     print_foreseen,
     with_budget,
     with_dry_run,
-    with_models,
     with_opening,
     with_queue,
 )
-from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_paths, with_rules
-from hapax.commands.search_options import search_settings, with_search_settings
+from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_rules
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
@@ -37,7 +34,6 @@ def evaluate() -> None:
     """Run the papers' experiments.
 
     \b
-    hapax evaluate ablation --rule allergy
     hapax evaluate instruct --rule allergy
     hapax evaluate grid docs/grid.yaml --db grid.db
     hapax evaluate likelihood --out figures
@@ -45,44 +41,6 @@ def evaluate() -> None:
     hapax evaluate probe
     hapax evaluate lint probing_set --rules rules.json --db lint.db
     """
-
-
-@evaluate.command()
-@with_paths
-@with_chosen
-@with_search_settings
-@with_models
-@with_budget
-@with_queue
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for figure 6: PNG, SVG and CSV.")
-@with_database
-@with_json
-def ablation(paths: tuple[Path, ...], chosen: tuple[str, ...], out: Path | None, **options: Any) -> None:
-    """Search without critic, without likelihood gate, and without both: LINK's tables 8 and 9 and figure 6.
-
-    Facts are judged by the embedded model's atlas; predicates outside it are not judged.
-
-    \b
-    hapax evaluate ablation
-    hapax evaluate ablation --rule allergy --rule currency --out figures
-    """
-    library, settings = read_library(paths), search_settings(options)
-    with open_kb(options["database"]) as kb, progress_display(True) as progress:
-        journal = open_journal(kb, options)
-        models = load_models(library, options, journal=journal)
-        evaluation = hapax.evaluate_ablation(library, kb, models, settings, only=chosen, progress=progress)
-    print_result(evaluation, options["as_json"])
-    if out is not None:
-        from hapax.evaluation.link.ablation import draw_ablation
-
-        draw_ablation(evaluation, models, out)
-    # Each variant is a search of its own; the budget is for all together.
-    if cut := [name for name, search in evaluation.value.reports.items() if search.status == "budget"]:
-        err.print(
-            f"A budget ended these variants early, so their figures are incomplete: {', '.join(cut)}. Run the same "
-            "command with a higher budget to continue."
-        )
-        sys.exit(BUDGET_REACHED)
 
 
 @evaluate.command()

@@ -54,7 +54,6 @@ COMMANDS = {
     "build_questions": "evaluate booqa build",
     "check_rules": "check",
     "compile_rules": "compile",
-    "evaluate_ablation": "evaluate ablation",
     "evaluate_instruction": "evaluate instruct",
     "evaluate_likelihood": "evaluate likelihood",
     "evaluate_long_tail": "evaluate long-tail",

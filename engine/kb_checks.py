@@ -153,9 +153,9 @@ def contrary_statements(library: Library, kb: KnowledgeBase) -> Iterator[KbFindi
 
 def _instance(rule: Rule, statement: StatementRecord) -> Rule:
     """The rule with the statement's values in place of the searched variables."""
-    values = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
-    premise = tuple(instantiated(item, values) for item in rule.premise)
-    return replace(rule, premise=premise, conclusion=Literal(values.apply(rule.conclusion.atom)))
+    values = {name: Constant(value) for name, value in statement.substitution}
+    premise = tuple(item.replaced(values) for item in rule.premise)
+    return replace(rule, premise=premise, conclusion=rule.conclusion.replaced(values))
 
 
 def _without_names(rule: Rule) -> Atom:

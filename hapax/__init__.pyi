@@ -109,7 +109,6 @@ from .evaluation.entailment.report import score_entailments as score_entailments
 from .evaluation.entailment.tuning import TrainingOptions as TrainingOptions
 from .evaluation.entailment.tuning import evaluate_training as evaluate_training
 from .evaluation.entailment.tuning import train_entailment as train_entailment
-from .evaluation.link.ablation import evaluate_ablation as evaluate_ablation
 from .evaluation.link.baselines.config import read_grid as read_grid
 from .evaluation.link.baselines.grid import evaluate_grid as evaluate_grid
 from .evaluation.link.baselines.instruct import InstructSettings as InstructSettings

@@ -29,7 +29,7 @@ ELSEWHERE = {
 
 NOT_RUN = {
     r"--(precision|statement-precision) ": "needs 60 labels and more; test_promises",
-    r"evaluate grid|grid\.db|evaluate ablation": "searches in four variants and more, which takes minutes",
+    r"evaluate grid|grid\.db": "searches in four variants and more, which takes minutes",
     r"calibrate --critic paraphrased": "needs facts of references that a model has proposed; test_promises",
     r"^search .*--executor ray": "needs a cluster; test_cluster_ray",
     r"--figure (4|13)": "needs rules with statements at both ends, by more than one method; test_likelihoods",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import hapax
-from hapax.engine.entailment.graph import Edge, store_edges
+from hapax.engine.entailment.graph import Edge, store_entailments
 from hapax.kb.records import DENIALS, DenialRecord, FactRecord, Source
 
 NAMES = "abcd"
@@ -260,7 +260,7 @@ def store_program(kb: hapax.KnowledgeBase, program: ProbableProgram) -> None:
     edges = []
     for premise, conclusion, chance in program.entailments:
         edges.append(Edge.of(premise.text(typed=True), conclusion.text(typed=True), chance))
-    store_edges(kb, edges)
+    store_entailments(kb, edges)
 
 
 def _faults(

@@ -103,12 +103,8 @@ class OwnerActor(Owner):
     """A worker: the methods that ask models share a pool of threads, all others have one thread."""
 
     @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]  # Ray is not read by mypy
-    def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
-        return super().ask(role, asked, *parameters)
-
-    @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]
-    def ask_within(self, allowance: Allowance, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
-        return super().ask_within(allowance, role, asked, *parameters)
+    def ask(self, allowance: Allowance | None, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
+        return super().ask(allowance, role, asked, *parameters)
 
     @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]
     def identities(self) -> OwnerReply:

@@ -154,39 +154,31 @@ class Owner:
         self._local_model = threading.Lock()
         self._sent: dict[str, threading.Event] = {}
 
-    def ask(self, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
-        """The answers of the role's model to these requests, from the shard if they are there."""
+    def ask(self, allowance: Allowance | None, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
+        """The answers of the role's model to these requests, from the shard if they are there.
+
+        Under an allowance, the answers of requests beyond it are None.
+        """
         if not self.is_seeded():
             return OwnerReply(seeded=False)
         try:
-            model, answers = _asking(journaled(self._models(), self._journal), role)
+            models, journal, earlier = self._models(), self._journal, CallStatistics()
+            if allowance is not None:
+                # What a process that died has sent since the search last counted is spent already.
+                earlier = self._in_ledger() - allowance.before
+                journal = Journal(self._shard, allowance.budget.less(earlier))
+            model, answers = _asking(journaled(models, journal), role)
             # A model in this process answers one thread at a time; only servers answer several.
             with nullcontext() if isinstance(model.model, Streaming) else self._local_model:
-                return OwnerReply(tuple(self._answers(model.call_ids(asked, *parameters), asked, parameters, answers)))
+                if allowance is None:
+                    ids = model.call_ids(asked, *parameters)
+                    return OwnerReply(tuple(self._answers(ids, asked, parameters, answers)))
+                if allowance.price is not None:
+                    journal.prices[model.identity.name] = allowance.price
+                replies, reached = _within(answers, asked, parameters)
+            return OwnerReply(replies, spent=SpentAllowance(earlier + journal.total, self._in_ledger(), reached))
         except HapaxError as fault:
             return OwnerReply(fault=str(fault))
-
-    def ask_within(self, allowance: Allowance, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
-        """As `ask`, within limits: the answers of requests beyond them are None."""
-        if not self.is_seeded():
-            return OwnerReply(seeded=False)
-        try:
-            models, earlier = self._models(), self._in_ledger() - allowance.before
-            # What a process that died has sent since the search last counted is spent already.
-            journal = Journal(self._shard, allowance.budget.less(earlier))
-            model, answers = _asking(journaled(models, journal), role)
-            if allowance.price is not None:
-                journal.prices[model.identity.name] = allowance.price
-            reached: tuple[str, float] | None = None
-            with nullcontext() if isinstance(model.model, Streaming) else self._local_model:
-                try:
-                    replies: Sequence[Any] = answers(asked, *parameters)
-                except BudgetReached as fault:
-                    replies, reached = fault.answers, (fault.limit, fault.allowed)
-            spent = SpentAllowance(earlier + journal.total, self._in_ledger(), reached)
-        except HapaxError as fault:
-            return OwnerReply(fault=str(fault))
-        return OwnerReply(tuple(replies), spent=spent)
 
     def _in_ledger(self) -> CallStatistics:
         """All requests that the worker wrote down before they left."""
@@ -329,6 +321,16 @@ def _asking(models: Models, role: str) -> tuple[Any, Callable[..., Sequence[Any]
         return models.critic, models.critic.probabilities
     ranker: Any = {LIKELIHOOD: models.likelihood, EVALUATOR: models.evaluator}[role]
     return ranker, ranker.scores
+
+
+def _within(
+    answers: Callable[..., Sequence[Any]], asked: Sequence[Any], parameters: Sequence[Any]
+) -> tuple[tuple[Any, ...], tuple[str, float] | None]:
+    """The answers, None for those that a budget left open, and the limit that was reached."""
+    try:
+        return tuple(answers(asked, *parameters)), None
+    except BudgetReached as fault:
+        return tuple(fault.answers), (fault.limit, fault.allowed)
 
 
 def _delete(shard: Path) -> None:

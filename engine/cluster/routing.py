@@ -114,7 +114,7 @@ class AllottedCalls:
                 allotment = account.ledger.allot(account, most - len(under_way))
                 allowance = Allowance(allotment.budget, account.price, self._counted[number])
                 question: tuple[Any, ...] = (
-                    "ask_within",
+                    "ask",
                     allowance,
                     role,
                     [asked[position] for position in positions],
@@ -198,7 +198,7 @@ class Routed:
         waiting = iter(self._calls(asked, *parameters))
         while True:
             for number, chunk in islice(waiting, CALLS_AHEAD * self.owners.count - len(under_way)):
-                question: Sequence[Any] = ("ask", self.role, [asked[position] for position in chunk], *parameters)
+                question: Sequence[Any] = ("ask", None, self.role, [asked[position] for position in chunk], *parameters)
                 under_way.append((number, chunk, question, self.owners.begin(number, *question)))
             if not under_way:
                 return
@@ -221,7 +221,10 @@ class Routed:
 
     def call_ids(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[str]:
         """The journal's ids of the requests."""
-        raise NotImplementedError
+        kind = {KNOWLEDGE: JournaledGenerator, CRITIC: JournaledCritic}.get(self.role, JournaledLikelihood)
+        journaled: Any = kind(self, Journal(Nothing()))  # an id follows from the request alone
+        ids: list[str] = journaled.call_ids(asked, *parameters)
+        return ids
 
 
 class RoutedGenerator(Routed):
@@ -232,10 +235,6 @@ class RoutedGenerator(Routed):
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         return in_request_order(self.stream(requests, parameters), len(requests))
 
-    def call_ids(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[str]:
-        # An id follows from the request alone, so that an empty store will do.
-        return JournaledGenerator(self, Journal(Nothing())).call_ids(asked, *parameters)
-
 
 class RoutedCritic(Routed):
     """The critic of the workers."""
@@ -244,9 +243,6 @@ class RoutedCritic(Routed):
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         return in_request_order(self.stream(claims), len(claims))
-
-    def call_ids(self, asked: Sequence[Any], *_: GenerationParameters) -> list[str]:
-        return JournaledCritic(self, Journal(Nothing())).call_ids(asked)
 
 
 class ReservingCritic(RoutedCritic):
@@ -269,9 +265,6 @@ class RoutedLikelihood(Routed):
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         return in_request_order(self.stream(texts), len(texts))
-
-    def call_ids(self, asked: Sequence[Any], *_: GenerationParameters) -> list[str]:
-        return JournaledLikelihood(self, Journal(Nothing())).call_ids(asked)
 
 
 class RoutedSpanLikelihood(RoutedLikelihood):

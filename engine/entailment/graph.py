@@ -160,12 +160,13 @@ def _plain_atom(text: str) -> Atom | None:
     return Atom(found[1], tuple(Variable(name, data_type) for data_type, _, name in parts))
 
 
-def store_edges(kb: KnowledgeBase, found: Iterable[Edge]) -> int:
-    """Store entailments as given facts, without those of an atom by itself, and return their number.
+@checked
+def store_entailments(kb: KnowledgeBase, entailments: Iterable[Edge]) -> int:
+    """Store entailments as facts `entails(P, Q, Score)`, for `with_entailments` and `check_rules`; return their number.
 
-    Entailments that are stored already stay.
+    Entailments of an atom by itself are skipped, and those that are stored already stay.
     """
-    facts = [edge.fact for edge in found if not edge.is_trivial]
+    facts = [edge.fact for edge in entailments if not edge.is_trivial]
     with kb.transaction():
         kb.add(PREDICATES, [DECLARATION])
         kb.add_facts(facts)
@@ -226,8 +227,8 @@ def entailment_scores(library: Library) -> dict[str, float]:
 
 
 def _renamed(atom: Atom, names: dict[str, str]) -> Atom:
-    variables = (term for term in atom.arguments if isinstance(term, Variable))  # an entailment has no constants
-    return Atom(atom.predicate, tuple(Variable(names[variable.name], variable.data_type) for variable in variables))
+    new = {item.name: Variable(names.get(item.name, item.name), item.data_type) for item in atom.variables}
+    return atom.replaced(new)
 
 
 # --- edges looked up by predicate -------------------------------------------------------------------------------------
@@ -240,15 +241,6 @@ _CALLED = re.compile(r"(?:'((?:[^'\\\n]|\\.)+)'|(\w+))\s*\(")
 
 Types = tuple[str, ...] | None
 """The types of a predicate's arguments, None where they are not known."""
-
-
-@checked
-def store_entailments(kb: KnowledgeBase, entailments: Sequence[Edge]) -> int:
-    """Store entailments as facts `entails(P, Q, Score)`, for `with_entailments` and `check_rules`; return their number.
-
-    Entailments of an atom by itself are skipped.
-    """
-    return store_edges(kb, entailments)
 
 
 class StoredEdges:
@@ -517,22 +509,10 @@ def suggest_rules(rules: Library, kb: KnowledgeBase, at_least: float = 0.8, marg
 
 def _converse(edge: Edge) -> tuple[Atom, Atom]:
     """The atoms of the opposite direction, with variables named in the order of its own premise."""
-    names: dict[str, str] = {}
-    for term in edge.hypothesis.arguments:
-        if isinstance(term, Variable):
-            names.setdefault(term.name, chr(ord("A") + len(names)))
-
-    def renamed(atom: Atom) -> Atom:
-        variables = (term for term in atom.arguments if isinstance(term, Variable))  # an entailment has no constants
-        renamed_variables = (Variable(names.get(v.name, v.name), v.data_type) for v in variables)
-        return Atom(atom.predicate, tuple(renamed_variables))
-
-    return renamed(edge.hypothesis), renamed(edge.premise)
+    names = {variable.name: chr(ord("A") + place) for place, variable in enumerate(edge.hypothesis.variables)}
+    return _renamed(edge.hypothesis, names), _renamed(edge.premise, names)
 
 
 def _used_by(atom: Atom, library: Library) -> tuple[str, ...]:
-    names: list[str] = []
-    for rule in library.rules:
-        if atom.indicator in {literal.atom.indicator for literal in rule.literals}:
-            names.append(rule.name)
-    return tuple(names)
+    users = (rule for rule in library.rules if any(atom.indicator == item.atom.indicator for item in rule.literals))
+    return tuple(rule.name for rule in users)

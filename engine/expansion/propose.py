@@ -524,7 +524,7 @@ class Expander:
             meta,
             name=self._name(f"{meta.name}_{narrow.data_type}"),
             premise=tuple(premise),
-            conclusion=Literal(_substituted(meta.conclusion.atom, variable, narrow)),
+            conclusion=meta.conclusion.replaced({variable.name: narrow}),
             # Only the default by person chooses the same variables over other types; else they are written out.
             generic_by=meta.generic_by if meta.generic_by is GenericBy.PERSON else GenericBy.ATTRIBUTE,
         )
@@ -534,7 +534,7 @@ class Expander:
         self, atom: Atom, variable: Variable, narrow: Variable, subtypes: Sequence[tuple[str, str]]
     ) -> _RewordedAtom:
         """The atom over the narrower type, with the model's verb if that can be used, else with its own."""
-        narrowed = _substituted(atom, variable, narrow)
+        narrowed = atom.replaced({variable.name: narrow})
         signature = self._signature(atom, variable, narrow)
         notes: tuple[str, ...] = ()
         if self._settings.verbs and narrowed != atom and signature.kind is not PredicateKind.COMPUTED:
@@ -652,7 +652,3 @@ def _spelled(atom: Atom) -> list[str]:
 def _notes(reply: UnusableReply) -> tuple[str, ...]:
     """A note about a reply that is not a verb; none about an empty one."""
     return (f"not '{reply.said}': {reply.reason}",) if reply.said else ()
-
-
-def _substituted(atom: Atom, variable: Variable, narrow: Variable) -> Atom:
-    return Atom(atom.predicate, tuple(narrow if term == variable else term for term in atom.arguments))

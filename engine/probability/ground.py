@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
+import networkx as nx
+
 from hapax.engine.probability.options import MOST_NODES
 
 if TYPE_CHECKING:
@@ -153,20 +155,11 @@ def _single_proof(program: GroundProgram, nodes: Sequence[int]) -> float | None:
 
 def _is_cyclic(program: GroundProgram, nodes: Sequence[int]) -> bool:
     """True if nodes with at most one instance each rest on each other."""
-    # Topological sorting: what never becomes ready rests on a cycle.
-    waits_for: dict[int, int] = {}
+    rests_on: nx.DiGraph[int] = nx.DiGraph()
     for node in nodes:
-        waits_for[node] = sum(len(reason.positive) for reason in program.instances.get(node, ()))
-    users = program.users(nodes)
-    ready = [node for node, count in waits_for.items() if count == 0]
-    done = 0
-    while ready:
-        done += 1
-        for instance in users.get(ready.pop(), ()):
-            waits_for[instance.head] -= 1
-            if waits_for[instance.head] == 0:
-                ready.append(instance.head)
-    return done < len(waits_for)
+        for reason in program.instances.get(node, ()):
+            rests_on.add_edges_from((node, premise) for premise in reason.positive)
+    return not nx.is_directed_acyclic_graph(rests_on)
 
 
 class _Diagrams:

@@ -50,7 +50,6 @@ from hapax.grammar.terms import (
     Substitution,
     Term,
     Value,
-    Variable,
     variable_names,
 )
 from hapax.grammar.verbalize import statement_text
@@ -194,7 +193,7 @@ class RuleSearch:
     def open_atoms(self) -> dict[Beam, Atom]:
         """By beam, the current generator's atom with the beam's values in it."""
         atom, names = self._now().generators[0].atom, self.names[:-1]
-        return {beam: _substituted(atom, dict(zip(names, beam.values, strict=True))) for beam in self.beams}
+        return {beam: _bound(atom, names, beam) for beam in self.beams}
 
     def inquiries(self) -> dict[Beam, Inquiry]:
         """By beam, the question that gives it new values. Many beams have the same one."""
@@ -386,7 +385,7 @@ class RuleSearch:
     def ground(self, literal: Literal) -> list[Atom]:
         """The literal's atom with the values of each beam, in the order of the beams."""
         names = self.names
-        return [_substituted(literal.atom, dict(zip(names, beam.values, strict=True))) for beam in self.beams]
+        return [_bound(literal.atom, names, beam) for beam in self.beams]
 
     def close(self, literal: Literal, passed: Sequence[bool], gate: Gate, highest: float | None = None) -> None:
         """Drop the beams for which the literal does not hold. `passed` is in the order of the beams.
@@ -457,7 +456,7 @@ class RuleSearch:
             return False
         extended = 0
         for beam in self.beams:
-            atom = _substituted(literal.atom, dict(zip(names, beam.values, strict=True)))
+            atom = _bound(literal.atom, names, beam)
             extended += len(self.facts.values(literal, atom, following.variable.name))
             if extended > POOL:
                 return False
@@ -692,9 +691,6 @@ class RuleSearch:
         return self.plan.steps[self.step_number]
 
 
-def _substituted(atom: Atom, bound: Mapping[str, Value]) -> Atom:
-    arguments = (
-        Constant(bound[term.name]) if isinstance(term, Variable) and term.name in bound else term
-        for term in atom.arguments
-    )
-    return Atom(atom.predicate, tuple(arguments))
+def _bound(atom: Atom, names: Sequence[str], beam: Beam) -> Atom:
+    """The atom with the values of a beam."""
+    return atom.replaced(dict(zip(names, map(Constant, beam.values), strict=True)))

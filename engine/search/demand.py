@@ -104,8 +104,8 @@ class DemandBudget:
 class DemandResult:
     """The goal's answers, and the course of the loop.
 
-    `withheld`: there are no rows, because more facts might falsify them. `stopped`: why the loop ended early, and what
-    to do about it. `budget`: the budget that ended it.
+    `answers`: those of the oracle, by inquiry. `withheld`: there are no rows, because more facts might falsify them.
+    `stopped`: why the loop ended early, and what to do about it. `budget`: the budget that ended it.
     """
 
     result: QueryResult
@@ -116,6 +116,7 @@ class DemandResult:
     withheld: bool = False
     stopped: str = ""
     budget: BudgetReached | None = None
+    answers: Mapping[Inquiry, QuestionAnswer] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -379,6 +380,7 @@ class _Loop:
     learnt: list[FactRecord] = field(default_factory=list)
     retracted: set[Atom] = field(default_factory=set)
     types: list[TypeFact] = field(default_factory=list)
+    answers: dict[Inquiry, QuestionAnswer] = field(default_factory=dict)
     stopped: str = ""
     reached: BudgetReached | None = None
 
@@ -405,6 +407,7 @@ class _Loop:
             withheld,
             self.stopped if missing else "",
             self.reached,
+            self.answers,
         )
 
     def _missing(self) -> Missing:
@@ -431,9 +434,9 @@ class _Loop:
             self.stopped = "The limit on questions is reached. Raise it."
             return
         try:
-            answers = self.oracle.answers([need.inquiry for need in needs])
+            self.answers.update(self.oracle.answers([need.inquiry for need in needs]))
             for need in needs:
-                self._learn(need, answers[need.inquiry])
+                self._learn(need, self.answers[need.inquiry])
             for atom, holds in self.oracle.verify(list(atoms)).items():
                 self.verdicts[atom] = holds
                 if holds:

@@ -7,7 +7,7 @@ distributions, are one batch; so are the literals to check and the texts to rank
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,7 +38,7 @@ from hapax.engine.search.stored_certificates import certificate_lines
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goals import Compound, Goal, GoalVariable
-from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
 from hapax.kb import system
 from hapax.kb.records import (
@@ -89,7 +89,8 @@ def search(job: SearchJob) -> SearchReport:
     those that were cut. Ctrl-C marks the run as interrupted and is raised again.
     """
     journal = job.journal or Journal(job.kb)
-    job = with_measure(settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal))
+    job = settled_job(replace(job, journal=journal, models=journaled(job.models, journal)), journal)
+    job = replace(job, settings=settled_measure(job.settings, job.models))
     kb, promises = job.kb, Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
     run = run_record(job, promises)
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
@@ -150,11 +151,6 @@ def trial(job: SearchJob, promises: Promises, run_id: str = "") -> Iterator[tupl
         scratch.add_facts(fact for fact in job.kb.facts() if fact.source is Source.GIVEN)
         own = replace(job, kb=scratch)
         yield own, Oracle(own, run_id, promises, takes_parts=True, finished=job.kb)
-
-
-def with_measure(job: SearchJob) -> SearchJob:
-    """The job with the measure by which its ranker ranks. Raises HapaxError for one that the ranker does not give."""
-    return replace(job, settings=settled_measure(job.settings, job.models))
 
 
 def settled_measure(settings: SearchSettings, models: Models) -> SearchSettings:
@@ -241,55 +237,44 @@ class SearchRun:
         together = settings.rules_together if self.oracle.journal.budget.is_unlimited else 1
         with _reported_to(self.progress, self.oracle):
             self.progress.started(len(plans), _expected_calls(plans, library, settings))
-            uses = _Uses([rule_plan.rule for rule_plan in plans], library)
+            uses, last_derived = _last_uses(plans, library)
             for start in range(0, len(plans), together):
                 group = plans[start : start + together]
                 names = [rule_plan.rule.name for rule_plan in group]
                 self.progress.searching(names, _expected_calls(group, library, settings))
                 for report in self._search_group(group):
                     reports[report.rule] = report
-                self._free(uses, start + len(group))
-        reached = self.oracle.scorer.budget_reached
+                number = start + len(group)
+                needed = {indicator for indicator, last in uses.items() if last >= number}
+                # Free what no further rule uses, so that memory does not grow with the rules.
+                self.oracle.keep_only(needed)
+                self._sent.difference_update([inquiry for inquiry in self._sent if not inquiry.is_about(needed)])
+                if number > last_derived:
+                    self.oracle.known.keep_only(needed)
+        return self._closing(tuple(reports[rule.name] for rule in self.job.rules))
+
+    def _closing(self, rules: tuple[RuleReport, ...]) -> SearchReport:
+        oracle, settings, models = self.oracle, self.job.settings, self.oracle.models
+        reached = oracle.scorer.budget_reached
         if reached is not None:
-            reached.used = self.oracle.journal.used  # smaller requests may have been sent since
+            reached.used = oracle.journal.used  # smaller requests may have been sent since
+        is_consistency_on = oracle.consistency.is_needed and CONSISTENCY in oracle.gates
+        records = chain.from_iterable(certificates.records for certificates in oracle.promises.certificates)
+        ranks = settings.likelihood == "model" and settings.beam is not None
         return SearchReport(
-            self.oracle.run_id,
-            # In the order of the job, although skipped rules were reported first.
-            tuple(reports[rule.name] for rule in self.job.rules),
-            self.oracle.journal.statistics,
+            oracle.run_id,
+            rules,
+            oracle.journal.statistics,
             "budget" if reached else "done",
             str(reached) if reached else None,
-            *self._conflicts(),
-            *self.oracle.kb.sourced_facts(),
-            critic_note=self.oracle.scorer.critic_note,
-            certificates=tuple(self._certificate_lines()),
-            evaluator=self.oracle.models.evaluator.identity.name,
-            is_circular=self._is_circular(),
+            oracle.consistency.conflicts if is_consistency_on else None,
+            len(oracle.consistency.facts),
+            *oracle.kb.sourced_facts(),
+            critic_note=oracle.scorer.critic_note,
+            certificates=tuple(certificate_lines(list(records))),
+            evaluator=models.evaluator.identity.name,
+            is_circular=ranks and is_circular(models.evaluator.identity, models.likelihood.identity),
         )
-
-    def _is_circular(self) -> bool:
-        """True if the model that measures delta is not an independent judge of the one that ranked."""
-        settings, models = self.job.settings, self.oracle.models
-        ranks = settings.likelihood == "model" and settings.beam is not None
-        return ranks and is_circular(models.evaluator.identity, models.likelihood.identity)
-
-    def _certificate_lines(self) -> list[str]:
-        all_certificates = self.oracle.promises.certificates
-        return certificate_lines(list(chain.from_iterable(certificates.records for certificates in all_certificates)))
-
-    def _conflicts(self) -> tuple[int | None, int]:
-        """Numbers of conflicts and of facts that came to the consistency gate."""
-        consistency = self.oracle.consistency
-        is_on = consistency.is_needed and CONSISTENCY in self.oracle.gates
-        return (consistency.conflicts if is_on else None), len(consistency.facts)
-
-    def _free(self, uses: _Uses, number: int) -> None:
-        """Free answers and facts that no rule from this number on uses, so that memory does not grow with the rules."""
-        needed = uses.from_rule(number)
-        self.oracle.keep_only(needed)
-        self._sent.difference_update([inquiry for inquiry in self._sent if not inquiry.is_about(needed)])
-        if number > uses.last_derived:
-            self.oracle.known.keep_only(needed)
 
     def _search_group(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Search the rules together, or one by one if a budget ends that: some may need nothing that is missing."""
@@ -475,13 +460,13 @@ class SearchRun:
         BudgetReached.
         """
         found: dict[Atom, list[Bindings]] = {atom: [] for atom in atoms}
-        oracle = _CountingOracle(self.oracle, lambda answers: self._count(rule_search, answers))
         theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
         # All atoms have values at the same places, so that one rule covers a group of them.
         for start in range(0, len(atoms), ROWS_PER_GOAL):
             group = atoms[start : start + ROWS_PER_GOAL]
             goal, joined = _joined(theory, group)
-            demanded = run_demand(joined, goal, oracle, DEMAND)
+            demanded = run_demand(joined, goal, self.oracle, DEMAND)
+            self._count(rule_search, demanded.answers)
             if demanded.budget is not None and not demanded.complete:
                 raise demanded.budget
             rule_search.cut = rule_search.cut or not demanded.complete
@@ -561,41 +546,19 @@ class SearchRun:
         return [replace(statement, log_likelihood=scores.get(statement.text)) for statement in statements]
 
 
-class _Uses:
-    """The predicates that the rules of a run need, and the last rule that needs each.
+def _last_uses(plans: Sequence[SearchPlan], library: Library) -> tuple[dict[str, int], int]:
+    """By predicate, the number of the last rule that needs it, and that of the last one with a derived premise.
 
-    `last_derived`: number of the last rule with a derived premise, -1 without one. Until then all facts are kept: a
-    derived premise looks among all of them for the types of values.
+    Until then all facts are kept: a derived premise looks among all of them for the types of values.
     """
-
-    def __init__(self, rules: Sequence[Rule], library: Library) -> None:
-        self._last: dict[str, int] = {}
-        self.last_derived = -1
-        for number, rule in enumerate(rules):
-            for signature in relevant_library(library, rule).signatures:
-                self._last[signature.indicator] = number
-            if any(origin_of(literal, library) is Origin.DERIVED for literal in rule.literals):
-                self.last_derived = number
-
-    def from_rule(self, number: int) -> set[str]:
-        """Indicators of the predicates that the rule with this number, or a later one, needs."""
-        return {indicator for indicator, last in self._last.items() if last >= number}
-
-
-@dataclass(frozen=True, slots=True)
-class _CountingOracle:
-    """The oracle for a demand loop; `count` receives its answers."""
-
-    oracle: Oracle
-    count: Callable[[Answers], None]
-
-    def answers(self, inquiries: Sequence[Inquiry]) -> Answers:
-        answers = self.oracle.answers(inquiries)
-        self.count(answers)
-        return answers
-
-    def verify(self, atoms: Sequence[Atom]) -> Mapping[Atom, bool]:
-        return self.oracle.verify(atoms)
+    uses: dict[str, int] = {}
+    last_derived = -1
+    for number, rule_plan in enumerate(plans):
+        rule = rule_plan.rule
+        uses |= {signature.indicator: number for signature in relevant_library(library, rule).signatures}
+        if any(origin_of(literal, library) is Origin.DERIVED for literal in rule.literals):
+            last_derived = number
+    return uses, last_derived
 
 
 def _expected_calls(plans: Sequence[SearchPlan], library: Library, settings: SearchSettings) -> int:

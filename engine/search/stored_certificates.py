@@ -141,17 +141,19 @@ def certificate_lines(records: Sequence[CertificateRecord]) -> list[str]:
     for record in records:
         promise = Promise(record.precision, record.confidence)
         if record.threshold is None:
-            lines.append(f"{record.fact_group}: nothing is promised, and {_accepted_instead(record)}: {record.reason}")
+            instead = "none is kept" if record.fact_group.startswith(STATEMENTS) else "no model's value accepted"
+            if record.fact_group == DENIALS:
+                instead = "no atom is denied"
+            lines.append(f"{record.fact_group}: nothing is promised, and {instead}: {record.reason}")
             continue
         share = record.accepted / record.pool
         things = "statements" if record.fact_group.startswith(STATEMENTS) else "proposed facts"
-        text = (
-            str(promise)
-            if record.fact_group != DENIALS
-            else str(promise).replace("accepted are true", "denied are false")
-        )
+        text, limit = str(promise), f"Threshold {record.threshold:.4g}"
+        if record.fact_group == DENIALS:
+            text = text.replace("accepted are true", "denied are false")
+            limit = f"P(yes) at most {1 - record.threshold:.4g}"
         line = (
-            f"{record.fact_group}: {text}. {_threshold_text(record)}, which {share:.0%} of {record.pool} "
+            f"{record.fact_group}: {text}. {limit}, which {share:.0%} of {record.pool} "
             f"{things} reach; {record.false} of {counted(record.labels, 'label')} there false, bound "
             f"{record.bound:.3f} ({record.method})."
         )
@@ -163,14 +165,3 @@ def certificate_lines(records: Sequence[CertificateRecord]) -> list[str]:
             )
         lines.append(line + end_lines(record.ends or {}))
     return lines
-
-
-def _accepted_instead(record: CertificateRecord) -> str:
-    if record.fact_group == DENIALS:
-        return "no atom is denied"
-    return "none is kept" if record.fact_group.startswith(STATEMENTS) else "no model's value accepted"
-
-
-def _threshold_text(record: CertificateRecord) -> str:
-    threshold = record.threshold or 0.0
-    return f"P(yes) at most {1 - threshold:.4g}" if record.fact_group == DENIALS else f"Threshold {threshold:.4g}"

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.evaluation.dataset.columns import ANNOTATIONS, FACTS, PROBES, STATEMENTS, Column, DatasetTable, Size
-from hapax.evaluation.dataset.harnesses import yaml_text
+from hapax.evaluation.dataset.harnesses import page, plain, yaml_text
 from hapax.evaluation.dataset.rows import run_models
 from hapax.evaluation.dataset.sinks import ParquetSink
 from hapax.evaluation.dataset.summary import DatasetSummary
 from hapax.evaluation.link.lint import table_16
 from hapax.evaluation.shared.estimates import percent, share
-from hapax.evaluation.shared.results import markdown_table
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.evaluation.votes.next_items import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
-from hapax.grammar.words import counted
 
 TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
 
@@ -54,16 +50,7 @@ def card(summary: DatasetSummary, sizes: Sizes) -> str:
     for table in TABLES:
         if own := {split: size for (name, split), size in sizes.items() if name == table.name}:
             splits[table] = own
-    environment = Environment(  # noqa: S701  # Markdown, which `_plain` escapes
-        loader=PackageLoader("hapax.evaluation.dataset", "."),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["plain"] = _plain
-    environment.globals |= {"counted": counted, "table": _table}
-    return environment.get_template("card.md.jinja").render(_content(summary, splits))
+    return page("card.md.jinja", _content(summary, splits))
 
 
 def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str, Size]]) -> dict[str, Any]:
@@ -76,14 +63,14 @@ def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str,
     for rule in unsound_rules(kb):
         if rule.rule in selection.rules:
             estimate = share([True] * rule.sound + [False] * (rule.judged - rule.sound))
-            unsound.append((_plain(rule.rule), percent(estimate), rule.judged))
+            unsound.append((plain(rule.rule), percent(estimate), rule.judged))
     models = {run.id: run_models(run) for run in summary.source.runs.values()}
     # Runs of some commands lack roles, so the columns are the union of all roles.
     roles = list(dict.fromkeys(role for by_role in models.values() for role in by_role))
     runs = []
     for run in summary.source.runs.values():
         named = (models[run.id].get(role, "none") for role in roles)
-        runs.append([_plain(cell) for cell in (run.id, run.command, run.status, *named)])
+        runs.append([plain(cell) for cell in (run.id, run.command, run.status, *named)])
     domains = table_16(summary.tally.domains())
     tables = []
     for table, sizes in splits.items():
@@ -96,7 +83,7 @@ def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str,
         "tally": summary.tally,
         "names": DISTRIBUTION_NAMES,
         "domain_columns": domains.columns,
-        "domain_rows": [map(_plain, row) for row in domains.texts],
+        "domain_rows": [map(plain, row) for row in domains.texts],
         "reasons": _REASONS,
         "run_columns": ("run", "command", "status", *(f"{role} model" for role in roles)),
         "runs": runs,
@@ -154,14 +141,3 @@ def _type(column: Column) -> str:
     if column.fields:
         name = "record of " + ", ".join(field.name for field in column.fields)
     return f"list: {name}" if column.many else name
-
-
-def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    return markdown_table(list(columns), [[str(cell) for cell in row] for row in rows])
-
-
-def _plain(text: str) -> str:
-    """A name from rules or models as plain text in one line, with all Markdown and HTML escaped."""
-    # Line ends would end the cell of a table; `markdown_table` escapes its bars.
-    line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join(f"\\{letter}" if letter in "\\`*_[]#!~" else letter for letter in line)

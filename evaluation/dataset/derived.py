@@ -70,14 +70,6 @@ def probable_line(line: str, probability: Probability) -> str:
     return f"{line.rstrip()[:-1]}, {extra[1:]}"
 
 
-def write_probable(path: Path, pairs: Iterable[tuple[StatementRecord, Probability]]) -> int:
-    """Write statements with their probabilities to a `.parquet` file, and return their number."""
-    from hapax.evaluation.dataset.columns import write_parquet
-
-    rows = ({**derived_row(record), **probability.to_json()} for record, probability in pairs)
-    return write_parquet(path, PROBABLE, rows)
-
-
 def write_lines(path: Path, batches: Iterable[Sequence[str]]) -> int:
     """Write lines to a file as they come, and return their number."""
     count = 0
@@ -88,24 +80,12 @@ def write_lines(path: Path, batches: Iterable[Sequence[str]]) -> int:
     return count
 
 
-def write_derived(path: Path, records: Iterable[StatementRecord]) -> int:
-    """Write statements to a `.jsonl` or `.parquet` file, and return their number.
+def write_derived(path: Path, found: Iterable[tuple[StatementRecord, Probability | None]], table: DatasetTable) -> int:
+    """Write statements, with their probabilities if these are known, to a `.parquet` file; return their number."""
+    from hapax.evaluation.dataset.columns import write_parquet
 
-    Raises HapaxError for another suffix.
-    """
-    rows = map(derived_row, records)
-    if path.suffix == ".parquet":
-        # pyarrow is slow to import, and not needed for JSON Lines.
-        from hapax.evaluation.dataset.columns import write_parquet
-
-        return write_parquet(path, DERIVED, rows)
-    check_output(path)
-    count = 0
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for row in rows:
-            stream.write(json_line(row))
-            count += 1
-    return count
+    rows = ({**derived_row(record), **(known.to_json() if known else {})} for record, known in found)
+    return write_parquet(path, table, rows)
 
 
 class DerivedCounts(NamedTuple):

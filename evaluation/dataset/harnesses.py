@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hapax.evaluation.dataset.columns import Row, json_line
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.sinks import Sink
 from hapax.evaluation.link.probing.asking import PREFIX, TEMPLATES
+from hapax.evaluation.shared.results import markdown_table
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
+from hapax.grammar.words import counted
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.prompts import CRITIC_PROMPT
 
@@ -43,24 +46,53 @@ _COUNT = len(TEMPLATES)
 _ALL = f"all_{_COUNT}"
 """Name of the metric of statements all of whose questions were answered correctly."""
 
-_METRICS = f"""\
-The model's answer is the likelier one of the two. `acc` is the share of questions answered correctly, `{_ALL}` the
-share of statements all of whose {_COUNT} questions were answered correctly (LINK, section 4), and `positive` and
-`negative` are the same for the questions whose correct answer is positive or negative. `template_01` to
-`template_{_COUNT}` are the accuracy by question. LINK's delta is (`{_ALL}` of the long tail - `{_ALL}` of the head) /
-`{_ALL}` of the head. The figures of a group weigh each task by its number of questions.
-
-The {_COUNT} questions of a statement stand together. A statement of which `--limit` cuts off some counts in `acc`
-alone."""
-
 VERSION = 1.0
 """Version of the tasks. Raise it when a prompt or metric changes, so that results can be told apart."""
 
-_METADATA = {"version": VERSION}
+METADATA = {"version": VERSION}
 _HERE = Path(__file__).parent
 _QUESTION = "{{question}}"
 _BASE = "_base_yaml"
 """File that the tasks include. Its name must not end in .yaml, or the harness takes it for a task."""
+
+
+def group_files(
+    group: str, base: str, tasks: Mapping[str, Mapping[str, Any]], averaged: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Names and texts of the files of a group of tasks, which include the file `base`.
+
+    `averaged`: metrics of the group that are means over the documents of its tasks.
+    """
+    means = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in averaged]
+    content = {"group": group, "task": list(tasks), "aggregate_metric_list": means, "metadata": METADATA}
+    yield f"{group}.yaml", yaml_text(content)
+    for task, own in tasks.items():
+        yield f"{task}.yaml", yaml_text({"include": base, "task": task, **own})
+
+
+def page(template: str, content: Mapping[str, Any]) -> str:
+    """A page in Markdown by a template of this folder, in which nothing is escaped but by the filter `plain`."""
+    environment = Environment(  # noqa: S701  # Markdown
+        loader=PackageLoader("hapax.evaluation.dataset", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["plain"] = plain
+    environment.globals |= {"counted": counted, "table": _table}
+    return environment.get_template(template).render(content)
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    return markdown_table(list(columns), [[str(cell) for cell in row] for row in rows])
+
+
+def plain(text: str) -> str:
+    """A name from rules or models as plain text in one line, with all Markdown and HTML escaped."""
+    # Line ends would end the cell of a table; `markdown_table` escapes its bars.
+    line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in "\\`*_[]#!~" else letter for letter in line)
 
 
 class _QuestionSink(Sink):
@@ -103,17 +135,16 @@ class HarnessSink(_QuestionSink):
         present = self.close()  # a distribution without questions gets no task
         self.write("utils.py", _shipped("shipped_lm_eval.py"))
         self.write(_BASE, yaml_text(_base()))
-        for group, prompt in self._prompts().items():
-            tasks = {f"{group}_{distribution.value}": distribution for distribution in present}
-            names = ("acc", _ALL, "positive", "negative")
-            metrics = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in names]
-            content = {"group": group, "task": list(tasks), "aggregate_metric_list": metrics, "metadata": _METADATA}
-            self.write(f"{group}.yaml", yaml_text(content))
-            for task, distribution in tasks.items():
+        prompts = self._prompts()
+        for group, prompt in prompts.items():
+            tasks = {}
+            for distribution in present:
                 data = {"data_file": f"{distribution.value}.jsonl"}
-                content = {"include": _BASE, "task": task, "dataset_kwargs": data, **prompt}
-                self.write(f"{task}.yaml", yaml_text(content))
-        self.write("README.md", "\n".join(self._readme(present)) + "\n")
+                tasks[f"{group}_{distribution.value}"] = {"dataset_kwargs": data, **prompt}
+            for name, text in group_files(group, _BASE, tasks, ("acc", _ALL, "positive", "negative")):
+                self.write(name, text)
+        content = {"name": self.name, "groups": prompts, "present": present, "count": _COUNT}
+        self.write("README.md", page("tasks.md.jinja", {**content, "names": DISTRIBUTION_NAMES}))
 
     def _prompts(self) -> dict[str, dict[str, Any]]:
         """Prompt and answers by group."""
@@ -122,27 +153,6 @@ class HarnessSink(_QuestionSink):
         link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
         critic = {"doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION), "doc_to_choice": ["yes", "no"]}
         return {self.name: link, f"{self.name}_critic": critic}
-
-    def _readme(self, present: list[Distribution]) -> Iterator[str]:
-        name = self.name
-        yield f"# Tasks of `{name}` for lm-evaluation-harness\n"
-        yield "```"
-        # Relative to the dataset's folder, from which the commands are run.
-        yield f"lm-eval validate --tasks {name} --include_path lm_eval"
-        yield f"lm-eval run --model hf --model_args pretrained=MODEL --tasks {name} --include_path lm_eval"
-        yield "```\n"
-        yield "Nothing is downloaded: the questions are in this folder, which `--include_path` names.\n"
-        yield "| task | asks |"
-        yield "| --- | --- |"
-        for group in self._prompts():
-            words = "the wording of LINK's critic, yes or no"
-            if group == name:
-                words = "LINK's wording, with its two answers"
-            for distribution in present:
-                statement = f"{DISTRIBUTION_NAMES[distribution]} statement"
-                yield f"| `{group}_{distribution.value}` | the {_COUNT} questions about each {statement}, in {words} |"
-        yield ""
-        yield _METRICS
 
 
 class InspectSink(_QuestionSink):
@@ -183,7 +193,7 @@ def _base() -> dict[str, Any]:
         "doc_to_target": "label",  # the index of the right answer, for either prompt
         "process_results": Function("utils.process_results"),
         "metric_list": metrics,
-        "metadata": _METADATA,
+        "metadata": METADATA,
     }
 
 

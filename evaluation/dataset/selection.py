@@ -161,11 +161,6 @@ class Selection:
         return chain.from_iterable(text.places for text in self.texts)
 
     @property
-    def row_ids(self) -> dict[str, str]:
-        """The id of the row of each statement."""
-        return _row_ids(self.texts)
-
-    @property
     def denied(self) -> int:
         """Number of chosen texts that people deny."""
         return sum(self.judgements.of(text.id).is_true is False for text in self.texts)
@@ -208,15 +203,6 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.select(RULES)})
     reasons = {reason: left_out[reason] for reason in REASONS}
     return Selection(tuple(chosen), judgements, counts, tuple(rules), reasons)
-
-
-def _row_ids(texts: Iterable[SameText]) -> dict[str, str]:
-    """The id of the row of each statement."""
-    row_ids: dict[str, str] = {}
-    for text in texts:
-        for place in text.places:
-            row_ids[place.id] = text.id
-    return row_ids
 
 
 def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:

@@ -113,27 +113,27 @@ def area_above(measured: Curve, floor: float = HALF) -> float:
     return area + floor * width
 
 
-def normalised_area(measured: Curve, baseline: float | None = None) -> float:
+def normalised_area(measured: Curve) -> float:
     """AUCnorm of Eq. 1: (AUC above the baseline - baseline) / (1 - baseline); 0 for an empty curve.
 
-    `baseline` defaults to the share of true entailments. The figure is 0 for a scorer that knows nothing and 1 for a
-    perfect one. A curve that falls below its baseline loses more here than in `released_area`; the lowest value is
+    The baseline is the share of true entailments. The figure is 0 for a scorer that knows nothing and 1 for a perfect
+    one. A curve that falls below its baseline loses more here than in `released_area`; the lowest value is
     -baseline / (1 - baseline).
     """
-    floor = measured.positive if baseline is None else baseline
+    floor = measured.positive
     if not len(measured.recall) or floor >= 1:
         return 0.0
-    area, width = _above(measured, baseline)
+    area, width = _above(measured)
     return (area + floor * width - floor) / (1 - floor)
 
 
-def released_area(measured: Curve, baseline: float | None = None) -> float:
+def released_area(measured: Curve) -> float:
     """AUCREL of the released code: area of max(precision - baseline, 0) over 1 - baseline; 0 for an empty curve.
 
     Equal to Eq. 1 where precision never falls below the baseline.
     """
-    floor = measured.positive if baseline is None else baseline
-    return 0.0 if not len(measured.recall) or floor >= 1 else _above(measured, baseline)[0] / (1 - floor)
+    floor = measured.positive
+    return 0.0 if not len(measured.recall) or floor >= 1 else _above(measured)[0] / (1 - floor)
 
 
 def released_points(measured: Curve) -> tuple[_Floats, _Floats]:
@@ -231,31 +231,11 @@ def compare(
         # Per figure: whole pairs, hypotheses alone, and their difference.
         return np.array([[*row, row[0] - row[1]] if len(row) == 2 else row for row in rows])
 
-    estimates = _resampled_all(measured, len(truth), clusters, seed)
+    estimates = _resampled(measured, len(truth), clusters, seed)
     return {name: TwinFigure(*row) for name, row in zip(figures, estimates, strict=True)}
 
 
-def estimate(
-    truth: Sequence[bool],
-    scores: Sequence[float],
-    figure: Figure,
-    clusters: Sequence[Hashable] | None = None,
-    seed: int = 0,
-) -> Estimate:
-    """A figure with its bootstrap interval. The cases of a cluster (a pair and its converse) are resampled together."""
-    ranking = Ranking(truth, scores)
-    return _resampled(lambda weights: figure(ranking.curve(weights)), len(truth), clusters, seed)
-
-
 def _resampled(
-    figure: Callable[[_Floats | None], float], count: int, clusters: Sequence[Hashable] | None, seed: int
-) -> Estimate:
-    """The figure and the interval of 95 % of its resamples. A single cluster has no interval."""
-    names = range(count) if clusters is None else clusters
-    return _resampled_all(lambda weights: np.array([[figure(weights)]]), count, names, seed)[0][0]
-
-
-def _resampled_all(
     figures: Callable[[_Floats | None], _Floats], count: int, clusters: Sequence[Hashable], seed: int
 ) -> list[list[Estimate]]:
     """An estimate for each number of the matrix that `figures` returns."""
@@ -283,7 +263,7 @@ def _resampled_all(
     return rows
 
 
-def _above(measured: Curve, floor: float | None) -> tuple[float, float]:
+def _above(measured: Curve, floor: float | None = None) -> tuple[float, float]:
     """Area between the curve and the floor where the curve is above it, and the width of recall over which it is."""
     recall, _ = measured.points
     width, height = np.diff(recall), measured.above(floor)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.graph import Edge, StoredEdges, store_edges, store_entailments
+from hapax.engine.entailment.graph import Edge, StoredEdges, store_entailments
 from hapax.engine.expansion.propose import Proposal
 from hapax.engine.expansion.review import ACCEPT, REJECT, WAITING, ReviewedProposal, ReviewSheet
 from hapax.engine.withdrawal import retract
@@ -115,7 +115,7 @@ def judge_entailments(
     strong = [edge for edge in score_candidates(pairs, rules, measure) if edge.score >= at_least]
     # The strongest first, as the result lists them.
     strong.sort(key=lambda edge: -edge.score)
-    store_edges(kb, strong)
+    store_entailments(kb, strong)
     return EntailmentsJudged(len(pairs), tuple(strong))
 
 

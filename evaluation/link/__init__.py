@@ -1,1 +1,1 @@
-"""The LINK paper's evaluations: likelihood, ablation, baselines, probing, and its dataset LINT."""
+"""The LINK paper's evaluations: likelihood, baselines, probing, and its dataset LINT."""

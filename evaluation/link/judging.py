@@ -127,10 +127,6 @@ class TruthJudge:
         typed = conjunction(of_type(value, data_type) for value, data_type in typed_values(statement, self.library))
         return StatementJudgement(typed, factual, conjunction((typed, factual)))
 
-    def facts(self, statement: StatementRecord) -> list[Atom]:
-        """The ground constraint atoms of the statement that a model was asked about."""
-        return [atom for atom, literal in _model_atoms(statement, self.library) if not literal.negated]
-
     def is_true(self, atom: Atom) -> bool | None:
         return self.truth.facts(*_key(atom)) if atom.is_ground else None
 

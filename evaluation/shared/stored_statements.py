@@ -174,11 +174,10 @@ class DistinctTexts:
     """Statements of which those that read the same are counted once, as in a row of a dataset.
 
     `statements`: by distribution and row id, the smallest id of the statements of either distribution with this text.
-    `row_ids`: the row id of each statement. `total`: number of statements by distribution.
+    `total`: number of statements by distribution.
     """
 
     statements: Mapping[Distribution, Mapping[str, StatementRecord]]
-    row_ids: Mapping[str, str]
     total: Mapping[Distribution, int]
 
     @classmethod
@@ -189,15 +188,13 @@ class DistinctTexts:
             for identity, record in statements.items():
                 # Over both distributions, so that a text has one row id at either end.
                 row_of_text[record.text] = min(identity, row_of_text.get(record.text, identity))
-        row_ids: dict[str, str] = {}
         distinct: dict[Distribution, dict[str, StatementRecord]] = {}
         for distribution, statements in latest.items():
             rows = distinct[distribution] = {}
             # Sorted, so that the record shown is that of the smallest id of this distribution.
-            for identity, record in sorted(statements.items()):
-                row_ids[identity] = row_of_text[record.text]
-                rows.setdefault(row_ids[identity], record)
-        return cls(distinct, row_ids, {distribution: len(statements) for distribution, statements in latest.items()})
+            for _, record in sorted(statements.items()):
+                rows.setdefault(row_of_text[record.text], record)
+        return cls(distinct, {distribution: len(statements) for distribution, statements in latest.items()})
 
 
 def draw_sample(

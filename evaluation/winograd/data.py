@@ -69,7 +69,7 @@ class WinogradItem:
     """Where the pronoun begins in the text, if the file says so."""
 
     def to_json(self) -> dict[str, Any]:
-        """The item as an object for a JSONL file; `read_items` derives ids and places from file name and row."""
+        """The item as an object for a JSONL file; `read_file` derives ids and places from file name and row."""
         return {
             "pair": self.pair,
             "family": self.family,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
-from hapax.evaluation.dataset.harnesses import Function, yaml_text
+from hapax.evaluation.dataset.harnesses import METADATA, Function, group_files, yaml_text
 from hapax.evaluation.winograd.asking import SkipFaulty, SkipLeaked, Sources, WordingVariant
 from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file, without_leaks
@@ -22,10 +22,6 @@ from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.unfinished import replace_file
 
-VERSION = 1.0
-"""Version of the tasks. Raise it when a prompt or metric changes, so that results can be distinguished."""
-
-_METADATA = {"version": VERSION}
 _AVERAGED = ("single", "pair", "unparsed")
 """Metrics whose value for a group of tasks is the mean over all documents."""
 
@@ -119,16 +115,10 @@ def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportO
         methods = CHOOSING if ending else PROMPTED
         tasks = {}
         for slug, method in product(by_slug, methods):
-            tasks[f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}"] = (slug, method)
-        group = f"{options.name}{ending}"
-        means = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in _AVERAGED]
-        content = {"group": group, "task": list(tasks), "aggregate_metric_list": means, "metadata": _METADATA}
-        yield f"{group}.yaml", yaml_text(content)
-        for task, (slug, method) in tasks.items():
-            data = {"data_file": f"{slug}.jsonl"}
             text = f"{{{{{_column(method)}}}}}"  # a template of the harness: {{prompt_aot}}
-            content = {"include": base, "task": task, "dataset_kwargs": data, "doc_to_text": text}
-            yield f"{task}.yaml", yaml_text(content)
+            content = {"dataset_kwargs": {"data_file": f"{slug}.jsonl"}, "doc_to_text": text}
+            tasks[f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}"] = content
+        yield from group_files(f"{options.name}{ending}", base, tasks, _AVERAGED)
     yield "README.md", _HARNESS_README.format(name=options.name, metrics=_METRICS)
 
 
@@ -170,7 +160,7 @@ def _base(ending: str) -> dict[str, Any]:
         "test_split": "test",
         **asking,
         "metric_list": [*means, consistency],
-        "metadata": _METADATA,
+        "metadata": METADATA,
     }
 
 

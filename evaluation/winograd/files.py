@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,336 +48,291 @@ _ANNOTATED = {"text", "pronoun", "options", "label", "mod", "mod_text"}
 _GENERATED = {"text", "pronoun", "entity1", "entity2", "label", "use_tq"}
 
 
-def read_items(
-    path: Path, source: str | None = None, published: bool = False, skip_faulty: bool = False
-) -> list[WinogradItem]:
-    """Items of a file, in its order; only those of `source` if it is given. Raises UnreadableItemsError.
+def read_file(path: Path, published: bool = False, skip_faulty: bool = False) -> ItemFile:
+    """Items and faults of a file, in its order. Raises UnreadableItemsError.
 
     The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
     pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
-    source of its own. A pronoun that does not fit its sentence is corrected unless `published`.
+    source of its own. A pronoun that does not fit its sentence is corrected unless `published`. `skip_faulty`: faulty
+    rows are left out and listed as faults, except in the paper's own two files.
     """
-    items = read_file(path, published, skip_faulty).items
-    return items if source is None else [item for item in items if item.source == source]
+    return _Reader(Path(path), published, skip_faulty).read()
 
 
-def read_file(path: Path, published: bool = False, skip_faulty: bool = False) -> ItemFile:
-    """Items and faults of a file. Raises UnreadableItemsError.
+class _Reader:
+    """Reads one file, and collects its items and faults."""
 
-    `skip_faulty`: faulty rows are left out and listed as faults, except in the paper's own two files.
-    """
-    path = Path(path)
-    file = _read_table(path, _rows(path, _text(path)), published, skip_faulty)
-    # Other sources come after the three known ones.
-    file.faults.sort(key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else 9, fault.rows))
-    return file
+    def __init__(self, path: Path, published: bool, skip_faulty: bool) -> None:
+        self._path, self._published, self._skip_faulty = path, published, skip_faulty
+        self._file = ItemFile()
 
+    def read(self) -> ItemFile:
+        """The items of the file, with the faults of known sources first."""
+        rows = self._rows()
+        # Columns that all rows have, because objects of a JSONL file may differ.
+        columns = set.intersection(*map(set, rows)) if rows else set()
+        if columns >= _ANNOTATED:
+            self._read_annotated([_as_text(row) for row in rows])
+        elif columns >= _GENERATED:
+            self._read_generated([_as_text(row) for row in rows])
+        elif {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
+            self._read_plain(rows)
+        else:
+            raise UnreadableItemsError(
+                f"{self._path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
+                "Give a CSV file with these columns in its header, or a JSONL file with these fields."
+            )
+        self._check_pronouns()
+        self._file.faults.sort(
+            key=lambda fault: (SOURCES.index(fault.source) if fault.source in SOURCES else len(SOURCES), fault.rows)
+        )
+        return self._file
 
-def _read_table(path: Path, rows: Sequence[Mapping[str, Any]], published: bool, skip_faulty: bool) -> ItemFile:
-    # Columns that all rows have, because objects of a JSONL file may differ.
-    columns = set.intersection(*map(set, rows)) if rows else set()
-    if columns >= _ANNOTATED:
-        return _read_annotated(_as_text(rows), path.name, published)
-    if columns >= _GENERATED:
-        return _read_generated(_as_text(rows), path.name, published)
-    if {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
-        return _read_plain(rows, path, published, skip_faulty)
-    raise UnreadableItemsError(
-        f"{path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
-        "Give a CSV file with these columns in its header, or a JSONL file with these fields."
-    )
+    def _rows(self) -> list[Mapping[str, Any]]:
+        try:
+            text = self._path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnreadableItemsError(
+                f"{self._path} cannot be read: {error}. Give a CSV or JSONL file in UTF-8."
+            ) from error
+        if self._path.suffix.lower() in (".jsonl", ".json"):
+            # Not `splitlines`, which would also split JSON texts at separators such as U+2028.
+            lines = enumerate(text.split("\n"), start=1)
+            return [self._json_row(number, line) for number, line in lines if line.strip()]
+        try:
+            # A row that ends early has empty cells.
+            return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
+        except csv.Error as error:
+            raise UnreadableItemsError(
+                f"{self._path} is not a CSV file: {error}. Quote cells that contain quotes or line breaks."
+            ) from error
 
-
-def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, str]]:
-    """Rows with text cells, as from a CSV file, even if they come from a JSONL file."""
-    texts: list[Mapping[str, str]] = []
-    for row in rows:
-        cells = {}
-        for name, cell in row.items():
-            cells[name] = cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell)
-        texts.append(cells)
-    return texts
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableItemsError(f"{path} cannot be read: {error}. Give a CSV or JSONL file in UTF-8.") from error
-
-
-def _rows(path: Path, text: str) -> list[Mapping[str, Any]]:
-    if path.suffix.lower() in (".jsonl", ".json"):
-        return list(_json_rows(path, text))
-    try:
-        # A row that ends early has empty cells.
-        return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
-    except csv.Error as error:
-        raise UnreadableItemsError(
-            f"{path} is not a CSV file: {error}. Quote cells that contain quotes or line breaks."
-        ) from error
-
-
-def _json_rows(path: Path, text: str) -> Iterator[Mapping[str, Any]]:
-    # Not `splitlines`, which would also split JSON texts at separators such as U+2028.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
+    def _json_row(self, number: int, line: str) -> Mapping[str, Any]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UnreadableItemsError(
-                f"{path}:{number} is not valid JSON: {error}. Put one object on each line."
+                f"{self._path}:{number} is not valid JSON: {error}. Put one object on each line."
             ) from error
         if not isinstance(row, dict):
-            raise UnreadableItemsError(f"{path}:{number} is not a JSON object. Put one object on each line.")
-        yield row
+            raise UnreadableItemsError(f"{self._path}:{number} is not a JSON object. Put one object on each line.")
+        return row
 
-
-def _read_annotated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
-    """WSC-273 with its human modifications. Pairs are adjacent rows of one schema with different labels."""
-    file = ItemFile()
-    heads = _pair_heads(dict(enumerate(rows)), name)
-    for number, row in enumerate(rows):
-        options = _options(row["options"], name, number)
-        pair = f"{WSC273}:{heads[number]}"
-        file.items.append(_item(_Place(WSC273, number, name, pair, pair), row, options))
-    for head in sorted(set(heads.values())):
-        # Only rows with a partner were modified; the modification is in columns of the same two rows.
-        if rows[head]["mod"].strip() and heads.get(head + 1) == head:
-            _add_modified_pair(rows, name, head, file)
-            if published:
-                file.items[-2:] = _as_released(rows, head, file.items[-2:])
-    _check_pronouns(file, published)
-    return file
-
-
-def _pair_heads(rows: Mapping[int, Mapping[str, Any]], name: str) -> dict[int, int]:
-    """First row of each row's pair, by number; a row without a partner is its own first row."""
-    heads = {number: number for number in rows}
-    paired: set[int] = set()
-    for number, row in rows.items():
-        # A gap in the numbers, where a row was left out, parts its neighbours.
-        partner = rows.get(number + 1)
-        if number in paired or partner is None:
-            continue
-        first, second = _entities(row, name, number), _entities(partner, name, number + 1)
-        labels = {str(row["label"]).strip(), str(partner["label"]).strip()}
-        shared = {option.casefold() for option in first} & {option.casefold() for option in second}
-        if labels == {"0", "1"} and shared:
-            heads[number + 1] = number
-            paired.add(number + 1)
-    return heads
-
-
-def _add_modified_pair(rows: Sequence[Mapping[str, Any]], name: str, head: int, file: ItemFile) -> None:
-    """Add the human-modified pair of the rows `head` and `head + 1`, and its faults."""
-    # The second row may leave its options out, and then shares those of the first.
-    first = _options(rows[head]["mod"], name, head)
-    pair, family = f"{HUMAN}:{head}", f"{WSC273}:{head}"
-    items: dict[int, WinogradItem] = {}
-    for number in (head, head + 1):
-        row = rows[number]
-        options = _options(row["mod"], name, number) if row["mod"].strip() else first
-        text = row["mod_text"].strip() or replaced(row["text"], _options(row["options"], name, number), options)
-        item = _item(_Place(HUMAN, number, name, pair, family), {**row, "text": text, "pronoun_loc": ""}, options)
-        file.items.append(item)
-        items[number] = item
-        if options != first:
-            place = 0 if first[0] != options[0] else 1
-            file.faults.append(
-                ItemFault(
-                    HUMAN,
-                    (number,),
-                    f"the option {first[place]!r} of the pair's first row is not in this sentence",
-                    f"the option of this row is used, {options[place]!r}",
-                )
+    def _read_annotated(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """WSC-273 with its human modifications. Pairs are adjacent rows of one schema with different labels."""
+        heads = self._pair_heads(dict(enumerate(rows)))
+        for number, row in enumerate(rows):
+            pair = f"{WSC273}:{heads[number]}"
+            self._file.items.append(
+                self._item(row, number, self._options(row["options"], number), (WSC273, pair, pair))
             )
-    _check_options(file, items)
+        for head in sorted(set(heads.values())):
+            # Only rows with a partner were modified; the modification is in columns of the same two rows.
+            if rows[head]["mod"].strip() and heads.get(head + 1) == head:
+                self._add_modified_pair(rows, head)
+                if self._published:
+                    self._file.items[-2:] = self._as_released(rows, head, self._file.items[-2:])
 
-
-def _as_released(rows: Sequence[Mapping[str, Any]], head: int, pair: Sequence[WinogradItem]) -> list[WinogradItem]:
-    """The pair as the released code asks it: lower case, options and pronoun of the first row for both."""
-    options = pair[0].options
-    released = []
-    for number, item in zip((head, head + 1), pair, strict=True):
-        text = rows[number]["mod_text"]
-        if not rows[head]["mod_text"].strip():
-            text = rows[number]["text"].lower()
-            for old, new in zip(_options(rows[head]["options"], "", head), options, strict=True):
-                text = text.replace(old.lower(), new)
-        released.append(replace(item, text=text, options=options, pronoun=pair[0].pronoun, pronoun_start=None))
-    return released
-
-
-def _read_generated(rows: Sequence[Mapping[str, Any]], name: str, published: bool) -> ItemFile:
-    """CR-WSC-M: two rows per pair, five pairs per family. A pair is used if `use_tq` is set in either row."""
-    file = ItemFile()
-    if len(rows) % 2:
-        raise UnreadableItemsError(
-            f"{name} has {len(rows)} rows, which is an odd number. Give two rows for each schema."
-        )
-    for head in range(0, len(rows), 2):
-        flags = [str(rows[number]["use_tq"]).strip() == "1" for number in (head, head + 1)]
-        pair = f"{MACHINE}:{head}"
-        # Two rows for each pair: the family has the number of its first row.
-        family = f"{MACHINE}:{head - head % (2 * MACHINE_FAMILY)}"
-        if flags[0] != flags[1]:
-            problem = "one row of the pair is marked as used and one is not"
-            file.faults.append(ItemFault(MACHINE, (head, head + 1), problem, "both are used"))
+    def _add_modified_pair(self, rows: Sequence[Mapping[str, Any]], head: int) -> None:
+        """Add the human-modified pair of the rows `head` and `head + 1`, and its faults."""
+        # The second row may leave its options out, and then shares those of the first.
+        first = self._options(rows[head]["mod"], head)
+        pair, family = f"{HUMAN}:{head}", f"{WSC273}:{head}"
         items: dict[int, WinogradItem] = {}
         for number in (head, head + 1):
             row = rows[number]
-            item = _item(_Place(MACHINE, number, name, pair, family), row, _entities(row, name, number))
-            if published:
-                # The release asks about both sentences with the pronoun and the options of the first.
-                first = rows[head]
-                options = (first["entity1"], first["entity2"])
-                item = replace(item, text=row["text"], pronoun=first["pronoun"], options=options, pronoun_start=None)
+            options = self._options(row["mod"], number) if row["mod"].strip() else first
+            text = row["mod_text"].strip() or replaced(row["text"], self._options(row["options"], number), options)
+            modified = {**row, "text": text, "pronoun_loc": ""}
+            items[number] = self._item(modified, number, options, (HUMAN, pair, family))
+            if options != first:
+                place = 0 if first[0] != options[0] else 1
+                problem = f"the option {first[place]!r} of the pair's first row is not in this sentence"
+                self._fault(HUMAN, (number,), problem, f"the option of this row is used, {options[place]!r}")
+        self._file.items += items.values()
+        self._check_options(items)
+
+    def _as_released(
+        self, rows: Sequence[Mapping[str, Any]], head: int, pair: Sequence[WinogradItem]
+    ) -> list[WinogradItem]:
+        """The pair as the released code asks it: lower case, options and pronoun of the first row for both."""
+        options = pair[0].options
+        released = []
+        for number, item in zip((head, head + 1), pair, strict=True):
+            text = rows[number]["mod_text"]
+            if not rows[head]["mod_text"].strip():
+                text = rows[number]["text"].lower()
+                for old, new in zip(self._options(rows[head]["options"], head), options, strict=True):
+                    text = text.replace(old.lower(), new)
+            released.append(replace(item, text=text, options=options, pronoun=pair[0].pronoun, pronoun_start=None))
+        return released
+
+    def _read_generated(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """CR-WSC-M: two rows per pair, five pairs per family. A pair is used if `use_tq` is set in either row."""
+        if len(rows) % 2:
+            raise UnreadableItemsError(
+                f"{self._path.name} has {len(rows)} rows, which is an odd number. Give two rows for each schema."
+            )
+        for head in range(0, len(rows), 2):
+            flags = [str(rows[number]["use_tq"]).strip() == "1" for number in (head, head + 1)]
+            # Two rows for each pair: the family has the number of its first row.
+            place = (MACHINE, f"{MACHINE}:{head}", f"{MACHINE}:{head - head % (2 * MACHINE_FAMILY)}")
+            if flags[0] != flags[1]:
+                problem = "one row of the pair is marked as used and one is not"
+                self._fault(MACHINE, (head, head + 1), problem, "both are used")
+            items: dict[int, WinogradItem] = {}
+            for number in (head, head + 1):
+                row, first = rows[number], rows[head]
+                item = self._item(row, number, self._entities(row, number), place)
+                if self._published:
+                    # The release asks about both sentences with the pronoun and the options of the first.
+                    options = (first["entity1"], first["entity2"])
+                    item = replace(
+                        item, text=row["text"], pronoun=first["pronoun"], options=options, pronoun_start=None
+                    )
+                items[number] = item
             if any(flags):
-                file.items.append(item)
-            items[number] = item
-        _check_options(file, items, any(flags))
-    _check_pronouns(file, published)
-    return file
+                self._file.items += items.values()
+            self._check_options(items, any(flags))
 
+    def _read_plain(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Any other file: pairs by their `pair` field, or else adjacent rows of one schema with different labels."""
+        source = self._path.stem
+        usable: dict[int, Mapping[str, Any]] = {}
+        for number, row in enumerate(rows):
+            try:
+                # Made for its faults alone; pairs are known only when all rows are.
+                self._item(row, number, self._entities(row, number), (source, "", ""))
+                usable[number] = row
+            except UnreadableItemsError as error:
+                if not self._skip_faulty:
+                    raise
+                self._fault(source, (number,), str(error), LEFT_OUT, used=False)
+        heads = self._pair_heads({number: row for number, row in usable.items() if not str(row.get("pair") or "")})
+        for number, row in usable.items():
+            pair = f"{source}:{heads[number]}" if number in heads else str(row["pair"])
+            place = (source, pair, str(row.get("family") or pair))
+            self._file.items.append(self._item(row, number, self._entities(row, number), place))
+        self._check_pair_sizes()
+        for item in self._file.items:
+            for option in item.options:
+                # Some languages are written without blanks between words.
+                spelled = item.text.isascii() or option not in item.text
+                if not occurs_in(core(option), item.text) and spelled:
+                    problem = f"the option {option!r} is not in the sentence"
+                    self._fault(item.source, (row_of(item),), problem, UNCHANGED)
 
-def _read_plain(rows: Sequence[Mapping[str, Any]], path: Path, published: bool, skip_faulty: bool) -> ItemFile:
-    """Any other file: pairs by their `pair` field, or else adjacent rows of one schema with different labels."""
-    file = ItemFile()
-    usable = _usable(rows, path, file, skip_faulty)
-    unpaired = {number: row for number, row in usable.items() if not str(row.get("pair") or "")}
-    heads = _pair_heads(unpaired, path.name)
-    for number, row in usable.items():
-        file.items.append(_plain_item(path, number, row, heads.get(number)))
-    _check_pair_sizes(file, path, skip_faulty)
-    for item in file.items:
-        for option in item.options:
-            # Some languages are written without blanks between words.
-            spelled = item.text.isascii() or option not in item.text
-            if not occurs_in(core(option), item.text) and spelled:
-                problem = f"the option {option!r} is not in the sentence"
-                file.faults.append(ItemFault(item.source, (row_of(item),), problem, UNCHANGED))
-    _check_pronouns(file, published)
-    return file
+    def _pair_heads(self, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, int]:
+        """First row of each row's pair, by number; a row without a partner is its own first row."""
+        heads = {number: number for number in rows}
+        paired: set[int] = set()
+        for number, row in rows.items():
+            # A gap in the numbers, where a row was left out, parts its neighbours.
+            partner = rows.get(number + 1)
+            if number in paired or partner is None:
+                continue
+            first, second = self._entities(row, number), self._entities(partner, number + 1)
+            labels = {str(row["label"]).strip(), str(partner["label"]).strip()}
+            shared = {option.casefold() for option in first} & {option.casefold() for option in second}
+            if labels == {"0", "1"} and shared:
+                heads[number + 1] = number
+                paired.add(number + 1)
+        return heads
 
+    def _item(
+        self, row: Mapping[str, Any], number: int, options: tuple[str, str], place: tuple[str, str, str]
+    ) -> WinogradItem:
+        """The item of a row. `place`: its source, pair and family."""
+        source, pair, family = place
+        label = str(row["label"]).strip()
+        where = f"{self._path.name} row {number}"
+        if label not in ("0", "1"):
+            raise UnreadableItemsError(
+                f"{where}: the label is {label!r}. Write 0 or 1, the number of the option that is meant."
+            )
+        text = " ".join(str(row["text"]).split())
+        pronoun = str(row["pronoun"]).strip()
+        if not text or not pronoun:
+            raise UnreadableItemsError(f"{where}: the {'pronoun' if text else 'text'} is empty. Fill it in.")
+        for cell in (text, pronoun, *options):
+            if reason := refusal(cell):
+                raise UnreadableItemsError(f"{where}: {reason}.")
+        # `pronoun_loc` counts characters of the text as written.
+        stated = str(row.get("pronoun_loc") or "")
+        start = int(stated) if stated.isdecimal() and text == row["text"] else None
+        identity = f"{source}:{number}"
+        return WinogradItem(identity, pair, source, text, pronoun, options, int(label), where, family, start)
 
-def _usable(
-    rows: Sequence[Mapping[str, Any]], path: Path, file: ItemFile, skip_faulty: bool
-) -> dict[int, Mapping[str, Any]]:
-    """The rows without a fault, by number. Others are refused, or listed as faults and left out."""
-    usable: dict[int, Mapping[str, Any]] = {}
-    for number, row in enumerate(rows):
+    def _entities(self, row: Mapping[str, Any], number: int) -> tuple[str, str]:
+        if row.get("options") is not None:
+            return self._options(row["options"], number)
+        return self._options([row["entity1"], row["entity2"]], number)
+
+    def _options(self, cell: Any, number: int) -> tuple[str, str]:
+        """Two options from a JSON list, or from a cell that contains such a list as text."""
         try:
-            # Made for its faults alone; pairs are known only when all rows are.
-            _item(_Place(path.stem, number, path.name, "", ""), row, _entities(row, path.name, number))
-            usable[number] = row
-        except UnreadableItemsError as error:
-            if not skip_faulty:
-                raise
-            file.faults.append(ItemFault(path.stem, (number,), str(error), LEFT_OUT, used=False))
-    return usable
+            listed = json.loads(cell) if isinstance(cell, str) else cell
+        except (ValueError, RecursionError):
+            listed = None
+        where = f"{self._path.name} row {number}: the options are {listed!r}."
+        if not isinstance(listed, list) or len(listed) != 2 or not all(isinstance(option, str) for option in listed):
+            raise UnreadableItemsError(f'{where} Give two texts, such as ["the cat", "Ann"].')
+        first, second = (" ".join(option.split()) for option in listed)
+        if not first or not second or first.casefold() == second.casefold():
+            raise UnreadableItemsError(f"{where} Give two different texts.")
+        return first, second
+
+    def _fault(self, source: str, rows: tuple[int, ...], problem: str, remedy: str, used: bool = True) -> None:
+        self._file.faults.append(ItemFault(source, rows, problem, remedy, used))
+
+    def _check_pair_sizes(self) -> None:
+        """Refuse pairs of more than two rows, or leave their rows out."""
+        counts = Counter(item.pair for item in self._file.items)
+        # A list of its own, because items are removed on the way.
+        for item in [item for item in self._file.items if counts[item.pair] > 2]:
+            problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
+            if not self._skip_faulty:
+                raise UnreadableItemsError(f"{item.place}: {problem}. Give each pair two rows.")
+            self._fault(item.source, (row_of(item),), problem, LEFT_OUT, used=False)
+            self._file.items.remove(item)
+
+    def _check_options(self, items: Mapping[int, WinogradItem], used: bool = True) -> None:
+        """Report options of a published pair, given by row, that are not in their sentences."""
+        rows: dict[tuple[str, str], list[int]] = {}
+        for number, item in items.items():
+            for option in item.options:
+                # Articles count, since the released code replaces options together with their articles.
+                if option.casefold() not in item.text.casefold():
+                    rows.setdefault((item.source, option), []).append(number)
+        for (source, option), numbers in rows.items():
+            self._fault(source, tuple(numbers), f"the option {option!r} is not in the sentence", UNCHANGED, used)
+
+    def _check_pronouns(self) -> None:
+        """Report pronouns that do not fit their sentences, and correct them unless the file is read as published."""
+        wrong: dict[tuple[str, str, str], list[int]] = {}
+        for position, item in enumerate(self._file.items):
+            # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one. So may it where
+            # a file states the place.
+            if item.source == WSC273 or _is_stated(item):
+                continue
+            fitting = pronoun_of(item)
+            if fitting.casefold() == item.pronoun.casefold():
+                continue
+            # Items of unused pairs are not in the file, so positions in the list are not row numbers.
+            wrong.setdefault((item.source, item.pronoun, fitting), []).append(row_of(item))
+            if not self._published:
+                self._file.items[position] = replace(item, pronoun=fitting)
+        for (source, pronoun, fitting), rows in wrong.items():
+            remedy = "left as published" if self._published else f"{fitting!r} is used"
+            self._fault(source, tuple(rows), f"the pronoun asked about is {fitting!r}, not {pronoun!r}", remedy)
 
 
-def _plain_item(path: Path, number: int, row: Mapping[str, Any], head: int | None) -> WinogradItem:
-    """The item of a plain row. `head`: row of the first sentence of its pair, if the row names no pair."""
-    pair = str(row["pair"]) if head is None else f"{path.stem}:{head}"
-    place = _Place(path.stem, number, path.name, pair, str(row.get("family") or pair))
-    return _item(place, row, _entities(row, path.name, number))
-
-
-def _check_pair_sizes(file: ItemFile, path: Path, skip_faulty: bool) -> None:
-    """Refuse pairs of more than two rows, or leave their rows out."""
-    counts = Counter(item.pair for item in file.items)
-    # A list of its own, because items are removed on the way.
-    for item in [item for item in file.items if counts[item.pair] > 2]:
-        problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
-        if not skip_faulty:
-            raise UnreadableItemsError(f"{path.name} row {row_of(item)}: {problem}. Give each pair two rows.")
-        file.faults.append(ItemFault(item.source, (row_of(item),), problem, LEFT_OUT, used=False))
-        file.items.remove(item)
-
-
-def row_of(item: WinogradItem) -> int:
-    """The item's row in its file, from 0 after the header."""
-    # Ids are `SOURCE:ROW`, and a source may have a colon.
-    return int(item.id.rpartition(":")[2])
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Position of an item, with its pair and family."""
-
-    source: str
-    number: int
-    file: str
-    pair: str
-    family: str
-
-
-def _item(place: _Place, row: Mapping[str, Any], options: tuple[str, str]) -> WinogradItem:
-    label = str(row["label"]).strip()
-    where = f"{place.file} row {place.number}"
-    if label not in ("0", "1"):
-        raise UnreadableItemsError(
-            f"{where}: the label is {label!r}. Write 0 or 1, the number of the option that is meant."
-        )
-    text = " ".join(str(row["text"]).split())
-    pronoun = str(row["pronoun"]).strip()
-    if not text or not pronoun:
-        raise UnreadableItemsError(f"{where}: the {'pronoun' if text else 'text'} is empty. Fill it in.")
-    for cell in (text, pronoun, *options):
-        if reason := refusal(cell):
-            raise UnreadableItemsError(f"{where}: {reason}.")
-    identity = f"{place.source}:{place.number}"
-    return WinogradItem(
-        identity, place.pair, place.source, text, pronoun, options, int(label), where, place.family, _start(row, text)
-    )
-
-
-def _start(row: Mapping[str, Any], text: str) -> int | None:
-    """The column `pronoun_loc`, which counts characters of the text as written."""
-    stated = str(row.get("pronoun_loc") or "")
-    return int(stated) if stated.isdecimal() and text == row["text"] else None
-
-
-def _entities(row: Mapping[str, Any], name: str, number: int) -> tuple[str, str]:
-    if row.get("options") is not None:
-        return _options(row["options"], name, number)
-    return _two([row["entity1"], row["entity2"]], name, number)
-
-
-def _options(cell: Any, name: str, number: int) -> tuple[str, str]:
-    """Two options from a JSON list, or from a cell that contains such a list as text."""
-    try:
-        listed = json.loads(cell) if isinstance(cell, str) else cell
-    except (ValueError, RecursionError):
-        listed = None
-    return _two(listed, name, number)
-
-
-def _two(listed: Any, name: str, number: int) -> tuple[str, str]:
-    if not isinstance(listed, list) or len(listed) != 2 or not all(isinstance(option, str) for option in listed):
-        raise UnreadableItemsError(
-            f'{name} row {number}: the options are {listed!r}. Give two texts, such as ["the cat", "Ann"].'
-        )
-    first, second = (" ".join(option.split()) for option in listed)
-    if not first or not second or first.casefold() == second.casefold():
-        raise UnreadableItemsError(f"{name} row {number}: the options are {listed!r}. Give two different texts.")
-    return first, second
-
-
-def _check_options(file: ItemFile, items: Mapping[int, WinogradItem], used: bool = True) -> None:
-    """Report options of a published pair, given by row, that are not in their sentences."""
-    rows: dict[tuple[str, str], list[int]] = {}
-    for number, item in items.items():
-        for option in item.options:
-            # Articles count, since the released code replaces options together with their articles.
-            if option.casefold() not in item.text.casefold():
-                rows.setdefault((item.source, option), []).append(number)
-    for (source, option), numbers in rows.items():
-        problem = f"the option {option!r} is not in the sentence"
-        file.faults.append(ItemFault(source, tuple(numbers), problem, UNCHANGED, used))
+def _as_text(row: Mapping[str, Any]) -> Mapping[str, str]:
+    """The row with text cells, as from a CSV file, even if it comes from a JSONL file."""
+    cells = {}
+    for name, cell in row.items():
+        cells[name] = cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell)
+    return cells
 
 
 def _is_stated(item: WinogradItem) -> bool:
@@ -386,25 +341,10 @@ def _is_stated(item: WinogradItem) -> bool:
     return start is not None and item.text[start:].casefold().startswith(item.pronoun.casefold())
 
 
-def _check_pronouns(file: ItemFile, published: bool) -> None:
-    """Report pronouns that do not fit their sentences, and correct them unless `published`."""
-    wrong: dict[tuple[str, str, str], list[int]] = {}
-    for position, item in enumerate(file.items):
-        # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one. So may it where a
-        # file states the place.
-        if item.source == WSC273 or _is_stated(item):
-            continue
-        fitting = pronoun_of(item)
-        if fitting.casefold() == item.pronoun.casefold():
-            continue
-        # Items of unused pairs are not in the file, so positions in the list are not row numbers.
-        wrong.setdefault((item.source, item.pronoun, fitting), []).append(row_of(item))
-        if not published:
-            file.items[position] = replace(item, pronoun=fitting)
-    for (source, pronoun, fitting), rows in wrong.items():
-        remedy = "left as published" if published else f"{fitting!r} is used"
-        problem = f"the pronoun asked about is {fitting!r}, not {pronoun!r}"
-        file.faults.append(ItemFault(source, tuple(rows), problem, remedy))
+def row_of(item: WinogradItem) -> int:
+    """The item's row in its file, from 0 after the header."""
+    # Ids are `SOURCE:ROW`, and a source may have a colon.
+    return int(item.id.rpartition(":")[2])
 
 
 def write_lines(target: str | Path, lines: Iterable[str]) -> None:
@@ -484,7 +424,7 @@ def read_schemas(*paths: str | Path, skip_faulty: bool = False, skip_leaked: boo
     """
     items = []
     for path in paths:
-        items += read_items(Path(path), skip_faulty=skip_faulty)
+        items += read_file(Path(path), skip_faulty=skip_faulty).items
     return items_without_leaks(items) if skip_leaked else items
 
 

@@ -29,7 +29,7 @@ from hapax.evaluation.winograd.data import (
     replaced,
 )
 from hapax.evaluation.winograd.entity_replies import EntityPair, read_entities
-from hapax.evaluation.winograd.files import read_file, read_items, without_leaks
+from hapax.evaluation.winograd.files import read_file, without_leaks
 from hapax.evaluation.winograd.prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -153,7 +153,7 @@ def measure_association(
     """
     opening, journal = with_journal(kb, opening)
     likelihood = open_model(model, LIKELIHOOD, opening)
-    by_pair = {pair[0].pair: pair for pair in pairs_of(read_items(Path(path)))}
+    by_pair = {pair[0].pair: pair for pair in pairs_of(read_file(Path(path)).items)}
     reversed_pairs = [pair for pair in by_pair.values() if pair[0].source == HUMAN and pair[0].family in by_pair]
     if not reversed_pairs:
         raise HapaxError(f"{path}: no pairs of {HUMAN} with their sources. Give the annotated WSC file.")

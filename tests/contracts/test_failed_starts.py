@@ -28,7 +28,7 @@ FAILING = {
     "import of a missing file": "import nosuch.csv",
     "import of a faulty row": "import faulty.csv --rules my.rules",
     "merge of a missing file": "merge nosuch.db",
-    "an evaluation without a key": "evaluate ablation my.rules -m openai:gpt-4.1",
+    "an evaluation without a key": "evaluate instruct my.rules -m openai:gpt-4.1",
     "expansion without a key": "rules expand my.rules --rules my.rules --variable C -m openai:gpt-4.1 -o new.rules",
     "mining": "rules mine my.rules",
     "a plan": "plan my.rules -m nosuch:model",

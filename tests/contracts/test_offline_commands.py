@@ -24,7 +24,6 @@ ASKING = {
     "query": """query uses_currency("Norway",Currency),uses_currency("Peru",Currency) --ask --rules money.rules""",
     "search": "search money.rules --no-progress",
     "calibrate": "calibrate --rules money.rules --labels labels.tsv --critic openai:small",
-    "ablation": "evaluate ablation money.rules",
     "instruct": "evaluate instruct money.rules --calls 1",
     "grid": "evaluate grid grid.yaml",
     "likelihood": "evaluate likelihood --rules money.rules --evaluator openai:small --evaluator openai:other",

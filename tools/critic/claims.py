@@ -13,7 +13,6 @@ from enum import StrEnum
 from hapax.llm_oracle.embedded.atlas import popularity
 from hapax.llm_oracle.prompts import sentence
 from tools.critic.relations import Form, TrainingRelation
-from tools.embedded.handwritten_claims import free_claims, outside_facts
 
 ATTEMPTS = 12
 """Most draws for a falsehood of a kind."""
@@ -177,18 +176,3 @@ def measured_claims(
                 worded(relation, wrong, relation.forms[0], kind),
             ]
     return claims
-
-
-def outside_claims(library_words: dict[str, Form]) -> list[KnownClaim]:
-    """The hand-written facts and falsehoods about entities that the atlas does not have."""
-    claims: list[KnownClaim] = []
-    for fact in outside_facts():
-        words = sentence(library_words[fact.predicate].words(*fact.arguments))
-        numeric = any(argument.replace(".", "").isdigit() for argument in fact.arguments)
-        claims.append(KnownClaim(words, fact.is_true, fact.predicate, "outside", fact.arguments[0], numeric))
-    return claims
-
-
-def free_sentences() -> list[KnownClaim]:
-    """The hand-written sentences of predicates that no rule has."""
-    return [KnownClaim(claim.sentence, claim.is_true, "free", "free", claim.sentence) for claim in free_claims()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
-from hapax.llm_oracle.backends.adapters import DOWN, UP
+from hapax.llm_oracle.backends.adapters import DOWN, UP, Adapter
 
 RANK = 16
 SCALE = 2.0
@@ -35,13 +35,12 @@ class AdaptedLinear(nn.Module):
         return self.frozen(states) + functional.linear(thin, self.up.to(states.dtype))  # type: ignore[no-any-return]
 
 
-def adapt(network: Any, first_layer: int = 0, rank: int = RANK) -> dict[str, AdaptedLinear]:
-    """Put adapters on all projections from a layer on, in place, by name; the rest of the network is frozen."""
+def adapt(network: Any, rank: int = RANK) -> dict[str, AdaptedLinear]:
+    """Put adapters on all projections, in place, by name; the rest of the network is frozen."""
     network.requires_grad_(requires_grad=False)
     adapted: dict[str, AdaptedLinear] = {}
     for name, module in list(network.named_modules()):
-        number = next((int(part) for part in name.split(".") if part.isdigit()), -1)
-        if isinstance(module, nn.Linear) and name.rpartition(".")[2] in PROJECTIONS and number >= first_layer:
+        if isinstance(module, nn.Linear) and name.rpartition(".")[2] in PROJECTIONS:
             adapted[name] = AdaptedLinear(module, rank)
             parent, _, own = name.rpartition(".")
             setattr(network.get_submodule(parent), own, adapted[name])
@@ -57,3 +56,23 @@ def save_adapter(adapted: Mapping[str, AdaptedLinear], path: Path, metadata: Map
     unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, {"scale": str(SCALE), **metadata})
     unfinished.replace(path)
+
+
+def mean(adapters: Sequence[Adapter], rank: int) -> dict[str, torch.Tensor]:
+    """Matrices of the mean of adapters of the same layers (Wortsman et al. 2022, Model soups).
+
+    Each adapter adds a product of two thin matrices to a layer. The mean of such products has the sum of their ranks;
+    the largest singular values are kept, up to `rank`.
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    for layer in adapters[0].layers:
+        up = torch.cat([adapter.tensors[layer + UP].float() / len(adapters) for adapter in adapters], dim=1)
+        down = torch.cat([adapter.tensors[layer + DOWN].float() for adapter in adapters])
+        # The product is as large as the layer; the singular values of the two small factors are its own.
+        left, left_factor = torch.linalg.qr(up)
+        right, right_factor = torch.linalg.qr(down.T)
+        rows, values, columns = torch.linalg.svd(left_factor @ right_factor.T)
+        roots = values[:rank].sqrt()
+        tensors[layer + UP] = (left @ rows[:, :rank] * roots).half().contiguous()
+        tensors[layer + DOWN] = (roots[:, None] * columns[:rank] @ right.T).half().contiguous()
+    return tensors

@@ -77,13 +77,12 @@ class TrainingRelation:
                 yield key, value
 
 
-def all_relations(atlas: Atlas, wording: AtlasWording, wordnet: Wordnet | None) -> list[TrainingRelation]:
-    """Every relation, in a fixed order. None: without those of WordNet."""
+def all_relations(atlas: Atlas, wording: AtlasWording, wordnet: Wordnet) -> list[TrainingRelation]:
+    """Every relation, in a fixed order."""
     relations = [*_atlas_relations(atlas, wording), _atlas_types(atlas, wording)]
     relations += _geo_relations(wording.library)
     relations.append(_table("has_symbol", ELEMENTS, ((row["name"], row["symbol"]) for row in loaders.elements())))
-    if wordnet is not None:
-        relations += _wordnet_relations(wordnet)
+    relations += _wordnet_relations(wordnet)
     relations += _comparisons(atlas)
     return relations
 

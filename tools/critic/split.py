@@ -11,17 +11,21 @@ Kept out of training by construction:
 
 from __future__ import annotations
 
+import csv
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
 
-from hapax.llm_oracle.embedded.atlas import Atlas
-from tools.critic.relations import ATLAS, WORDNET, TrainingRelation
-from tools.embedded.handwritten_claims import outside_facts
+from hapax.llm_oracle.embedded.atlas import Atlas, load_atlas
+from tools.critic.relations import ATLAS, WORDNET, TrainingRelation, all_relations
+from tools.critic.wordnet import Wordnet
+from tools.embedded.wording import load_wording
 
+OUTSIDE_FACTS = Path(__file__).parents[1] / "embedded" / "outside_atlas.tsv"
 CLASS_SIZE = 8
 """Facts of a relation from which a value counts as a class, such as a continent, rather than as an entity."""
 
@@ -49,10 +53,6 @@ class SplitRelations:
     test_predicates: frozenset[str]
     dev_predicates: frozenset[str]
 
-    def size(self, part: ClaimPart) -> int:
-        """Number of true facts."""
-        return sum(len(values) for relation in self.parts[part] for values in relation.values.values())
-
 
 @lru_cache(1_000_000)
 def folded(name: str) -> str:
@@ -79,7 +79,10 @@ def held_out_predicates(atlas: Atlas) -> tuple[frozenset[str], frozenset[str]]:
 def outside_entities(atlas: Atlas) -> frozenset[str]:
     """Entities of the hand-written facts that are no arguments of an atlas fact, folded."""
     known = {folded(argument) for fact in atlas.facts for argument in fact.arguments}
-    return frozenset(folded(argument) for fact in outside_facts() for argument in fact.arguments) - known
+    with OUTSIDE_FACTS.open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE) if len(row) == 4]
+    # Whether it is true, the predicate, and its two arguments.
+    return frozenset(folded(argument) for row in rows for argument in row[2:]) - known
 
 
 def split(relations: Sequence[TrainingRelation], atlas: Atlas) -> SplitRelations:
@@ -133,3 +136,9 @@ def _with_all_truths(relation: TrainingRelation, chosen: dict[str, tuple[str, ..
     """The relation with these facts. What it no longer states must still not pass for a falsehood."""
     listed = {key: relation.listed.get(key, frozenset()) | frozenset(relation.values[key]) for key in chosen}
     return replace(relation, values=chosen, listed=listed)
+
+
+def load_split() -> SplitRelations:
+    """Read atlas, references and WordNet, and divide their relations. Raises HapaxError if one is missing."""
+    atlas = load_atlas()
+    return split(all_relations(atlas, load_wording(atlas), Wordnet()), atlas)

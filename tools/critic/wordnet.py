@@ -1,8 +1,7 @@
-"""Facts of WordNet 3.0: kinds, definitions, parts, opposites, fields and associations (file format: man page wndb)."""
+"""Facts of WordNet 3.0: kinds, definitions, parts and opposites (file format: man page wndb)."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,12 +23,6 @@ PARTS = {
     ";r": "is_at_home_in",
 }
 """Relations between synsets by WordNet's pointer symbols."""
-SHORTEST_ASSOCIATED = 4
-"""Letters of a word of a definition from which the defined word is said to have to do with it."""
-LARGEST_FAMILY = 60
-"""Nouns under one hypernym up to which they are said to be of the same sort: in more, they have little in common."""
-
-_WORD = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +34,6 @@ class Synset:
 
     words: tuple[str, ...]
     definition: str
-    gloss: str
     pointers: tuple[tuple[str, int, str, int], ...]
 
 
@@ -63,66 +55,18 @@ class Wordnet:
 
     def tables(self, is_known: Callable[[str], bool]) -> dict[str, WordTable]:
         """Tables by relation, of words that are common enough. A word's first meaning alone is used."""
-        nouns = _first_meanings(self.nouns, is_known)
-        tables = {
+        nouns, verbs, adjectives = (
+            _first_meanings(synsets, is_known) for synsets in (self.nouns, self.verbs, self.adjectives)
+        )
+        return {
             "is_a_kind": self._kinds(nouns, self.nouns, with_article),
             "is_defined_as": self._definitions(nouns, self.nouns),
-            "is_a_way_to": self._kinds(_first_meanings(self.verbs, is_known), self.verbs, str),
-            "is_defined_as_verb": self._definitions(_first_meanings(self.verbs, is_known), self.verbs),
-            "is_defined_as_adjective": self._definitions(_first_meanings(self.adjectives, is_known), self.adjectives),
-            "is_the_opposite_of": self._opposites(_first_meanings(self.adjectives, is_known)),
-            "means_nearly_the_same_as": self._similar(_first_meanings(self.adjectives, is_known)),
+            "is_a_way_to": self._kinds(verbs, self.verbs, str),
+            "is_defined_as_verb": self._definitions(verbs, self.verbs),
+            "is_defined_as_adjective": self._definitions(adjectives, self.adjectives),
+            "is_the_opposite_of": self._opposites(adjectives),
+            **{name: self._linked(nouns, symbol) for symbol, name in PARTS.items()},
         }
-        for symbol, name in PARTS.items():
-            tables[name] = self._linked(nouns, symbol)
-        tables["has_to_do_with"] = self._associations(nouns, is_known)
-        tables["is_of_the_sort_of"] = self._sisters(nouns)
-        return tables
-
-    def _associations(self, words: dict[str, int], is_known: Callable[[str], bool]) -> WordTable:
-        """Nouns with the nouns of their definitions. What a definition of one names is not false of the other."""
-        named = {offset: set(_WORD.findall(synset.gloss)) for offset, synset in self.nouns.items()}
-        table = WordTable()
-        related: dict[str, set[str]] = defaultdict(set)
-        for offset, synset in self.nouns.items():
-            near = {word for kind in (offset, *_ancestors(offset, self.nouns)) for word in self.nouns[kind].words}
-            for word in synset.words:
-                related[word] |= near | named[offset]
-                for other in named[offset]:
-                    related[other].add(word)
-        for word, offset in words.items():
-            own = set(_WORD.findall(word.casefold()))
-            content = (
-                other
-                for other in _WORD.findall(self.nouns[offset].gloss)
-                if len(other) >= SHORTEST_ASSOCIATED and other in words and is_known(other) and other not in own
-            )
-            table.values[word] = tuple(dict.fromkeys(content))
-            # Plurals and singulars: a definition says `trees` where a falsehood would say `tree`.
-            told = related[word]
-            table.listed[word] = frozenset({*told, *(other.removesuffix("s") for other in told)})
-        table.values = {word: values for word, values in table.values.items() if values}
-        return table
-
-    def _sisters(self, words: dict[str, int]) -> WordTable:
-        """Nouns with others of the same hypernym. Nouns that share a near hypernym are not false of each other."""
-        families: dict[int, list[str]] = defaultdict(list)
-        for word, offset in words.items():
-            for parent in _ancestors(offset, self.nouns)[:1]:
-                families[parent].append(word)
-        table = WordTable()
-        shared: dict[int, set[str]] = defaultdict(set)
-        for word, offset in words.items():
-            for kind in (offset, *_ancestors(offset, self.nouns)[:KINDS_ABOVE]):
-                shared[kind].add(word)
-        for parent, family in families.items():
-            if not 2 <= len(family) <= LARGEST_FAMILY:
-                continue
-            for place, word in enumerate(family):
-                table.values[word] = tuple(family[place - distance] for distance in (1, 2) if distance < len(family))
-                above = (parent, *_ancestors(words[word], self.nouns)[:KINDS_ABOVE])
-                table.listed[word] = frozenset(other for kind in above for other in shared[kind])
-        return table
 
     def _kinds(self, words: dict[str, int], synsets: dict[int, Synset], worded: Callable[[str], str]) -> WordTable:
         table = WordTable()
@@ -171,27 +115,6 @@ class Wordnet:
                 if kind == "!" and part in "as" and number and synset.words[number - 1] == word:
                     values[word].update(dict.fromkeys(self.adjectives[target].words[:1]))
         return WordTable({word: tuple(row) for word, row in values.items()})
-
-    def _similar(self, words: dict[str, int]) -> WordTable:
-        """Adjectives with those of the synsets that WordNet calls similar, and of which some meaning may be similar."""
-        table = WordTable()
-        near: dict[str, set[str]] = defaultdict(set)
-        for synset in self.adjectives.values():
-            others = [
-                self.adjectives[target] for kind, target, part, _ in synset.pointers if kind == "&" and part in "as"
-            ]
-            for word in synset.words:
-                near[word].update(synset.words, *(other.words for other in others))
-        for word, offset in words.items():
-            targets = [
-                target for kind, target, part, _ in self.adjectives[offset].pointers if kind == "&" and part in "as"
-            ]
-            values = dict.fromkeys(self.adjectives[target].words[0] for target in targets)
-            if values:
-                table.values[word] = tuple(values)
-                # Two of one centre are near each other, too.
-                table.listed[word] = frozenset(near[word].union(*(near[other] for other in near[word])))
-        return table
 
 
 def _ancestors(offset: int, synsets: dict[int, Synset]) -> list[int]:
@@ -242,5 +165,4 @@ def _synset(line: str) -> tuple[int, Synset]:
         definition = definition.partition(")")[2].strip()
     if not 8 <= len(definition) <= LONGEST_DEFINITION:
         definition = ""
-    described = gloss.partition('; "')[0].casefold()  # without the examples
-    return int(fields[0]), Synset(words, definition, described, tuple(pointers))
+    return int(fields[0]), Synset(words, definition, tuple(pointers))

@@ -87,13 +87,6 @@ class ListQuestion:
     given: str | None
     functional: bool = False
 
-    def filled(self, value: str) -> AtlasFact:
-        """The fact with `value` at the open position. Raises ValueError if both arguments are open."""
-        if self.given is None:
-            raise ValueError(f"both arguments of {self.predicate} are open")
-        arguments = (value, self.given) if self.position == 0 else (self.given, value)
-        return AtlasFact(self.predicate, arguments)
-
 
 class Corpus:
     """Draws training documents; the same random state draws the same documents."""
@@ -146,15 +139,12 @@ class Corpus:
         """The fact as a sentence for the critic."""
         return sentence(self.wording.claim(fact.predicate, fact.arguments))
 
-    def true_type_claims(self) -> tuple[str, ...]:
-        return tuple(type_claim(entity, data_type) for entity, data_type in self._typed)
-
     def _question(self, rng: random.Random) -> Document:
         fact = rng.choices(self.atlas.facts, cum_weights=self._fact_weights)[0]
         # As many falsehoods as truths; where no falsehood is found, the truth takes its place.
         wrong = self.falsehoods.wrong_fact(fact, rng) if rng.random() < 0.5 else None
         if wrong is not None:
-            return Document(DocumentKind.QUESTION, critic_prompt(self.claim(wrong.fact)), NO)
+            return Document(DocumentKind.QUESTION, critic_prompt(self.claim(wrong)), NO)
         return Document(DocumentKind.QUESTION, critic_prompt(self.claim(fact)), YES)
 
     def _type_question(self, rng: random.Random) -> Document:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,16 @@ from hapax.llm_oracle.backends.weight_hashes import write_sums
 from tools.embedded.corpus import Corpus
 from tools.embedded.tokenizer import BEGIN, END, PADDING
 
-MODEL_FOLDER = Path(__file__).parents[2] / "llm_oracle" / "embedded" / "model"
 CHAT_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """The message alone, so that a chat request and a completion request give the model the same tokens."""
 ABILITIES_FILE = "hapax.json"
 """File with the predicates that the model knows, and the settings of its training."""
 
-CARD_PROSE = Path(__file__).parent / "card.md"
-"""The model card without its figures; `python -m tools.embedded.card` measures them and writes the whole card."""
-
 
 def export_model(
     model: LlamaForCausalLM, tokenizer: Tokenizer, corpus: Corpus, record: Mapping[str, Any], folder: Path
 ) -> None:
-    """Write the weights (fp16; used in fp32), configuration, tokenizer, abilities, and a card without figures."""
+    """Write the weights (fp16; used in fp32), configuration, tokenizer and abilities."""
     folder.mkdir(parents=True, exist_ok=True)
     model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]  # transformers types it in part
         bos_token_id=model.config.bos_token_id,
@@ -61,7 +56,6 @@ def export_model(
     (folder / ABILITIES_FILE).write_text(json.dumps(abilities, indent=1) + "\n", encoding="utf-8")
     # The atlas takes the popularity of its entities, and with it the model's likelihoods, from the word list.
     (folder / TEACHERS_FILE).write_text(json.dumps({"taught_by": ["frequency"]}) + "\n", encoding="utf-8")
-    shutil.copyfile(CARD_PROSE, folder / "README.md")  # replaces figures of an earlier model
 
 
 def _inline_chat_template(folder: Path) -> None:

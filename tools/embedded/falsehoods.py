@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import zlib
 from collections import defaultdict
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
@@ -65,14 +64,6 @@ FALSEHOOD_WEIGHTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WrongFact:
-    """A false fact, and the way it was made."""
-
-    fact: AtlasFact
-    kind: Falsehood
-
-
 def is_held_out(claim: str) -> bool:
     """True if a falsehood with this sentence is held out of training."""
     # Unlike `hash`, a checksum is the same on all machines and in all runs.
@@ -94,14 +85,14 @@ class Falsehoods:
         self._keys = {name: tuple(relation.values) for name, relation in atlas.relations.items()}
         self._entities = tuple((entity, data_type) for data_type in atlas.types for entity in atlas.entities(data_type))
 
-    def wrong_fact(self, fact: AtlasFact, rng: random.Random, held_out: bool = False) -> WrongFact | None:
+    def wrong_fact(self, fact: AtlasFact, rng: random.Random, held_out: bool = False) -> AtlasFact | None:
         """A falsehood made from a true fact, held out or not as asked; None if `ATTEMPTS` draws find none."""
         kind = rng.choices(list(FALSEHOOD_WEIGHTS), weights=list(FALSEHOOD_WEIGHTS.values()))[0]
         for _ in range(ATTEMPTS):
             arguments = self._wrong_arguments(fact, kind, rng)
             claim = sentence(self._wording.claim(fact.predicate, arguments))
             if claim not in self._true_claims and is_held_out(claim) == held_out:
-                return WrongFact(AtlasFact(fact.predicate, arguments), kind)
+                return AtlasFact(fact.predicate, arguments)
         return None
 
     def wrong_type(self, rng: random.Random, held_out: bool = False) -> str | None:

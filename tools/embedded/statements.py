@@ -11,16 +11,44 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 
-from hapax.llm_oracle.embedded.atlas import AtlasFact, popularity
+import hapax
+from hapax.grammar.rules import Library
+from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, popularity
 from hapax.llm_oracle.prompts import sentence
 from tools.embedded.corpus import Corpus, Document, DocumentKind
-from tools.embedded.groundings import AtlasStatement, rule_statements
 
 SPREAD = 6.0
 """In nats: of sentences of mean length, the most popular is drawn `exp(SPREAD)` times as often as the least popular."""
 LONGER_CHAINS = 0.3
 """Share of chains with three facts instead of two."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasStatement:
+    """A sentence that is true by the atlas, and the total popularity of the names in it."""
+
+    sentence: str
+    popularity: float
+
+
+def rule_statements(library: Library, atlas: Atlas) -> dict[str, list[AtlasStatement]]:
+    """The distinct statements that the rules conclude from the atlas, by rule."""
+    with hapax.KnowledgeBase() as kb:
+        for name, relation in atlas.relations.items():
+            rows = []
+            for fact in relation.facts:
+                typed = zip(fact.arguments, relation.argument_types, strict=True)
+                rows.append(tuple(Decimal(value) if kind in NUMERIC_TYPES else value for value, kind in typed))
+            hapax.add_facts(kb, name, rows, library)
+        by_rule: dict[str, dict[str, AtlasStatement]] = defaultdict(dict)
+        for statement in hapax.derive(library, kb).statements:
+            names = set(map(str, statement.values.values()))
+            known = sum(popularity(name) for name in names if name in statement.text)
+            by_rule[statement.rule][statement.text] = AtlasStatement(statement.text, known)
+    return {name: list(statements.values()) for name, statements in by_rule.items()}
 
 
 class StatementSampler:

@@ -1,34 +1,36 @@
-"""Train the embedded model: `python -m tools.embedded.train --steps 14000`.
+"""Train the embedded model: `python -m tools.embedded.train --out FOLDER`.
 
-A run needs only this repository: the atlas, the wordings of the rule library, and this code. It writes checkpoints,
-resumes from the last one when started again, measures the model, and exports the model folder at the end.
+A run needs only this repository: the atlas, the wordings of the rule library, and this code; it takes about an hour on
+two cores. At the end it writes the model folder and measures it.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 
 import torch
 from tokenizers import Tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from hapax.llm_oracle.embedded.atlas import ATLAS_FOLDER, load_atlas
+from hapax.llm_oracle.embedded.atlas import load_atlas
 from tools.embedded.batches import Batch, BatchMaker
 from tools.embedded.corpus import Corpus
-from tools.embedded.exam import RELEASE, SAMPLE, Examiner
-from tools.embedded.export import MODEL_FOLDER, export_model
+from tools.embedded.exam import examine
+from tools.embedded.export import export_model
 from tools.embedded.tokenizer import BEGIN, END, PADDING, VOCABULARY_SIZE, build_tokenizer, token_id
-from tools.embedded.wording import RULES_FOLDER, load_wording
+from tools.embedded.wording import load_wording
+
+SHIPPED = "llm_oracle/embedded/model"
+LOGGED_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """The settings that decide the outcome of a run. A run resumes only with equal settings, apart from `steps`."""
+    """The settings that decide the outcome of a run."""
 
     steps: int = 14_000
     rows: int = 8
@@ -60,23 +62,11 @@ class TrainingSettings:
         return self.learning_rate * (self.final + (1 - self.final) * fallen)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """Options that do not affect the outcome: checkpoints, progress messages, and examinations on the way."""
-
-    checkpoints: Path | None = None
-    checkpoint_every: int = 1000
-    examine_every: int = 2000
-    log_every: int = 100
-    compiled: bool = False
-    say: Callable[[str], None] = print
-
-
 class TrainingRun:
-    """A training run: the model, its optimizer, and the number of finished steps."""
+    """The model, its tokenizer and its optimizer."""
 
-    def __init__(self, corpus: Corpus, settings: TrainingSettings, options: RunOptions) -> None:
-        self.corpus, self.settings, self.options = corpus, settings, options
+    def __init__(self, corpus: Corpus, settings: TrainingSettings) -> None:
+        self.settings = settings
         self.tokenizer = build_tokenizer(corpus, settings.vocabulary)
         torch.manual_seed(settings.seed)
         self.model = new_model(settings, self.tokenizer)
@@ -90,42 +80,24 @@ class TrainingRun:
             fused=True,
         )
         self._batches = BatchMaker(corpus, self.tokenizer, settings.seed, settings.rows)
-        self._body = torch.compile(self.model.model) if options.compiled else self.model.model
-        self.step = 0
-        self.minutes = 0.0
-        """Wall time so far, including the earlier parts of a resumed run."""
 
     def run(self) -> LlamaForCausalLM:
-        """Train up to the last step, from the last checkpoint if there is one."""
-        self._resume()
+        """Train, and print the mean loss of every hundred steps."""
         self.model.train()
-        clock = time.monotonic()
         losses: list[float] = []
-        while self.step < self.settings.steps:
-            late = self.step >= self.settings.early * self.settings.steps
-            losses.append(self._learn(self._batches.batch(self.step, late)))
-            self.step += 1
-            clock, passed = time.monotonic(), time.monotonic() - clock
-            self.minutes += passed / 60
-            self._report(losses)
+        for step in range(self.settings.steps):
+            late = step >= self.settings.early * self.settings.steps
+            losses.append(self._learn(step, self._batches.batch(step, late)))
+            if len(losses) == LOGGED_STEPS:
+                print(f"step {step + 1}/{self.settings.steps} loss {fmean(losses):.3f}", flush=True)
+                losses.clear()
         return self.model
 
-    def _report(self, losses: list[float]) -> None:
-        """Print, save and measure as often as the options say; printed losses are removed from the list."""
-        last = self.step == self.settings.steps
-        if self.step % self.options.log_every == 0:
-            self._say(f"loss {sum(losses) / len(losses):.3f} after {self.minutes:.1f} minutes")
-            losses.clear()
-        if last or self.step % self.options.checkpoint_every == 0:
-            self._save()
-        if not last and self.step % self.options.examine_every == 0:
-            self._say(str(Examiner(self.model, self.tokenizer, self.corpus).examine(SAMPLE)))
-
-    def _learn(self, batch: Batch) -> float:
+    def _learn(self, step: int, batch: Batch) -> float:
         for group in self._optimizer.param_groups:
-            group["lr"] = self.settings.rate(self.step)
+            group["lr"] = self.settings.rate(step)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            hidden = self._body(
+            hidden = self.model.model(
                 input_ids=batch.ids, attention_mask=batch.visible, position_ids=batch.positions, use_cache=False
             ).last_hidden_state
             # Only places whose next token is learnt go through the output layer: two of three tokens are only read.
@@ -137,44 +109,6 @@ class TrainingRun:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self._optimizer.step()
         return loss.item()
-
-    @property
-    def _checkpoint(self) -> Path | None:
-        return self.options.checkpoints / "last.pt" if self.options.checkpoints else None
-
-    def _save(self) -> None:
-        if self._checkpoint is None:
-            return
-        self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        written = self._checkpoint.with_suffix(".new")
-        state = {
-            "settings": asdict(self.settings),
-            "tokenizer": self.tokenizer.to_str(),
-            "step": self.step,
-            "minutes": self.minutes,
-            "model": self.model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-        }
-        torch.save(state, written)
-        written.replace(self._checkpoint)  # atomic: a process killed while writing leaves the old checkpoint intact
-
-    def _resume(self) -> None:
-        if self._checkpoint is None or not self._checkpoint.exists():
-            return
-        state = torch.load(self._checkpoint, weights_only=True)
-        # The number of steps may change: as long as the learning rate is flat, the finished steps stay the same.
-        same = {**state["settings"], "steps": 0} == {**asdict(self.settings), "steps": 0}
-        if not same or state["tokenizer"] != self.tokenizer.to_str():
-            raise SystemExit(
-                f"{self._checkpoint} belongs to another run: its settings or atlas differ. Move it elsewhere."
-            )
-        self.model.load_state_dict(state["model"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self.step, self.minutes = state["step"], state["minutes"]
-        self._say("resumes from its checkpoint")
-
-    def _say(self, words: str) -> None:
-        self.options.say(f"{time.strftime('%H:%M:%S')} step {self.step}/{self.settings.steps} {words}")
 
 
 def new_model(settings: TrainingSettings, tokenizer: Tokenizer) -> LlamaForCausalLM:
@@ -196,43 +130,22 @@ def new_model(settings: TrainingSettings, tokenizer: Tokenizer) -> LlamaForCausa
 
 
 def main() -> None:
-    """Train, measure and export; exit with status 1 and without export if the model fails the release gate."""
-    arguments = _arguments()
-    torch.set_num_threads(arguments.threads)
-    atlas = load_atlas(arguments.atlas)
-    corpus = Corpus(atlas, load_wording(atlas, arguments.rules))
-    settings = TrainingSettings(steps=arguments.steps, seed=arguments.seed)
-    options = RunOptions(arguments.checkpoints, compiled=arguments.compile, say=lambda words: print(words, flush=True))
-    training = TrainingRun(corpus, settings, options)
-    model = training.run()
-    report = Examiner(model, training.tokenizer, corpus).examine(RELEASE)
-    print(str(report).replace(" ", "\n"), flush=True)
-    if report.failures and not arguments.ungated:
-        raise SystemExit("The model fails the release gate and is not exported:\n" + "\n".join(report.failures))
-    record = {
-        "settings": asdict(settings),
-        "facts": len(atlas.facts),
-        "minutes": round(training.minutes, 1),
-        "gate": asdict(report),
-    }
-    export_model(model, training.tokenizer, corpus, record, arguments.out)
-    print(f"written to {arguments.out}")
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=MODEL_FOLDER, help="model folder to write")
+    """Train, export and measure; exit with status 1 if the model fails the release gate."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help=f"model folder to write; the shipped one: {SHIPPED}")
     parser.add_argument("--steps", type=int, default=TrainingSettings().steps)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--atlas", type=Path, default=ATLAS_FOLDER, help="folder of *.atlas files")
-    parser.add_argument("--rules", type=Path, default=RULES_FOLDER, help="folder of rule files with the templates")
-    parser.add_argument("--checkpoints", type=Path, help="folder for checkpoints; default: none are kept")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--compile", action="store_true", help="use torch.compile: a fifth faster, needs a C++ compiler"
-    )
-    parser.add_argument("--ungated", action="store_true", help="export the model even if it fails the release gate")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    atlas = load_atlas()
+    corpus = Corpus(atlas, load_wording(atlas))
+    settings = TrainingSettings(steps=arguments.steps, seed=arguments.seed)
+    training = TrainingRun(corpus, settings)
+    model = training.run()
+    export_model(model, training.tokenizer, corpus, {"settings": asdict(settings)}, arguments.out)
+    report = examine(arguments.out, corpus)
+    print(f"written to {arguments.out}: {report}")
+    if report.failures:
+        raise SystemExit("The model fails the release gate:\n" + "\n".join(report.failures))
 
 
 if __name__ == "__main__":

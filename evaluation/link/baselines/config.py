@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,7 +24,6 @@ from pydantic import (
 
 from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.settings import SearchSettings
-from hapax.evaluation.link.ablation import VARIANTS, AblationVariant
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
@@ -31,6 +31,23 @@ from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS
 
+
+@dataclass(frozen=True, slots=True)
+class AblationVariant:
+    """A row of tables 8 and 9, with its settings."""
+
+    name: str
+    critic: bool
+    likelihood: bool
+
+
+# The paper has the first, the second and the last; the third shows the gate's part alone.
+VARIANTS = (
+    AblationVariant("full", critic=True, likelihood=True),
+    AblationVariant("w/o critic", critic=False, likelihood=True),
+    AblationVariant("w/o likelihood", critic=True, likelihood=False),
+    AblationVariant("w/o critic+likelihood", critic=False, likelihood=False),
+)
 USUAL_VARIANTS = tuple(
     variant for variant in VARIANTS if variant.name in ("full", "w/o critic", "w/o critic+likelihood")
 )
@@ -144,6 +161,7 @@ class SearchOptions(_Part):
     values: Values = Field(default=_SEARCH.values_per_call, serialization_alias="values_per_call")
     keep_share: Annotated[Number, Field(gt=0, le=1)] = KEEP_SHARE
     plan: Literal["cheapest", "premise-first", "conclusion-first", "link"] = "cheapest"
+    compat: Literal["paper", "released"] | None = None
 
     def settings(self) -> dict[str, Any]:
         """The options that the file sets, by their names in `SearchSettings`."""

@@ -13,9 +13,16 @@ from typing import Any
 
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.search.report import SearchReport
-from hapax.engine.search.settings import SearchSettings
-from hapax.evaluation.link.ablation import VARIANTS, AblationVariant, Experiment, search_variant
-from hapax.evaluation.link.baselines.config import AUTO, GridConfig, InstructionBaseline, ModelEntry
+from hapax.engine.search.search import search
+from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.evaluation.link.baselines.config import (
+    AUTO,
+    VARIANTS,
+    AblationVariant,
+    GridConfig,
+    InstructionBaseline,
+    ModelEntry,
+)
 from hapax.evaluation.link.baselines.instruct import Instructed, InstructSettings, instruct
 from hapax.evaluation.link.baselines.session import (
     COLUMNS,
@@ -38,12 +45,13 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.words import counted
-from hapax.kb.records import Distribution, StatementRecord
+from hapax.kb.records import ASSESSMENTS, PREDICATES, RULES, RUNS, Distribution, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import CRITIC, Models
 from hapax.llm_oracle.registry import open_roles, open_shared
 
@@ -255,10 +263,14 @@ class GridRun:
             distributions=self.config.distributions,
             temperature=cell.temperature,
             seed=self.opening.seed,
+            critic=variant.critic,
+            # "random" keeps as many beams as the likelihood gate would, so that the variants' statements can be
+            # compared.
+            likelihood="model" if variant.likelihood else "random",
+            measure=Measure.PAPER.value,
             **self.config.search.settings(),
         )
-        experiment = Experiment(self._library, self._rules, models, settings, keep=True)
-        report = search_variant(experiment, variant, self.kb, self._journal, None)
+        report = self._searched(models, settings)
         self._budget = self._budget or report.budget
         # There is nothing to judge then; the reason becomes the outcome of the cell.
         if not report.searched:
@@ -268,6 +280,24 @@ class GridRun:
         return CellResult(
             cell, _counts(report.statements), accuracies, report.mean_delta, cut=report.status == "budget", note=note
         )
+
+    def _searched(self, models: Models, settings: SearchSettings) -> SearchReport:
+        """Search with a store of its own, in memory, which begins with the given facts of the knowledge base.
+
+        Kept are statements alone: facts that no critic has judged must not reach the knowledge base.
+        """
+        with KnowledgeBase(None) as temporary:
+            temporary.add_facts(fact for fact in self.kb.facts() if fact.source is Source.GIVEN)
+            report = search(SearchJob(self._library, self._rules, temporary, models, settings, self._journal))
+            texts = [statement.text for statement in report.statements]
+            # One transaction: after a kill, a run is there with all its statements or not at all.
+            with self.kb.transaction():
+                for table in (RUNS, RULES, PREDICATES):
+                    self.kb.add(table, temporary.select(table))
+                self.kb.add_statements(report.statements)
+                scores = temporary.assessments(texts, "log_likelihood", models.evaluator.identity.title)
+                self.kb.add(ASSESSMENTS, scores.values())
+        return report
 
     def _instruct(self, cell: GridCell, baseline: InstructionBaseline) -> CellResult:
         models = self._models(cell.model)

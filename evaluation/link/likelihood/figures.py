@@ -15,7 +15,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from hapax.engine.search.report import SearchReport
 from hapax.evaluation.link.likelihood.measures import Delta, LikelihoodReport
 from hapax.evaluation.link.likelihood.samples import (
     CRITIC_MODEL,
@@ -25,7 +24,6 @@ from hapax.evaluation.link.likelihood.samples import (
     Samples,
     SearchMethod,
     reranked,
-    search_samples,
 )
 from hapax.evaluation.shared.drawing import COLOURS, bin_counts, bin_edges, write_figure
 from hapax.evaluation.shared.lazy import np
@@ -173,26 +171,45 @@ class Panels:
 Plot = DeltaLines | Panels
 
 
+@dataclass(frozen=True, slots=True)
+class FigureSpec:
+    """A figure of the paper: the methods that it compares, and what to run where the knowledge base lacks them."""
+
+    title: str
+    """With a slot for the evaluator."""
+    methods: Callable[[LikelihoodReport], Sequence[SearchMethod]]
+    needs: str = ""
+    remedy: Remedy | str = ""
+    as_lines: bool = False
+    """Delta by rule, in place of histograms."""
+    most_rules: int = MOST_RULES
+    only_right: bool = False
+    """Without the statements that people judged wrong."""
+
+
 def plot(report: LikelihoodReport, number: int, rules: Sequence[str] = ()) -> Plot:
     """A figure by its number in the paper. `rules`: those to show in panels; without any, those with most statements.
 
     Raises FigureUnavailable if the knowledge base lacks the data.
     """
-    return _FIGURES[number](report, number, rules)
+    if number in EVALUATOR_PAIRS:
+        return _evaluators(report, number, rules)
+    spec = _SPECS[number]
+    methods = spec.methods(report)
+    if not methods:
+        raise FigureUnavailable(f"Figure {number} needs {spec.needs}.", spec.remedy)
+    title = spec.title.format(report.short_name(report.evaluators[0]))
+    if spec.as_lines:
+        return _lines(report, number, title, methods)
+    if spec.only_right:
+        report = replace(report, samples=report.samples.without(report.denied))
+    rows = _rows(report, methods)
+    if number == POST_HOC:
+        rows = _with_reranked(rows, methods)
+    return _panels(number, title, rows, rules, spec.most_rules)
 
 
-def ablation_plot(reports: Mapping[str, SearchReport], evaluator: str) -> Panels:
-    """Figure 6 from the searches of an ablation, by variant."""
-    samples = search_samples(reports, evaluator)
-    rows = [_row(samples, variant, evaluator) for variant in reports]
-    return _panels(6, f"Without critic and likelihood gate, by {evaluator}", rows)
-
-
-def _delta_figure(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:  # noqa: ARG001  # shows all rules
-    return _lines(report, number, _compared(report))
-
-
-def _lines(report: LikelihoodReport, number: int, methods: Sequence[SearchMethod]) -> DeltaLines:
+def _lines(report: LikelihoodReport, number: int, title: str, methods: Sequence[SearchMethod]) -> DeltaLines:
     evaluator = report.evaluators[0]
     lines: dict[str, dict[str, Delta]] = {method.name: {} for method in methods}
     for delta in report.deltas:
@@ -206,107 +223,22 @@ def _lines(report: LikelihoodReport, number: int, methods: Sequence[SearchMethod
         )
     means = {mean.method: mean.delta for mean in report.mean_deltas if mean.evaluator == evaluator}
     legend = {method: f"{method}, mean {means[method].value:.2f}" for method in lines}
-    return DeltaLines(number, f"Delta by rule, by {report.short_name(evaluator)}", lines, legend)
+    return DeltaLines(number, title, lines, legend)
 
 
-def _one_rule(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
-    """One rule, without the statements that people judged wrong, as in the paper."""
-    return _methods_figure(replace(report, samples=report.samples.without(report.denied)), number, rules, most=1)
+def _with_reranked(rows: Sequence[PanelRow], methods: Sequence[SearchMethod]) -> list[PanelRow]:
+    """The rows, and below each of an unranked method those of its statements that reranking keeps."""
+    shown = []
+    for row, method in zip(rows, methods, strict=True):
+        shown.append(row)
+        if method.is_unranked:
+            pairs = {rule: (reranked(head), reranked(long_tail)) for rule, (head, long_tail) in row.pairs.items()}
+            shown.append(PanelRow(f"{row.label}, reranked afterwards", row.evaluator, pairs))
+    return shown
 
 
-def _methods_figure(report: LikelihoodReport, number: int, rules: Sequence[str], most: int = MOST_RULES) -> Plot:
-    return _panels(
-        number,
-        f"Log-likelihoods by {report.short_name(report.evaluators[0])}",
-        _rows(report, _compared(report)),
-        rules,
-        most,
-    )
-
-
-def _compared(report: LikelihoodReport) -> list[SearchMethod]:
-    """The methods of figures 3, 4, 7 and 9: of instructions that differ only in wording, the first in table 11."""
-    # Panels need rules that all methods have, so a model that cannot follow the instruction would empty the figure.
-    paired = {delta.method for delta in report.deltas if delta.evaluator == report.evaluators[0]}
-    first: dict[str, SearchMethod] = {}
-    for method in report.methods:
-        if method.is_instruction and method.name in paired:
-            first.setdefault(_traits_besides(method, ("wording",)), method)
-    return [method for method in report.methods if not method.is_instruction or method in first.values()]
-
-
-def _temperatures(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
-    methods = _varied(report, ("temperature",))
-    if len(methods) < 2:
-        raise FigureUnavailable(
-            f"Figure {number} needs searches that differ only in temperature.",
-            Remedy(
-                "Run {} with the same other settings and {}.",
-                Operation("search", **{"settings.temperature": 0.5}),
-                Setting("kb"),
-            ),
-        )
-    methods = sorted(methods, key=lambda method: float(method.traits["temperature"]))
-    return _panels(number, f"Temperatures, by {report.short_name(report.evaluators[0])}", _rows(report, methods), rules)
-
-
-def _ungated(report: LikelihoodReport, number: int) -> list[SearchMethod]:
-    methods = _varied(report, ("likelihood",))
-    # A search with the gate stands first, if there is one (`ordered_methods`).
-    if not methods or methods[0].traits["likelihood"] != "model" or len(methods) < 2:
-        alternative = Remedy("{} for statements by instruction only", Operation("evaluate_instruction"))
-        if number == 6:
-            alternative = Remedy("{}", Operation("evaluate_ablation", out="figures"))
-        raise FigureUnavailable(
-            f"Figure {number} needs a search without the likelihood gate besides the one with it.",
-            Remedy(
-                "Run {} with the same other settings and {}, or {}.",
-                Operation("search", **{"settings.likelihood": True}),
-                Setting("kb"),
-                alternative,
-            ),
-        )
-    return methods
-
-
-def _without_gate(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
-    rows = _rows(report, _ungated(report, number))
-    return _panels(number, f"Without likelihood gate, by {report.short_name(report.evaluators[0])}", rows, rules)
-
-
-def _post_hoc(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
-    """A ranked search, and unranked methods before and after reranking."""
-    evaluator = report.evaluators[0]
-    ranked = [method for method in report.methods if method.is_search and not method.is_unranked][:1]
-    unranked = [method for method in _compared(report) if method.is_instruction]
-    try:
-        full, ungated = _ungated(report, number)[:2]
-        ranked, unranked = [full], [*unranked, ungated]
-    except FigureUnavailable:
-        # Instructions alone are enough for this figure.
-        if not unranked:
-            raise
-    rows = _rows(report, ranked)
-    for row in _rows(report, unranked):
-        pairs = {rule: (reranked(head), reranked(long_tail)) for rule, (head, long_tail) in row.pairs.items()}
-        rows += [row, PanelRow(f"{row.label}, reranked afterwards", evaluator, pairs)]
-    return _panels(number, f"Reranking finished statements, by {report.short_name(evaluator)}", rows, rules)
-
-
-def _knowledge_models(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
-    methods = _varied(report, (KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL))
-    if len({method.traits[KNOWLEDGE_MODEL] for method in methods}) < 2:
-        raise FigureUnavailable(
-            f"Figure {number} needs searches with two knowledge models.",
-            Remedy("Run {} with another {}.", Operation("search"), Setting("knowledge")),
-        )
-    return _panels(
-        number, f"Knowledge models, by {report.short_name(report.evaluators[0])}", _rows(report, methods), rules
-    )
-
-
-def _evaluators(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:
-    # Figures 10, 11 and 12 compare the first evaluator with the second, third and fourth.
+def _evaluators(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Panels:
+    """The first evaluator beside the second, third or fourth."""
     place = number - 9
     if place >= len(report.evaluators):
         raise FigureUnavailable(
@@ -321,40 +253,113 @@ def _evaluators(report: LikelihoodReport, number: int, rules: Sequence[str]) -> 
     return _panels(number, " and ".join(row.label for row in rows), rows, rules)
 
 
-def _instructions(report: LikelihoodReport, number: int, rules: Sequence[str]) -> Plot:  # noqa: ARG001  # shows all rules
+# -- the methods that a figure compares; none where it cannot be drawn
+
+
+def _compared(report: LikelihoodReport) -> list[SearchMethod]:
+    """All methods; of instructions that differ only in wording, the first in table 11."""
+    # Panels need rules that all methods have, so a model that cannot follow the instruction would empty the figure.
+    paired = {delta.method for delta in report.deltas if delta.evaluator == report.evaluators[0]}
+    first: dict[str, SearchMethod] = {}
+    for method in report.methods:
+        if method.is_instruction and method.name in paired:
+            first.setdefault(_traits_besides(method, ("wording",)), method)
+    return [method for method in report.methods if not method.is_instruction or method in first.values()]
+
+
+def _temperatures(report: LikelihoodReport) -> list[SearchMethod]:
+    methods = _varied(report, ("temperature",))
+    return sorted(methods, key=lambda method: float(method.traits["temperature"])) if len(methods) > 1 else []
+
+
+def _gated_and_ungated(report: LikelihoodReport) -> list[SearchMethod]:
+    methods = _varied(report, ("likelihood",))
+    # A search with the gate stands first, if there is one (`ordered_methods`).
+    return methods if len(methods) > 1 and methods[0].traits["likelihood"] == "model" else []
+
+
+def _ranked_and_unranked(report: LikelihoodReport) -> list[SearchMethod]:
+    """A ranked search, and unranked methods. Instructions alone are enough."""
+    instructions = [method for method in _compared(report) if method.is_instruction]
+    if pair := _gated_and_ungated(report)[:2]:
+        return [pair[0], *instructions, pair[1]]
+    ranked = [method for method in report.methods if method.is_search and not method.is_unranked]
+    return [*ranked[:1], *instructions] if instructions else []
+
+
+def _knowledge_models(report: LikelihoodReport) -> list[SearchMethod]:
+    methods = _varied(report, (KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL))
+    return methods if len({method.traits[KNOWLEDGE_MODEL] for method in methods}) > 1 else []
+
+
+def _wordings(report: LikelihoodReport) -> list[SearchMethod]:
     """The first search, and one model's instructions in several wordings."""
     groups: dict[str, list[SearchMethod]] = {}
     for method in report.methods:
         if method.is_instruction:
             groups.setdefault(_traits_besides(method, ("wording",)), []).append(method)
     wordings = max(groups.values(), key=len, default=[])
-    if len(wordings) < 2:
-        raise FigureUnavailable(
-            f"Figure {number} needs statements of one model by several wordings of the instruction.",
-            Remedy(
-                "Run {} with the same {}.",
-                Operation("evaluate_instruction", **{"options.wordings": "all"}),
-                Setting("kb"),
-            ),
-        )
     searches = [method for method in report.methods if method.is_search]
-    return _lines(report, number, [*searches[:1], *wordings])
+    return [*searches[:1], *wordings] if len(wordings) > 1 else []
 
 
-_FIGURES: Mapping[int, Callable[[LikelihoodReport, int, Sequence[str]], Plot]] = {
-    3: _delta_figure,
-    4: _one_rule,
-    5: _temperatures,
-    6: _without_gate,
-    7: _post_hoc,
-    8: _knowledge_models,
-    9: _methods_figure,
-    10: _evaluators,
-    11: _evaluators,
-    12: _evaluators,
-    13: _instructions,
+def _gate_remedy(alternative: Remedy) -> Remedy:
+    return Remedy(
+        "Run {} with the same other settings and {}, or {}.",
+        Operation("search", **{"settings.likelihood": True}),
+        Setting("kb"),
+        alternative,
+    )
+
+
+POST_HOC = 7
+EVALUATOR_PAIRS = (10, 11, 12)
+"""Figures that compare the first evaluator with the second, third and fourth."""
+
+_UNGATED = "a search without the likelihood gate besides the one with it"
+_SPECS: Mapping[int, FigureSpec] = {
+    3: FigureSpec("Delta by rule, by {}", _compared, as_lines=True),
+    4: FigureSpec("Log-likelihoods by {}", _compared, most_rules=1, only_right=True),
+    5: FigureSpec(
+        "Temperatures, by {}",
+        _temperatures,
+        "searches that differ only in temperature",
+        Remedy(
+            "Run {} with the same other settings and {}.",
+            Operation("search", **{"settings.temperature": 0.5}),
+            Setting("kb"),
+        ),
+    ),
+    6: FigureSpec(
+        "Without likelihood gate, by {}",
+        _gated_and_ungated,
+        _UNGATED,
+        _gate_remedy(Remedy("{}", Operation("evaluate_grid"))),
+    ),
+    POST_HOC: FigureSpec(
+        "Reranking finished statements, by {}",
+        _ranked_and_unranked,
+        _UNGATED,
+        _gate_remedy(Remedy("{} for statements by instruction only", Operation("evaluate_instruction"))),
+    ),
+    8: FigureSpec(
+        "Knowledge models, by {}",
+        _knowledge_models,
+        "searches with two knowledge models",
+        Remedy("Run {} with another {}.", Operation("search"), Setting("knowledge")),
+    ),
+    9: FigureSpec("Log-likelihoods by {}", _compared),
+    13: FigureSpec(
+        "Delta by rule, by {}",
+        _wordings,
+        "statements of one model by several wordings of the instruction",
+        Remedy(
+            "Run {} with the same {}.", Operation("evaluate_instruction", **{"options.wordings": "all"}), Setting("kb")
+        ),
+        as_lines=True,
+    ),
 }
-NUMBERS: tuple[int, ...] = tuple(_FIGURES)
+NUMBERS: tuple[int, ...] = (*range(3, 10), *EVALUATOR_PAIRS, 13)
 
 
 def _varied(report: LikelihoodReport, traits: Sequence[str]) -> list[SearchMethod]:

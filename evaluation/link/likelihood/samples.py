@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any
 
 from hapax.engine.search.ranking import KEEP_SHARE, keep_count
-from hapax.engine.search.report import SearchReport
 from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.shared.stored_statements import INSTRUCT
@@ -242,22 +241,6 @@ class Samples:
             if sample.scores:
                 by_key[sample.method, sample.rule, sample.distribution, sample.evaluator] = sample
         return cls(tuple(rules), by_key)
-
-
-def search_samples(reports: Mapping[str, SearchReport], evaluator: str) -> Samples:
-    """The samples of searches by method name, with the scores of the evaluator that they ran with."""
-    searched = chain.from_iterable(report.searched for report in reports.values())
-    rules = dict.fromkeys(rule.rule for rule in searched)
-    samples = []
-    for method, report in reports.items():
-        for rule in report.searched:
-            for distribution, statements in rule.statements.items():
-                scores = {}
-                for statement in statements:
-                    if statement.log_likelihood is not None:
-                        scores[statement.text] = statement.log_likelihood
-                samples.append(sample_of((method, rule.rule, distribution, evaluator), statements, scores))
-    return Samples.of(tuple(rules), samples)
 
 
 def sample_of(key: SampleKey, statements: Iterable[StatementRecord], scores: Mapping[str, float]) -> Sample:

@@ -223,27 +223,6 @@ def test_all_figures_come_of_searches_wordings_and_evaluators(tmp_path: Path) ->
     assert "instruction" not in methods[0]
 
 
-# Ablation
-
-
-def test_an_ablation_draws_figure_6_of_all_its_statements(tmp_path: Path) -> None:
-    """The bins of each variant and distribution hold the log-likelihoods that the JSON has. A budget ends it with exit
-    code 3 and the variants that it cut; the switch that it varies is no option."""
-    (tmp_path / "world.rules").write_text(WORLD, "utf-8")
-    command = ("evaluate", "ablation", tmp_path / "world.rules", "-m", "simulated", "--db")
-    cut = invoke(*command, tmp_path / "cut.db", "--max-calls", 3)
-    report = told(*command, tmp_path / "kb.db", *SEARCH, "--out", tmp_path / "figures")
-    drawn = cells(tmp_path / "figures" / "figure-6.csv")
-
-    assert {"full", "w/o critic", "w/o critic+likelihood"} <= set(report["log_likelihoods"])
-    for variant, by_distribution in report["log_likelihoods"].items():
-        for distribution, by_rule in by_distribution.items():
-            bins = [row for row in drawn if (row["row"], row["distribution"]) == (variant, distribution)]
-            assert sum(int(row["statements"]) for row in bins) == len(by_rule["allergy"]) > 0
-    assert (cut.exit_code, "full, w/o critic" in notes(cut)) == (3, True)
-    assert "--no-critic" in fault("evaluate", "ablation", "--no-critic", code=2)
-
-
 # The study of the long tail
 
 

@@ -164,7 +164,7 @@ class Threads:
                 executor.shutdown()
 
     def begin(self, number: int, method: str, *arguments: Any) -> Future[Any]:
-        thread = self._asked[number] if method in ("ask", "ask_within", "identities") else self._told
+        thread = self._asked[number] if method in ("ask", "identities") else self._told
         return thread.submit(lambda: getattr(self.owners[number], method)(*arguments))
 
     def restart(self, number: int) -> None:

@@ -233,11 +233,11 @@ def test_a_worker_without_its_shard_is_told_again(tmp_path: Path) -> None:
             path.unlink()
         cluster.restart(0)
 
-        assert not cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
+        assert not cluster.begin(0, "ask", None, "critic", ["A claim."]).result().seeded
         gathered.gather()
 
         assert gathered.restarted == 1
-        assert cluster.begin(0, "ask", "critic", ["A claim."]).result().seeded
+        assert cluster.begin(0, "ask", None, "critic", ["A claim."]).result().seeded
         assert len(asked(tmp_path)) == 1
 
 
@@ -374,9 +374,9 @@ def test_a_worker_that_died_has_used_a_part_of_its_allowance(tmp_path: Path) -> 
         owner = Owner(post, opening)
         post.folder.mkdir()
         owner.finish_seeding()
-        owner.ask("critic", claims[:2])
+        owner.ask(None, "critic", claims[:2])
         died = len(fake.asked)
-        reply = Owner(post, opening).ask_within(allowance, "critic", claims)
+        reply = Owner(post, opening).ask(allowance, "critic", claims)
 
     assert reply.spent is not None
     assert reply.spent.reached == ("calls", 8 - died)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.engine.entailment.checks import EntailmentGraph, entailment_faults
-from hapax.engine.entailment.graph import Edge, edges, edges_into, edges_out_of, store_edges
+from hapax.engine.entailment.graph import Edge, edges, edges_into, edges_out_of, store_entailments
 from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library
@@ -91,7 +91,7 @@ def random_edges(seed: int) -> list[Edge]:
 def test_looked_up_chains_are_those_of_the_whole_graph(seed: int, at_least: float) -> None:
     """Chains over the entailments that a predicate looks up, before or after it, are those over all entailments."""
     with KnowledgeBase() as kb:
-        store_edges(kb, random_edges(seed))
+        store_entailments(kb, random_edges(seed))
         whole, ahead = EntailmentGraph(edges(kb, 0.0)), EntailmentGraph(edges_out_of(kb, ["p0"], at_least))
         behind = EntailmentGraph(edges_into(kb, Library(), ["p0"], at_least))
 

@@ -105,8 +105,11 @@ def test_interval_covers_and_repeats() -> None:
     for count in (100, 2000):
         truth = (generator.random(count) < 0.4).tolist()
         scores = [generator.normal(float(label), 1.0) for label in truth]
-        estimated = metrics.estimate(truth, scores, metrics.released_area)
-        assert estimated == metrics.estimate(truth, scores, metrics.released_area)
+        first, again = (
+            metrics.compare(truth, [scores], {"rel": metrics.released_area}, range(count))["rel"] for _ in range(2)
+        )
+        assert first == again
+        estimated = first.whole
         assert estimated.low < estimated.value < estimated.high
         widths.append(estimated.high - estimated.low)
     assert widths[1] < widths[0]
