@@ -108,8 +108,8 @@ class FrozenDataset:
 def load_dataset(folder: str | Path) -> FrozenDataset:
     """Read a dataset that `write_dataset` wrote in the format jsonl, parquet or hf, and verify its checksum.
 
-    Raises HapaxError for a folder without a dataset, for one of an older version, which has no checksum, and for one
-    whose statements, questions or metadata have changed since it was written.
+    Raises HapaxError for a folder without a dataset of this layout, and for one whose statements, questions or metadata
+    have changed since it was written.
     """
     place = Path(folder)
     metadata = _metadata(place)
@@ -174,21 +174,16 @@ def _metadata(folder: Path) -> dict[str, Any]:
         ) from fault
     except ValueError as fault:
         raise HapaxError(f"{path}: this is not JSON ({fault}).", _WRITE_AGAIN) from fault
-    layout = metadata.get("layout", 1) if isinstance(metadata, dict) else None
-    if layout == 1:
+    layout = metadata.get("layout") if isinstance(metadata, dict) else None
+    if layout != LAYOUT:
         raise HapaxError(
-            f"{folder}: an older version of Hapax wrote this dataset, without a checksum and with repeated texts.",
-            Remedy("Write it again from its knowledge base, with {}.", Setting("target.force")),
+            f"{folder}: the dataset has layout {layout}; this version of Hapax reads {LAYOUT}.", _WRITE_AGAIN
         )
-    # The first datasets of this layout have no such field.
-    stated = metadata.get(METADATA_CHECKSUM) if layout == LAYOUT else None
-    if stated is not None and stated != metadata_checksum(metadata):
+    if metadata.get(METADATA_CHECKSUM) != metadata_checksum(metadata):
         raise HapaxError(
             f"{path}: the metadata have changed since the dataset was written.",
             Remedy("Restore the file, or write the dataset again under another {}.", Setting("target.version")),
         )
-    if layout != LAYOUT:
-        raise HapaxError(f"{folder}: the dataset has layout {layout}; this version of Hapax reads {LAYOUT}. Update it.")
     missing = [name for name in ("name", "version", "checksum") if not isinstance(metadata.get(name), str)]
     if missing:
         raise HapaxError(f"{path}: {missing[0]} is missing.", _WRITE_AGAIN)

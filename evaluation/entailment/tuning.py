@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,15 +73,7 @@ class TrainingOptions:
 
     def to_json(self, train: Path, dev: Path) -> dict[str, Any]:
         """The options with hashes of the data files: another file of the same name makes another training."""
-        return {
-            "base": self.base,
-            "direction": self.patterns,
-            "hypothesis_only": self.hypothesis_only,
-            "draws": self.draws,
-            "settings": asdict(self.settings),
-            "train": _digest(train),
-            "dev": _digest(dev),
-        }
+        return {**asdict(self), "train": _digest(train), "dev": _digest(dev)}
 
     def visible(self, pairs: Sequence[EntailmentPair]) -> list[EntailmentPair]:
         """The pairs as the model sees them."""
@@ -136,16 +128,7 @@ class TrainingFolder:
                 f"{self.folder} contains no training.", Remedy("Start one with {}.", Operation("train_entailment"))
             )
         stored = _read(self._protocol_file)
-        settings = stored["settings"]
-        return TrainingOptions(
-            stored["base"],
-            stored["direction"],
-            stored["hypothesis_only"],
-            stored["draws"],
-            settings["epochs"],
-            settings["frozen"],
-            settings["seed"],
-        )
+        return TrainingOptions(**{field.name: stored[field.name] for field in fields(TrainingOptions)})
 
     @property
     def _protocol_file(self) -> Path:

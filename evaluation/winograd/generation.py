@@ -289,8 +289,6 @@ class SchemaGenerationOptions:
         settings["prompts"] = list(self.prompts)
         for name in ("threshold", "share", "temperature"):
             settings[name] = str(settings[name])
-        if not self.skip_leaked:  # without this option the identities of runs stay what they were
-            del settings["skip_leaked"]
         return settings
 
 

@@ -281,11 +281,9 @@ def _record(
         "tokens": settings.tokens,
         "seed": settings.seed,
         "pairs": len(pairs),
+        "skip_leaked": options.skip_leaked,
+        "consistent": settings.consistent,
     }
-    if options.skip_leaked:  # without the option the identities of runs stay what they were
-        stored_settings["skip_leaked"] = True
-    if settings.consistent:
-        stored_settings["consistent"] = True
     return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
 
@@ -320,7 +318,7 @@ def _stored(record: RunRecord) -> StoredRun:
         settings["pairs"],
         tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
         {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
-        settings.get("skip_leaked", False),
-        settings.get("consistent", False),
+        settings["skip_leaked"],
+        settings["consistent"],
         record.summary.get("margins", {}),
     )

@@ -12,7 +12,6 @@ from typing import Any
 
 from hapax.engine.search.ranking import KEEP_SHARE, keep_count
 from hapax.engine.search.score_maps import short_model_name
-from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.shared.stored_statements import INSTRUCT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
@@ -21,7 +20,6 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import DeferralCollector
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel, LogLikelihood
 
 KNOWLEDGE_MODEL, CRITIC_MODEL, LIKELIHOOD_MODEL = "knowledge model", "critic model", "likelihood model"
@@ -120,12 +118,9 @@ def _traits(run: RunRecord) -> dict[str, Any]:
     settings = {name: value for name, value in run.settings.items() if name not in _NO_TRAITS}
     if run.command != _SEARCH:
         return {"command": run.command, **settings}
-    # Runs of older versions lack settings that were added since: they ran with what were the defaults then.
-    legacy = {**SearchSettings().to_json(), "ends": "overlapping", "measure": Measure.PAPER.value}
-    defaults = {name: value for name, value in legacy.items() if name not in _NO_TRAITS}
     # A fourth model is stored, too: the evaluator, in which runs of one method may differ.
     models = dict(zip(_MODELS, run.settings.get("models", ()), strict=False))
-    return {"command": _SEARCH, **models, **defaults, **settings}
+    return {"command": _SEARCH, **models, **settings}
 
 
 def _with_short_names(traits: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

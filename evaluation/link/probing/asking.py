@@ -303,10 +303,8 @@ def open_asker(method: ProbeMethod, model: Any, journal: Journal, settings: Prob
     match method:
         case ProbeMethod.CRITIC:
             return critic_asker(model, journal)
-        case ProbeMethod.TEXT:
-            return text_asker(model, journal, settings)
-        case ProbeMethod.CHAIN:
-            return chain_asker(model, journal, settings)
+        case ProbeMethod.TEXT | ProbeMethod.CHAIN:
+            return reply_asker(model, journal, settings, with_rationale=method is ProbeMethod.CHAIN)
 
 
 def critic_asker(model: Critic, journal: Journal) -> Asker:
@@ -333,41 +331,37 @@ def critic_asker(model: Critic, journal: Journal) -> Asker:
     return ask
 
 
-def text_asker(model: Generator, journal: Journal, settings: ProbeSettings) -> Asker:
-    """Put the bare question to a generator and parse the first word of its reply."""
+def reply_asker(model: Generator, journal: Journal, settings: ProbeSettings, with_rationale: bool) -> Asker:
+    """Put the question to a generator and parse the first word of its reply.
+
+    `with_rationale`: show two worked examples, let the model write a rationale, and then request its answer.
+    """
     generator = JournaledGenerator(model, journal, role=ROLE)
 
     def ask(questions: Sequence[ProbeQuestion]) -> list[ProbeAnswer]:
         texts = _texts(questions)
-        replies = _replies(generator, [f"{PREFIX}\n{text}" for text in texts], settings, ANSWER_TOKENS)
-        answers = []
-        for (item, template), text, reply in zip(questions, texts, replies, strict=True):
-            answers.append(ProbeAnswer(item, template, text, _verdict(reply, template), reply.text))
-        return answers
-
-    return ask
-
-
-def chain_asker(model: Generator, journal: Journal, settings: ProbeSettings) -> Asker:
-    """Show two worked examples and the question, let the model write a rationale, and then request its answer."""
-    generator = JournaledGenerator(model, journal, role=ROLE)
-
-    def ask(questions: Sequence[ProbeQuestion]) -> list[ProbeAnswer]:
-        texts = _texts(questions)
-        prompts = []
-        for (item, template), text in zip(questions, texts, strict=True):
-            prompts.append(f"{PREFIX}\n{examples(settings.seed, item, template)}{text}\n{STEP_BY_STEP}\n")
-        thoughts = _replies(generator, prompts, settings, RATIONALE_TOKENS)
-        rationales = [without_answer(thought.text) for thought in thoughts]
-        closed = []
-        for (_, template), prompt, rationale in zip(questions, prompts, rationales, strict=True):
-            # The whole first prompt again with its rationale: a request has no memory of another.
-            closed.append(f"{prompt}{rationale}\n{closing(template)}")
-        replies = _replies(generator, closed, settings, ANSWER_TOKENS)
+        prompts = [f"{PREFIX}\n{text}" for text in texts]
+        rationales: list[str | None] = [None] * len(texts)
+        if with_rationale:
+            prompts, rationales = _reasoned(questions, texts)
+        replies = _replies(generator, prompts, settings, ANSWER_TOKENS)
         answers = []
         for (item, template), text, reply, rationale in zip(questions, texts, replies, rationales, strict=True):
             answers.append(ProbeAnswer(item, template, text, _verdict(reply, template), reply.text, rationale))
         return answers
+
+    def _reasoned(questions: Sequence[ProbeQuestion], texts: Sequence[str]) -> tuple[list[str], list[str | None]]:
+        """Prompts with the model's own rationales, which request the answers, and the rationales."""
+        prompts = []
+        for (item, template), text in zip(questions, texts, strict=True):
+            prompts.append(f"{PREFIX}\n{examples(settings.seed, item, template)}{text}\n{STEP_BY_STEP}\n")
+        thoughts = _replies(generator, prompts, settings, RATIONALE_TOKENS)
+        rationales: list[str | None] = [without_answer(thought.text) for thought in thoughts]
+        closed = []
+        for (_, template), prompt, rationale in zip(questions, prompts, rationales, strict=True):
+            # The whole first prompt again with its rationale: a request has no memory of another.
+            closed.append(f"{prompt}{rationale}\n{closing(template)}")
+        return closed, rationales
 
     return ask
 

@@ -226,7 +226,7 @@ class ReleasedAsker:
             for question in of_item:
                 asked.append((item, question))
                 prompts.append(self._prompt(item, question, next(draws)))
-        return self._chained(asked, prompts) if self._settings.chain else self._direct(asked, prompts)
+        return self._answers(asked, prompts)
 
     def _worded(self, clauses: Sequence[tuple[str, str, bool]]) -> list[list[ReleasedQuestion]]:
         """The questions of premises and conclusions, whose other forms the writer writes. True: the positive form."""
@@ -276,31 +276,25 @@ class ReleasedAsker:
             text += f"{form.text}{STEP_BY_STEP}{reason}\n{form.closing} {form.answer}\n"
         return text
 
-    def _direct(self, asked: Sequence[tuple[ProbeItem, ReleasedQuestion]], prompts: Sequence[str]) -> list[ProbeAnswer]:
-        explains = self._settings.explains
-        replies = self._replies(self._model, prompts, EXPLANATION_TOKENS if explains else ANSWER_TOKENS)
-        answers = []
-        for (item, question), reply in zip(asked, replies, strict=True):
-            answers.append(self._answer(item, question, reply, explanation(reply.text) if explains else None))
-        return answers
-
-    def _chained(
+    def _answers(
         self, asked: Sequence[tuple[ProbeItem, ReleasedQuestion]], prompts: Sequence[str]
     ) -> list[ProbeAnswer]:
-        tokens = EXPLANATION_TOKENS if self._settings.explains else ANSWER_TOKENS
-        rationales: list[str] = []
-        closed: list[str] = []
-        thoughts = self._replies(self._model, prompts, tokens)
-        for (_, question), prompt, thought in zip(asked, prompts, thoughts, strict=True):
-            rationale = thought.text.strip()
-            if self._settings.has_examples:
-                # The worked examples teach the model to write the closing itself, which is added again below.
-                rationale = rationale.partition("\nTherefore")[0]
-            rationales.append(rationale)
-            closed.append(f"{prompt}\n{rationale}\n{question.closing}")
+        """The answers to prompts; after a chain of thought, they are asked for in a second prompt."""
+        explains = self._settings.explains
+        replies = self._replies(self._model, prompts, EXPLANATION_TOKENS if explains else ANSWER_TOKENS)
+        rationales: list[str | None] = [explanation(reply.text) if explains else None for reply in replies]
+        if self._settings.chain:
+            closed: list[str] = []
+            for place, ((_, question), prompt) in enumerate(zip(asked, prompts, strict=True)):
+                thought = replies[place].text.strip()
+                if self._settings.has_examples:
+                    # The worked examples teach the model to write the closing itself, which is added again below.
+                    thought = thought.partition("\nTherefore")[0]
+                rationales[place] = thought
+                closed.append(f"{prompt}\n{thought}\n{question.closing}")
+            replies = self._replies(self._model, closed, ANSWER_TOKENS)
         answers = []
-        replies = self._replies(self._model, closed, ANSWER_TOKENS)
-        for (item, question), rationale, reply in zip(asked, rationales, replies, strict=True):
+        for (item, question), reply, rationale in zip(asked, replies, rationales, strict=True):
             answers.append(self._answer(item, question, reply, rationale))
         return answers
 
