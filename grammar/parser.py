@@ -393,7 +393,9 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
-        may_end = starts_line and (not opened or broken or blank_line)
+        # Arguments are separated by commas, so that a line break between two of their words leaves the list open.
+        is_torn = bool(current) and bool(opened) and opened[-1] and current[-1].type != "LPAR" and token.type != "RPAR"
+        may_end = starts_line and (not opened or broken or blank_line or is_torn)
         ends = may_end and not (_goes_on(current, token, blank_line) or _at_exception(current, token, following))
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
         declares = starts_line and token.value in KEYWORDS and (bool(opened) or following.type in ("WORD", "TEXT"))

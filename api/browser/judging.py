@@ -13,7 +13,6 @@ import numpy as np
 
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
 from hapax.engine.judgements import MODEL_VOTER, DrawKind
-from hapax.engine.search.demand import fact_atom
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.derived import derived_records
 from hapax.evaluation.votes.items import FACT, ItemSource, subject_id
@@ -188,7 +187,7 @@ class Judging:
         if (fact := kb.facts_by_id([subject]).get(subject)) is None:
             # One that a gate has rejected, which `votes next` gives out, too.
             return source.by_id({FACT + subject}).get(FACT + subject)
-        claim = sentence(atom_text(fact_atom(fact), stored_library(kb)))
+        claim = sentence(atom_text(fact.atom, stored_library(kb)))
         return predicate_item(FACT + subject, claim, list(zip(map(str, fact.arguments), fact.types, strict=True)))
 
     @staticmethod
