@@ -185,6 +185,20 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     help="Store values under the canonical names of a reference, such as reference:geo; the spelling is kept.",
 )
 @click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
+@click.option(
+    "--empty",
+    type=click.Choice(["skip", "refuse", "fact"]),
+    default="skip",
+    show_default=True,
+    help='Facts of a table with an empty cell: leave them out, refuse the row, or have the text "" there.',
+)
+@click.option(
+    "--same-key",
+    type=click.Choice(["refuse", "keep"]),
+    default="refuse",
+    show_default=True,
+    help="Rows with the key of an earlier row, by the mapping, and other values.",
+)
 @with_json
 def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Import given facts: a CSV or JSONL file of facts, or a table with columns of its own.
@@ -203,7 +217,8 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     library = hapax.load_rules(*paths) if paths else None
     rules = hapax.FactRules(library, options["names"])
     with leaving(Left.WHOLE), open_kb(database) as kb:
-        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
+        chosen = {name: options[name] for name in ("skip_faulty", "empty", "same_key")}
+        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, **chosen)
         if library is not None:
             # After the import, so that rules are not kept if it fails.
             keep_rules(kb, paths, "import", library)
@@ -220,6 +235,14 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
         err.print(f"{count} of {escape(indicator)}")
     if len(report.predicates) > PREDICATES_SHOWN:
         err.print(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
+    if report.empty:
+        cells = ", ".join(f"{column} {count}" for column, count in report.empty.items())
+        kept = (
+            'have the text ""'
+            if options["empty"] == "fact"
+            else 'are left out with their facts; --empty fact has "" there'
+        )
+        err.print(escape(f"{counted(sum(report.empty.values()), 'empty cell')}: {cells}. They {kept}."), soft_wrap=True)
     if report.renamed:
         # One spelling stands for all.
         written, name = next(iter(report.spellings.items()))

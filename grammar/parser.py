@@ -393,8 +393,7 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
             newlines += 1
             continue
         starts_line, blank_line, newlines = newlines > 0, newlines > 1, 0
-        # Arguments are separated by commas, so that a line break between two of their words leaves the list open.
-        is_torn = bool(current) and bool(opened) and opened[-1] and current[-1].type != "LPAR" and token.type != "RPAR"
+        is_torn = bool(opened) and opened[-1] and _is_torn(current[-1], token, following)
         may_end = starts_line and (not opened or broken or blank_line or is_torn)
         ends = may_end and not (_goes_on(current, token, blank_line) or _at_exception(current, token, following))
         # A keyword at the start of a line begins a statement even inside an open parenthesis.
@@ -416,6 +415,12 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
         current.append(token)
     if current:
         yield current
+
+
+def _is_torn(last: Token, token: Token, following: Token) -> bool:
+    """True if a list of arguments cannot go on with a token: a value ends an argument, and an atom is none."""
+    begins_atom = token.type == "WORD" and following.type == "LPAR" and last.type != "COMMA"
+    return begins_atom or (last.type in ("TEXT", "NUMBER") and token.type == "WORD")
 
 
 def _opens_arguments(before: Sequence[Token]) -> bool:

@@ -113,10 +113,13 @@ class ImportReport:
     spellings: Mapping[str, str] = field(default_factory=dict)
     fallen: tuple[str, ...] = ()
     risen: tuple[str, ...] = ()
+    empty: Mapping[str, int] = field(default_factory=dict)
+    """Number of empty cells by column, as `trip.air_time`."""
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, with every faulty row."""
-        return {**asdict(self), "predicates": dict(self.predicates), "spellings": dict(self.spellings)}
+        mappings = {"predicates": self.predicates, "spellings": self.spellings, "empty": self.empty}
+        return {**asdict(self), **{name: dict(mapping) for name, mapping in mappings.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +190,9 @@ class FactIntake:
         self.names_predicates = True
         """The source says where its predicates stand; otherwise its first column may be anything."""
         self.faults: list[FactFault] = []
+        self.repeated_keys: list[str] = []
+        """Rows that were kept with the key of an earlier row, in words."""
+        self._empty: Counter[str] = Counter()
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
         self._kb = kb
@@ -243,7 +249,7 @@ class FactIntake:
         try:
             texts = encoded_arguments(kind.predicate, arguments, columns)
             for place in kind.numeric:
-                if isinstance(arguments[place], str):
+                if isinstance(arguments[place], str) and arguments[place]:  # "" stands for an empty cell
                     raise FactRefused(
                         f"argument {place + 1} of {kind.indicator} is {short(arguments[place])}, where the rules have "
                         f"a number ({self._types[kind.indicator][place]}); write the number alone",
@@ -262,6 +268,10 @@ class FactIntake:
         identity = sha256(f"{kind.beginning}{text}]".encode()).digest()[:16]
         self._counts[kind.indicator] += 1
         self._arriving.add(_ArrivingFact(line, kind, arguments, identity, basis), len(text))
+
+    def add_empty(self, kind: FactKind, columns: Iterable[str]) -> None:
+        """Count the empty cells of a fact."""
+        self._empty.update(f"{kind.predicate}.{column}" for column in columns)
 
     def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
         self.faults.append(FactFault(self.file, line, message, kind))
@@ -317,7 +327,7 @@ class FactIntake:
         given, promoted = known[Source.GIVEN], known[Source.MODEL]
         # A repeated row was counted when it was read, but is no further fact.
         counts = self._counts - Counter(indicator for _, indicator in repeats)
-        others = (*conflicts, *_repeats(repeats), *self._renaming.warnings())
+        others = (*conflicts, *_repeats(repeats), *_same_keys(self.repeated_keys), *self._renaming.warnings())
         return ImportReport(
             read=read,
             added=read - given - promoted,
@@ -328,6 +338,7 @@ class FactIntake:
             warnings=(*self._warnings(), *(f"{self.file}: {warning}" for warning in others)),
             repeats=len(repeats),
             renamed=self._renaming.rows,
+            empty=dict(self._empty.most_common()),
             spellings=self._renaming.spellings,
         )
 
@@ -397,6 +408,13 @@ class FactIntake:
 
 def _name_of(indicator: str) -> str:
     return indicator.rpartition("/")[0]
+
+
+def _same_keys(told: Sequence[str]) -> Iterator[str]:
+    """The warning about rows with the key of an earlier row, of which the first few are named."""
+    if told:
+        more = f"; and {counted(len(told) - _REPEATS_SHOWN, 'more row')}" if len(told) > _REPEATS_SHOWN else ""
+        yield f"{counted(len(told), 'row has', 'rows have')} a key twice: {'; '.join(told[:_REPEATS_SHOWN])}{more}"
 
 
 def _repeats(repeats: Sequence[tuple[int, str]]) -> Iterator[str]:

@@ -26,12 +26,26 @@ class Fixed(BaseModel):
 
 
 class ColumnsOfFact(BaseModel):
-    """A predicate, and the column or the fixed value of each of its arguments."""
+    """A predicate, and the column or the fixed value of each of its arguments.
+
+    `key`: the columns of which no two rows have the same values, unless they agree in all columns of the fact.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     # Not beginning with a digit, `_` or one of A-Z: Prolog would read a number or a variable.
     predicate: Annotated[str, Field(pattern=r"^[^\W\dA-Z_]\w*$")]
     columns: Annotated[list[str | Fixed], Field(min_length=1)]
+    key: str | list[str] = []
+
+    @property
+    def key_places(self) -> list[int]:
+        """The places of the key's columns among the arguments. Raises HapaxError for one that is no argument."""
+        names = [self.key] if isinstance(self.key, str) else self.key
+        for name in names:
+            if name not in self.columns:
+                known = ", ".join(column for column in self.columns if isinstance(column, str))
+                raise HapaxError(f"{name}, the key of {self.predicate}, is not among its columns. Choose from {known}.")
+        return [self.columns.index(name) for name in names]
 
 
 @checked

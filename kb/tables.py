@@ -14,13 +14,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hapax.grammar.arguments import ARROW, is_table
 from hapax.grammar.errors import HapaxError
@@ -32,7 +32,7 @@ from hapax.kb import values
 from hapax.kb.csv_text import cell_value
 from hapax.kb.fact_checks import FactRefused
 from hapax.kb.foreign_files import LONGEST_CELL, arrow_table, check_columns, parquet_table, sqlite_table, text_lines
-from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts
+from hapax.kb.intake import FactIntake, FactKind, ImportReport, RulesForFacts
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ Source: TypeAlias = Any
 """A path of a file, a text stream of facts, or a table in memory."""
 
 
+Empty: TypeAlias = Literal["skip", "refuse", "fact"]
+SameKey: TypeAlias = Literal["refuse", "keep"]
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
     """The columns of a table, and its rows with their numbers. A row of another width is a fault.
@@ -78,8 +82,13 @@ def import_facts(
     form: str | None = None,
     skip_faulty: bool = False,
     rules: RulesForFacts | None = None,
+    empty: Empty = "skip",
+    same_key: SameKey = "refuse",
 ) -> ImportReport:
     """Import the rows of a file or table as given facts. Without `mapping` it is a file or stream of facts.
+
+    `empty`: leave out the facts of a table with an empty cell, refuse them as faulty, or have "" as the value there.
+    `same_key`: refuse or keep rows of a table that have the key of an earlier row and other values.
 
     `form` of a file of facts: `csv` or `jsonl`; None takes it from the file name. Other packages can add forms
     (`kb/fact_readers.py`), which are read from files alone. `rules`: those whose declarations the facts must fit.
@@ -93,7 +102,7 @@ def import_facts(
             _add_facts(source, form or Path(intake.file).suffix.lstrip(".").lower(), intake)
         else:
             with _opened(source, mapping, intake) as table:
-                _add_rows(table, mapping, intake)
+                _add_rows(table, mapping, intake, empty, same_key)
         return intake.store(skip_faulty)
 
 
@@ -120,9 +129,42 @@ def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForF
 # -- tables with columns of their own
 
 
-def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
+@dataclass(frozen=True, slots=True)
+class _RowFact:
+    """The fact that each row of a table gives. `places` of its columns in the row, `fixed` values by place."""
+
+    kind: FactKind
+    columns: Sequence[str]
+    places: Sequence[int]
+    fixed: Sequence[tuple[int, Any]]
+    key: Sequence[int]
+    rows: dict[tuple[Any, ...], tuple[int, list[Any]]] = field(default_factory=dict)
+    """By key the line and the arguments of its first row."""
+
+    def arguments(self, row: Row, value: Callable[[Any], Any]) -> list[Any]:
+        """The arguments of a row, None for an empty cell. Raises ValueError for a cell that is not a value."""
+        arguments = list(map(value, [row[place] for place in self.places]))
+        for position, constant in self.fixed:
+            arguments.insert(position, constant)
+        return arguments
+
+    def earlier(self, line: int, arguments: list[Any]) -> str:
+        """The earlier row with the same key and another value, as a message; empty if there is none."""
+        if not self.key:
+            return ""
+        key = tuple(arguments[place] for place in self.key)
+        first, others = self.rows.setdefault(key, (line, arguments))
+        place = next((place for place, value in enumerate(arguments) if value != others[place]), None)
+        if place is None:
+            return ""
+        names = ", ".join(f"{self.columns[at]} {short(arguments[at])}" for at in self.key)
+        column, value, other = self.columns[place], short(arguments[place]), short(others[place])
+        return f"{names} is the key of line {first}, too, where {column} is {other} and not {value}"
+
+
+def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake, empty: Empty, same_key: SameKey) -> None:
     check_columns(mapping.named_columns, table.columns, f"{intake.file}:1")
-    atoms = []
+    facts_of_rows = []
     for facts in mapping.facts:
         try:
             kind = intake.kind(facts.predicate, len(facts.columns))
@@ -130,21 +172,37 @@ def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
             raise HapaxError(f"{intake.file}: {refused}. Correct the predicate or its columns.") from refused
         places = [table.columns.index(name) for name in facts.columns if isinstance(name, str)]
         fixed = [(place, name.value) for place, name in enumerate(facts.columns) if not isinstance(name, str)]
-        atoms.append((kind, places, fixed, list(map(str, facts.columns))))
-    value, width = table.value, len(table.columns)
+        facts_of_rows.append(_RowFact(kind, list(map(str, facts.columns)), places, fixed, facts.key_places))
+    width = len(table.columns)
     for line, row in table.rows:
         if len(row) != width:
             _add_width_fault(line, row, width, intake)
             continue
-        for kind, places, fixed, columns in atoms:
+        for fact in facts_of_rows:
             try:
-                arguments = list(map(value, [row[place] for place in places]))
+                arguments = fact.arguments(row, table.value)
             except ValueError as fault:
-                intake.add_fault(line, f"{kind.predicate}: {fault}", "faulty cell")
-                continue
-            for position, constant in fixed:
-                arguments.insert(position, constant)
-            intake.add(line, kind, arguments, columns)
+                intake.add_fault(line, f"{fact.kind.predicate}: {fault}", "faulty cell")
+            else:
+                _add_row(line, fact, arguments, intake, empty=empty, same_key=same_key)
+
+
+def _add_row(
+    line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake, *, empty: Empty, same_key: SameKey
+) -> None:
+    """Add the fact of a row, unless it is left out or refused."""
+    if None in arguments and empty != "refuse":
+        intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
+        if empty == "skip":
+            return
+        arguments = ["" if cell is None else cell for cell in arguments]
+    told = fact.earlier(line, arguments)
+    if told and same_key == "refuse":
+        intake.add_fault(line, told, "repeated key")
+        return
+    if told:
+        intake.repeated_keys.append(f"line {line}: {told}")
+    intake.add(line, fact.kind, arguments, fact.columns)
 
 
 @contextmanager

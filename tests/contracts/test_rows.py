@@ -1,0 +1,86 @@
+"""Rows of a table as facts: by the names of their columns, with a key, and with empty cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke
+
+import hapax
+
+TRIPS = "flight,carrier,air_time\nu1,UA,100\nu2,AA,\nu3,UA,50\nu1,UA,100\n"
+MAPPING = "facts:\n- {predicate: trip, columns: [flight, carrier, air_time], key: flight}\n"
+RULES = """
+type Minutes < Number
+given trip(id: Trip, carrier: Carrier, air_time: Minutes)
+trip(id: I, air_time: T) & T > 60 -> is_long(I)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working folder, with a table, its mapping and rules over it."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"trips.csv": TRIPS, "map.yaml": MAPPING, "trips.rules": RULES}.items():
+        Path(name).write_text(text, "utf-8")
+
+
+def imported(**options: str) -> tuple[hapax.KnowledgeBase, hapax.ImportReport]:
+    kb = hapax.KnowledgeBase()
+    mapping, rules = hapax.TableMapping.read(Path("map.yaml")), hapax.load_rules("trips.rules")
+    return kb, hapax.import_facts(kb, "trips.csv", mapping=mapping, rules=rules, **options)  # type: ignore[arg-type]
+
+
+def test_a_row_is_one_fact_and_rules_name_its_columns() -> None:
+    """No second row lends it a value."""
+    invoke("import", "trips.csv", "--map", "map.yaml", "--rules", "trips.rules", "--db", "t.db")
+
+    assert invoke("check", "trips.rules").stdout == ""
+    assert invoke("query", "is_long(I)", "--db", "t.db").stdout.split() == ["I", "u1"]
+    assert invoke("query", "trip(air_time: T, id: u3)", "--db", "t.db").stdout.split() == ["T", "50"]
+
+
+@pytest.mark.parametrize(
+    ("empty", "facts", "missing"), [("skip", 2, []), ("fact", 3, [("u2",)])], ids=["left out", "kept"]
+)
+def test_an_empty_cell_is_no_fault(empty: str, facts: int, missing: list[tuple[str]]) -> None:
+    """It is counted by its column; kept, it is found as the empty text, and no comparison with it holds."""
+    kb, report = imported(empty=empty)
+    rules = hapax.load_rules("trips.rules")
+
+    assert report.faults == ()
+    assert report.empty == {"trip.air_time": 1}
+    assert report.added == facts
+    assert hapax.query('trip(id: I, air_time: "")', rules, kb).rows == missing
+    assert hapax.query("is_long(I)", rules, kb).rows == [("u1",)]
+
+
+def test_an_empty_cell_can_be_refused() -> None:
+    """With its line and column."""
+    with pytest.raises(hapax.FactsRejected) as rejected:
+        imported(empty="refuse")
+
+    assert [(fault.line, "air_time" in fault.message) for fault in rejected.value.faults] == [(3, True)]
+
+
+def test_two_rows_with_one_key_are_told_by_row() -> None:
+    """They are refused unless all their values agree, or kept with a warning."""
+    Path("trips.csv").write_text(f"{TRIPS}u3,UA,55\n", "utf-8")
+    with pytest.raises(hapax.FactsRejected) as rejected:
+        imported()
+    kb, report = imported(same_key="keep")
+
+    assert [fault.line for fault in rejected.value.faults] == [6]
+    assert "line 4" in rejected.value.faults[0].message
+    assert any("line 6" in warning and "line 4" in warning for warning in report.warnings)
+    assert len(hapax.query("trip(id: u3, air_time: T)", hapax.load_rules("trips.rules"), kb)) == 2
+
+
+def test_a_key_is_a_column_of_the_fact() -> None:
+    """Otherwise the columns are named."""
+    Path("map.yaml").write_text(MAPPING.replace("key: flight", "key: tail"), "utf-8")
+
+    refused = invoke("import", "trips.csv", "--map", "map.yaml", "--db", "t.db")
+    assert refused.exit_code == 1
+    assert "Choose from flight, carrier, air_time" in refused.output
