@@ -41,7 +41,10 @@ def _holds(comparison: Comparison, bindings: Mapping[str, Value]) -> bool:
 def _calculated(expression: Expression, bindings: Mapping[str, Value]) -> Exact:
     """The expression's value. Raises NoValue."""
     if isinstance(expression, Arithmetic):
-        return FUNCTIONS[expression.operator].call(*(_calculated(part, bindings) for part in expression.operands))
+        function = FUNCTIONS.get(expression.operator)
+        if function is None:
+            raise NoValue(f"there is no function {expression.operator}")
+        return function.call(*(_calculated(part, bindings) for part in expression.operands))
     value = bindings[expression.name] if isinstance(expression, Variable) else expression.value
     # A Decimal such as 0.1 becomes exactly 1/10.
     return value if isinstance(value, str) else Fraction(value)

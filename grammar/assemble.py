@@ -71,6 +71,7 @@ from hapax.grammar.texts import (
     predicate_name,
     unquoted,
 )
+from hapax.grammar.user_functions import operation_of
 from hapax.grammar.verbalize import spelled_template
 from hapax.grammar.words import counted
 
@@ -80,14 +81,15 @@ _DECLARING = (*PredicateKind, "aggregate", "file", syntax.MISSPELT)
 
 
 def assemble(
-    files: Sequence[tuple[str, str, Sequence[syntax.RawNode]]], known: Library
+    files: Sequence[tuple[str, str, Sequence[syntax.RawNode]]], known: Library, *, is_trusted: bool = False
 ) -> tuple[Library, tuple[Diagnostic, ...]]:
     """The library of all lines, and the diagnostics of those left out.
 
     `files`: names, suffixes of the names of predicates and rules (see `imports.py`), and lines.
-    The lines may use the types and signatures of `known`, which is not part of the result.
+    The lines may use the types and signatures of `known`, which is not part of the result. `is_trusted`: they are the
+    user's own, so that their computed predicates may be Python functions.
     """
-    assembly = _Assembly(known)
+    assembly = _Assembly(known, is_trusted)
     for read in (assembly.read_types, assembly.read_declarations, assembly.read_rules):
         for assembly.file, assembly.suffix, lines in files:
             read(lines)
@@ -122,8 +124,8 @@ class _Scope:
 class _Assembly:
     """The library under construction."""
 
-    def __init__(self, known: Library) -> None:
-        self.known = known
+    def __init__(self, known: Library, is_trusted: bool) -> None:
+        self.known, self.is_trusted = known, is_trusted
         self.diagnostics: list[Diagnostic] = []
         self.file = self.suffix = ""
         self.rules: list[Rule] = []
@@ -250,6 +252,8 @@ class _Assembly:
             definition = self._comparison(line.definition, scope)
             # The templates' slots for these would only be reported a second time.
             misses_parameters = bool(scope.reported)
+        elif line.keyword == PredicateKind.COMPUTED:
+            definition = self._by_function(line, name, parameters)
         names = [variable.name for variable in parameters]
         templates = None if misses_parameters else self._templates(line, names)
         if count < len(self.diagnostics):  # something in this declaration was reported
@@ -266,6 +270,18 @@ class _Assembly:
             name, types, kind, templates, formal, definition, True, place, tolerance, wordings
         )
         self.signatures.append(replace(signature, columns=tuple(columns)))
+
+    def _by_function(self, line: syntax.RawDeclaration, name: str, parameters: Sequence[Variable]) -> Comparison | None:
+        """The definition of a computed predicate by the Python function of its name."""
+        operation = operation_of(name) if self.is_trusted else None
+        count = FUNCTIONS[operation].least if operation is not None else -1
+        if operation is None or count not in (len(parameters), len(parameters) - 1):
+            self.report("malformed computed predicate", line.at)
+            return None
+        value = Arithmetic(operation, tuple(parameters[:count]))
+        if count == len(parameters):
+            return Comparison("=", value, Constant(TRUE), self.place(line))
+        return Comparison("=", parameters[-1], value, self.place(line))
 
     def _declare_property(self, line: syntax.RawProperty) -> None:
         indicator, place = f"{line.name}{self.suffix}/{line.arity}", self.place(line)
@@ -290,17 +306,18 @@ class _Assembly:
         types: list[str] = []
         parameters: list[Variable] = []
         # `Food Allergen` is a type alone, unless the argument needs a name.
-        is_name = is_variable_name if line.definition is None else is_variable_word
+        needs_names = line.keyword == PredicateKind.COMPUTED
+        is_name = is_variable_word if needs_names else is_variable_name
         for argument in map(_unnamed, line.atom.arguments):
             if not isinstance(argument, syntax.RawWords):
-                label = "type expected" if line.definition is None else "parameter without a name"
+                label = "parameter without a name" if needs_names else "type expected"
                 self.report(label, argument.at, argument=getattr(argument, "source", "an expression"))
                 continue
             *type_words, last = argument.words
             # `A` alone is a name without a type.
             named = is_name(last) if type_words else is_variable_name(last) or last == "_"
             repeated = last in [parameter.name for parameter in parameters]
-            if line.definition is not None and (not named or repeated):
+            if needs_names and (not named or repeated):
                 self.report("parameter without a name", argument.at, argument=str(argument))
                 continue
             types.append(self.data_type((type_words or [ANY]) if named else argument.words))

@@ -18,7 +18,7 @@ from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.functions import FUNCTIONS
 from hapax.grammar.hints import hint
 from hapax.grammar.moments import moment_of
-from hapax.grammar.prolog_text import prolog_atom, prolog_value
+from hapax.grammar.prolog_text import has_clause, prolog_atom, prolog_value
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import OPERATIONS, TESTS, Constant
@@ -211,13 +211,14 @@ def is_moment(term: GoalTerm) -> bool:
     return isinstance(term, Constant) and isinstance(term.value, str) and moment_of(term.value) is not None
 
 
-def needs_rules(term: GoalTerm) -> bool:
+def needs_rules(term: GoalTerm, library: Library) -> bool:
     """True for a part of a goal with functions, or an order of texts, that Prolog lacks."""
     for part in _compounds(term):
         is_order = BUILT_INS.get(part.indicator) == "vv"
         has_text = any(isinstance(side, Constant) and not side.is_number for side in part.arguments)
         is_dated = part.indicator in ARITHMETIC and any(map(is_moment, part.arguments))
-        if is_test(part) or is_function(part) or is_dated or (is_order and has_text):
+        is_computed = library.knows(part.indicator) and not has_clause(library.signature(part.indicator))
+        if is_computed or is_test(part) or is_function(part) or is_dated or (is_order and has_text):
             return True
     return False
 

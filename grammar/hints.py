@@ -303,8 +303,9 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
     Hint(
         "malformed computed predicate",
         "HPX021",
-        "a computed predicate is not defined by a single comparison",
-        'Write it as "computed is_earlier_than(Year A, Year B) := A < B".',
+        "a computed predicate is not defined by a single comparison, nor by a Python function of your own",
+        'Write it as "computed is_earlier_than(Year A, Year B) := A < B", or register a function of its name and name '
+        "the rule file: rules that come with a knowledge base call none.",
         (
             "computed p(Year A, Year B)",
             "computed p(Year A, Year B) :=",

@@ -124,7 +124,7 @@ def parse_library(sources: Iterable[tuple[str, str]]) -> Library:
 
     Raises `RulesRejected` with the diagnostics of all sources, at most 50 per source and a count of the rest.
     """
-    return _accepted(_read((_read_statements(file, text) for file, text in sources), _only_named))
+    return _accepted(_read((_read_statements(file, text) for file, text in sources), _only_named, is_trusted=True))
 
 
 def load_library(paths: Sequence[str | Path]) -> Library:
@@ -137,7 +137,7 @@ def load_library(paths: Sequence[str | Path]) -> Library:
 
 def read_rules(paths: Sequence[str | Path]) -> ReadRules:
     """The readable part of the files and folders that `load_library` takes, and diagnostics for the rest."""
-    return _read((_or_unreadable(str(path), _opened) for path in rule_files(paths)), _opened)
+    return _read((_or_unreadable(str(path), _opened) for path in rule_files(paths)), _opened, is_trusted=True)
 
 
 def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False) -> ReadRules:
@@ -146,7 +146,8 @@ def read_texts(sources: Iterable[tuple[str, str]], *, import_files: bool = False
     `import_files`: imported files that are not among the texts are read, too.
     """
     files = (_or_unreadable(file, partial(_read_source, text=text)) for file, text in sources)
-    return _read(files, _opened if import_files else _only_named)
+    # Texts that may not read files are not trusted with Python functions either.
+    return _read(files, _opened if import_files else _only_named, is_trusted=import_files)
 
 
 def rule_files(paths: Sequence[str | Path]) -> Iterator[Path]:
@@ -231,10 +232,11 @@ def _accepted(read: ReadRules) -> Library:
     return read.library
 
 
-def _read(files: Iterable[RuleSource], opened: Opener) -> ReadRules:
+def _read(files: Iterable[RuleSource], opened: Opener, *, is_trusted: bool) -> ReadRules:
     """The sources and their imports as one library: names, types and values are settled across files."""
     sources = with_imports(files, opened)
-    library, from_assembly = assemble([(source.file, source.suffix, source.lines) for source in sources], Library())
+    lines = [(source.file, source.suffix, source.lines) for source in sources]
+    library, from_assembly = assemble(lines, Library(), is_trusted=is_trusted)
     by_file: dict[str, list[Diagnostic]] = {source.file: [] for source in sources}
     # A file that is imported under several names has most of its faults under each.
     for diagnostic in dict.fromkeys(chain(*(source.diagnostics for source in sources), from_assembly)):

@@ -47,7 +47,7 @@ def signature_text(signature: PredicateSignature) -> str:
         named = zip(signature.columns, signature.argument_types, strict=True)
         arguments = [f"{column}: {data_type}" for column, data_type in named]
     text = f"{signature.kind} {signature.name}({', '.join(arguments)})"
-    if signature.definition is not None:
+    if signature.definition is not None and not signature.is_by_function:
         text += f" := {signature.definition}"
     if signature.tolerance is not None:
         text += f" within {signature.tolerance}"

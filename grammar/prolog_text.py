@@ -212,6 +212,14 @@ def definition_text(signature: PredicateSignature) -> str:
     return f"{atom_goal(Atom(signature.name, signature.parameters))} :-\n    {goal}."
 
 
+def has_clause(signature: PredicateSignature) -> bool:
+    """False for a computed predicate that needs a function that Prolog lacks."""
+    try:
+        return signature.definition is None or bool(definition_text(signature))
+    except HapaxError:
+        return False
+
+
 def program_text(library: Library, module: str = MODULE) -> str:
     """The library as a Prolog module. Fact predicates are dynamic, so that facts can be added at any time.
 

@@ -97,6 +97,18 @@ trip(T, M, L, D) & V = L / M * 60 & V > 500 & month(D) = 12 & D < "2013-12-25" -
 - An expression has no value where it divides by zero, calculates with a text, or compares a number with a text, a date
   with another text. Such a row is no row of the premise.
 
+A computed predicate without `:=` is decided by a Python function of its name:
+
+```
+computed is_close_to(Number A, Number B)
+computed way_between(Number A, Number B, Number K)
+```
+
+`hapax.register_function(is_close_to, version="1")` registers a function before the rules are read; packages add theirs
+by entry points of the group `hapax.functions`. One with an argument less than the predicate gives its last argument. It
+must be pure: each value is asked for once. Where it raises an error, the row has no value. With another version what
+follows is derived anew. Rules that come with a knowledge base, or as texts from elsewhere, call no function.
+
 ## Declarations and negation
 
 `p/2` is the predicate `p` with two arguments.

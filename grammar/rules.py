@@ -45,6 +45,8 @@ from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import (
     ANY,
     MAXIMUM_POWER,
+    VERSION_MARK,
+    Arithmetic,
     Atom,
     BodyLiteral,
     Comparison,
@@ -175,6 +177,12 @@ class PredicateSignature:
     @property
     def indicator(self) -> str:
         return f"{self.name}/{len(self.argument_types)}"
+
+    @property
+    def is_by_function(self) -> bool:
+        """True for a computed predicate that a Python function decides."""
+        sides = self.definition.sides if self.definition is not None else ()
+        return any(isinstance(side, Arithmetic) and VERSION_MARK in side.operator for side in sides)
 
 
 @dataclass(frozen=True, slots=True)

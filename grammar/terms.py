@@ -193,6 +193,9 @@ TESTS = frozenset(("starts_with", "ends_with", "contains", "matches"))
 
 TRUE = "true"
 
+VERSION_MARK = " version "
+"""Between name and version of a Python function in the name of its operation, which no rule can write."""
+
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:

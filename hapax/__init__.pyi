@@ -161,6 +161,7 @@ from .grammar.parser import parse_rules as parse_rules
 from .grammar.rule_paths import load_rules as load_rules
 from .grammar.rules import Library as Library
 from .grammar.rules import Rule as Rule
+from .grammar.user_functions import register_function as register_function
 from .kb.backups import backup as backup
 from .kb.backups import restore_backup as restore_backup
 from .kb.export import export_facts as export_facts

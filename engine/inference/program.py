@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES, definition_text, prolog_atom, prolog_value
+from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES, definition_text, has_clause, prolog_atom, prolog_value
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Value
 
@@ -31,7 +31,8 @@ def _declarations(library: Library) -> Iterator[str]:
     yield ":- style_check(-discontiguous)."
     for signature in signatures:
         yield f":- dynamic {prolog_atom(signature.name)}/{len(signature.argument_types)}."
-        if signature.kind is PredicateKind.COMPUTED and signature.definition:
+        # Goals call the others by rules.
+        if signature.kind is PredicateKind.COMPUTED and signature.definition and has_clause(signature):
             yield definition_text(signature)
 
 

@@ -254,12 +254,12 @@ def parts_by_rules(goal: Goal, library: Library) -> tuple[Goal, tuple[Rule, ...]
 
     Raises HapaxError for a part outside of them that Prolog cannot calculate.
     """
-    if not needs_rules(goal.term):
+    if not needs_rules(goal.term, library):
         return goal, ()
     reader = _GoalReader(library, _bound(goal.term), by_failure=True)
     reader.note_types(goal.term)
     term = _without_functions(goal.term, reader)
-    if needs_rules(term):
+    if needs_rules(term, library):
         raise HapaxError(
             "Part of the goal needs a function of rules beside what only Prolog answers. Write that part as a rule, "
             "and call the predicate that it concludes."
@@ -268,7 +268,7 @@ def parts_by_rules(goal: Goal, library: Library) -> tuple[Goal, tuple[Rule, ...]
 
 
 def _without_functions(term: GoalTerm, reader: _GoalReader) -> GoalTerm:
-    if not isinstance(term, Compound) or not needs_rules(term):
+    if not isinstance(term, Compound) or not needs_rules(term, reader.library):
         return term
     arguments = list(term.arguments)
     for place in _INNER.get(term.indicator, range(len(arguments))):
@@ -279,7 +279,7 @@ def _without_functions(term: GoalTerm, reader: _GoalReader) -> GoalTerm:
 
 def _concluded(part: GoalTerm, reader: _GoalReader) -> GoalTerm:
     """An inner goal as the call of a predicate that rules conclude."""
-    if not isinstance(part, Compound) or not needs_rules(part):
+    if not isinstance(part, Compound) or not needs_rules(part, reader.library):
         return part
     if part.functor == "^":  # `V^G` says for which variables of G there is one list
         return Compound("^", (part.arguments[0], _concluded(part.arguments[1], reader)), part.place)
