@@ -1,12 +1,12 @@
 """The gates: why a proposed value, or a partial substitution, is rejected, in the order in which they decide.
 
 `GATES` is the whole list. The search, its counts and tables, the report of a run, the card of a dataset and the options
-of the command line read names, order and wording from it. A new gate is a `Gate` and its line in `GATES`:
+of the command line read names and order from it. A new gate is a `Gate` and its line in `GATES`:
 
     def _too_long(candidate: Candidate, _: QuestionGates) -> str | None:
         return "is longer than 40 characters" if len(candidate.raw) > 40 else None
 
-    LENGTH = Gate("length", {Subject.VALUES: Wording("is the value short?")}, objection=_too_long)
+    LENGTH = Gate("length", _too_long)
 
 Models score, gates decide. Nothing here asks a model or stores anything.
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 from hapax.grammar.arguments import checked
@@ -204,33 +203,11 @@ Scores = Mapping[str, float]
 """Scores of one candidate by name of the gate; a gate that has nothing to judge in it has none."""
 
 
-class Subject(StrEnum):
-    """Kind of thing that a gate judges, as the report of a run names it."""
-
-    VALUES = "values"
-    ATOMS = "single facts"
-    BEAMS = "partial substitutions"
-
-
 def substitution_subject(bindings: Iterable[tuple[str, Value]]) -> str:
     """A substitution as one canonical text: JSON, names in order."""
     # Sorted by name alone: values of different types have no order.
     pairs = sorted(bindings, key=lambda binding: binding[0])
     return f"[{','.join(f'[{encode_value(name)},{encode_value(value)}]' for name, value in pairs)}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """A gate's wording for one kind of subject.
-
-    `question`: what it decides. `title`: heading of its rejections, the gate's name if empty; `rejection`: what a
-    rejection means. `rejections_only`: accepted subjects are not recorded, so the number of those judged is unknown.
-    """
-
-    question: str
-    title: str = ""
-    rejection: str = ""
-    rejections_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,22 +232,18 @@ class Gate:
     """A reason to reject. Equal names are the same gate in every knowledge base, so a name never changes.
 
     A gate on values has an `objection`, which returns the reason to reject a candidate, or a `scoring`; consistency has
-    neither, because the facts of all questions decide together. The search itself decides which partial substitutions
-    pass. `switch`: help of the option `--no-NAME`, if there is one.
-    `in_tables`, `in_card`: shown in the tables of rules, and in the card of a dataset.
+    neither, because the facts of all questions decide together. Without `on_values`, the search itself decides which
+    partial substitutions pass. `switch`: help of the option `--no-NAME`, if there is one. `in_tables`, `in_card`: shown
+    in the tables of rules, and in the card of a dataset.
     """
 
     name: str
-    wording: Mapping[Subject, Wording]
     objection: Callable[[Candidate, QuestionGates], str | None] | None = None
     scoring: Scoring | None = None
     switch: str = ""
+    on_values: bool = True
     in_tables: bool = True
     in_card: bool = True
-
-    def judges(self, subject: Subject) -> bool:
-        """True if subjects of this kind come to the gate."""
-        return subject in self.wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,39 +291,13 @@ def _fact_claims(_: Value, __: str, atoms: Sequence[Atom], library: Library) -> 
     return [sentence(atom_text(atom, library)) for atom in atoms]
 
 
-PARSER = Gate(
-    "parser",
-    {
-        Subject.VALUES: Wording(
-            "can the line be read as a new value?",
-            rejection="The line holds no usable value, or repeats an earlier line.",
-        )
-    },
-    objection=_unreadable,
-    in_tables=False,
-    in_card=False,
-)
-AGREEMENT = Gate(
-    "agreement",
-    {
-        Subject.VALUES: Wording(
-            "do the answers to a question with one right value agree?",
-            rejection="A question with one right value was asked twice, and the answers differ.",
-            rejections_only=True,
-        )
-    },
-    objection=_disagreeing,
-    in_tables=False,
-    in_card=False,
-)
+# Can the line be read as a new value?
+PARSER = Gate("parser", _unreadable, in_tables=False, in_card=False)
+# Do the answers to a question with one right value agree?
+AGREEMENT = Gate("agreement", _disagreeing, in_tables=False, in_card=False)
+# Is it a value of the data type?
 TYPE = Gate(
     "type",
-    {
-        Subject.VALUES: Wording(
-            "is it a value of the data type?",
-            rejection="P(yes) that the value is of its data type is below the type's floor.",
-        )
-    },
     scoring=Scoring(
         TYPE_MEASURE,
         "of its type",
@@ -361,81 +308,20 @@ TYPE = Gate(
     ),
     in_tables=False,
 )
+# Is the fact true? It also judges single facts that no question proposed, and premises about values that were found.
 CRITIC = Gate(
-    "critic",
-    {
-        Subject.VALUES: Wording(
-            "is the fact true?",
-            rejection="P(yes) is below the threshold of its question. Nearest to the threshold first.",
-        ),
-        Subject.ATOMS: Wording("is a fact true that no question proposed?"),
-        Subject.BEAMS: Wording(
-            "does the premise hold for the values found?",
-            "critic, on a rule's premise",
-            "A premise about the values found does not hold.",
-            rejections_only=True,
-        ),
-    },
-    scoring=Scoring("probability", "true", _fact_claims),
-    switch="Switch the critic gate off (ablation).",
+    "critic", scoring=Scoring("probability", "true", _fact_claims), switch="Switch the critic gate off (ablation)."
 )
-CONSISTENCY = Gate(
-    "consistency",
-    {
-        Subject.VALUES: Wording(
-            "does the fact break no declaration?",
-            rejection="The fact breaks a declaration of the rule files, alone or together with surer facts.",
-            rejections_only=True,
-        )
-    },
-    in_tables=False,
-)
-COMPUTED = Gate(
-    "computed",
-    {
-        Subject.BEAMS: Wording(
-            "is the comparison true?",
-            "arithmetic",
-            "A comparison of the rule is false.",
-            rejections_only=True,
-        )
-    },
-    in_tables=False,
-)
-GIVEN = Gate(
-    "given",
-    {
-        Subject.BEAMS: Wording(
-            "can the premises that need no model hold?",
-            "given facts",
-            "No given fact, or none that the comparisons allow, completes the premise.",
-            rejections_only=True,
-        )
-    },
-    in_tables=False,
-    in_card=False,
-)
-DERIVED = Gate(
-    "derived",
-    {
-        Subject.BEAMS: Wording(
-            "does the premise follow by other rules?",
-            rejection="A premise that other rules would have to prove does not follow.",
-            rejections_only=True,
-        )
-    },
-    in_tables=False,
-)
-LIKELIHOOD = Gate(
-    "likelihood",
-    {
-        Subject.BEAMS: Wording(
-            "among the likeliest (head) or least likely (long tail)?",
-            rejection="Outside the share that the likelihood gate keeps. Nearest to the limit first.",
-        )
-    },
-    switch="Rank at random (ablation).",
-)
+# Does the fact break no declaration, alone or together with surer facts?
+CONSISTENCY = Gate("consistency", in_tables=False)
+# Is the comparison true?
+COMPUTED = Gate("computed", on_values=False, in_tables=False)
+# Can the premises that need no model hold, by given facts and the comparisons?
+GIVEN = Gate("given", on_values=False, in_tables=False)
+# Does the premise follow by other rules?
+DERIVED = Gate("derived", on_values=False, in_tables=False)
+# Is the substitution among the likeliest (head) or the least likely (long tail)?
+LIKELIHOOD = Gate("likelihood", on_values=False, switch="Rank at random (ablation).")
 
 GATES: tuple[Gate, ...] = (PARSER, AGREEMENT, TYPE, CRITIC, CONSISTENCY, COMPUTED, GIVEN, DERIVED, LIKELIHOOD)
 
@@ -471,7 +357,7 @@ class QuestionGates:
         prior: Mapping[str, tuple[float, ...]] | None = None,
     ) -> None:
         gates = gates_in_order() if order is None else order
-        self.order = [gate for gate in gates if gate.judges(Subject.VALUES)]
+        self.order = [gate for gate in gates if gate.on_values]
         self.agreed = True
         self.taken: Value | None = None
         self.objections: dict[tuple[str, Candidate], str] = {}
@@ -641,7 +527,7 @@ class VerdictCounts:
         unscored = self.unscored
         counts: dict[str, GateCount] = {}
         for gate in order:
-            if not gate.judges(Subject.VALUES):
+            if not gate.on_values:
                 continue
             judged = values_left - (unscored if gate.scoring is not None else 0)
             counts[gate.name] = GateCount(judged - self.rejected[gate.name], judged)

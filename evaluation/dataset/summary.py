@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from hapax.engine.search.gates import GateCount, Subject, VerdictCounts, gates_in_order
+from hapax.engine.search.gates import GateCount, VerdictCounts, gates_in_order
 from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.frozen import LAYOUT, METADATA_CHECKSUM, metadata_checksum
@@ -135,7 +135,7 @@ class DatasetSummary:
         verdicts = []
         for gate in gates_in_order():
             total = totals.get(gate.name, GateCount())
-            if gate.in_card and gate.judges(Subject.VALUES) and total.judged:
+            if gate.in_card and gate.on_values and total.judged:
                 refused = [True] * (total.judged - total.accepted) + [False] * total.accepted
                 verdicts.append(GateVerdicts(gate.name, total.judged, share(refused)))
         return verdicts
