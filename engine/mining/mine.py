@@ -118,10 +118,6 @@ class _Clock:
         if self.rule_began is not None and now - self.rule_began > _SECONDS_OF_A_RULE:
             raise _TimeUpError
 
-    @property
-    def is_over(self) -> bool:
-        return system.monotonic() - self.began > self.seconds
-
 
 def mine(
     kb: KnowledgeBase, library: Library, options: MiningOptions, progress: Callable[[str], None] = lambda _: None

@@ -243,7 +243,9 @@ class MiningTables:
             arity = int(indicator.rpartition("/")[2])
             if self.library.knows(indicator):
                 found[indicator] = declared = self.library.signature(indicator).argument_types
-                if any(self._clash(declared, types) for types in observed.get(indicator, ())):
+                # Imported facts may have no types.
+                pairs = chain.from_iterable(zip(declared, types, strict=False) for types in observed.get(indicator, ()))
+                if any(self.library.most_specific(pair) is None for pair in pairs):
                     self.clashes.append(indicator)
                 continue
             # The types that searches stored with the predicate, else those of its facts.
@@ -252,10 +254,6 @@ class MiningTables:
             common = tuple(self._common(column) for column in columns)
             found[indicator] = common or (None,) * arity
         return found
-
-    def _clash(self, declared: Sequence[str], types: Sequence[str]) -> bool:
-        pairs = zip(declared, types, strict=False)  # imported facts may have no types
-        return any(self.library.most_specific(pair) is None for pair in pairs)
 
     def _common(self, types: Sequence[str]) -> str | None:
         """The type that all of these are, if it is among them."""

@@ -137,7 +137,12 @@ class Consistency:
         for item in proposals:
             if item.fact.id in reasons:
                 item.question.gates.objections[CONSISTENCY.name, item.candidate] = reasons[item.fact.id]
-        records = [self._record(item) for item in settled]
+        records = []
+        for made in settled:
+            facts, lost = map(fact_text, made.conflict.facts), map(fact_text, made.lost)
+            records.append(
+                ConflictRecord(made.conflict.declaration, tuple(facts), tuple(lost), made.reason, self.run_id)
+            )
         decisions: list[Decision] = []
         stored: dict[FactRecord, str] = {}
         for fact in chain.from_iterable(item.lost for item in settled):
@@ -151,10 +156,6 @@ class Consistency:
             self.kb.add(CONFLICTS, records)
             self.kb.add(DECISIONS, decisions)
             self.known.retract(stored, CONSISTENCY.name)
-
-    def _record(self, item: Settlement) -> ConflictRecord:
-        facts, lost = map(fact_text, item.conflict.facts), map(fact_text, item.lost)
-        return ConflictRecord(item.conflict.declaration, tuple(facts), tuple(lost), item.reason, self.run_id)
 
 
 def _independent(found: Sequence[FactConflict]) -> tuple[list[FactConflict], list[FactConflict]]:

@@ -111,7 +111,6 @@ class DemandResult:
     result: QueryResult
     rounds: int = 0
     asked: tuple[Question, ...] = ()
-    verified: tuple[Atom, ...] = ()
     missing: Missing = field(default_factory=Missing)
     withheld: bool = False
     stopped: str = ""
@@ -402,7 +401,6 @@ class _Loop:
             result,
             rounds,
             tuple(need.question for need in self.asked),
-            tuple(self.verdicts),
             missing,
             withheld,
             self.stopped if missing else "",

@@ -151,10 +151,6 @@ class Threshold:
     value: float
     is_set: bool = False
 
-    @classmethod
-    def initial(cls, rule: CriticRule) -> Threshold:
-        return cls(rule.start, is_set=rule.fixed)
-
     def after(self, scores: Sequence[float], earlier: Sequence[float], rule: CriticRule) -> Threshold:
         """The threshold after one call's scores; only their maximum counts, so their order does not.
 
@@ -164,7 +160,10 @@ class Threshold:
         if rule.fixed or not scores:
             return self
         if rule.released:
-            return self._after_released(max(scores), rule)
+            # LINK's own floor of floats: 0.75 // 0.05 is 14.0, so that 0.75 reaches 0.7. A better call raises it.
+            multiple = round(max(scores) // rule.step * rule.step, _DIGITS)
+            reached = max(rule.floor, min(rule.start, multiple), self.value if self.is_set else 0.0)
+            return Threshold(reached, is_set=True)
         if self.is_set:
             raised = round(self.value + rule.step, _DIGITS)
             # It rises only if the best score reaches the higher threshold and the cap allows it.
@@ -183,12 +182,6 @@ class Threshold:
         while best < value > rule.floor:
             value = max(rule.floor, round(value - rule.step, _DIGITS))
         return Threshold(value, is_set=best >= value)
-
-    def _after_released(self, best: float, rule: CriticRule) -> Threshold:
-        """The best score rounded down to a multiple of the step, at most `start`; a better call raises it."""
-        # LINK's own floor of floats: 0.75 // 0.05 is 14.0, so that 0.75 reaches 0.7.
-        reached = max(rule.floor, min(rule.start, round(best // rule.step * rule.step, _DIGITS)))
-        return Threshold(max(reached, self.value) if self.is_set else reached, is_set=True)
 
 
 ROSE = "which rose after it was accepted"
@@ -370,7 +363,7 @@ class QuestionGates:
         for gate in self.order:
             if gate.scoring is not None:
                 self._rules[gate.name] = (rules or {}).get(gate.name, gate.scoring.rule)
-        self.thresholds = {name: Threshold.initial(rule) for name, rule in self._rules.items()}
+        self.thresholds = {name: Threshold(rule.start, is_set=rule.fixed) for name, rule in self._rules.items()}
         self._once_accepted: set[Candidate] = set()
         self._ranked: set[str] = set()
 

@@ -471,16 +471,14 @@ class QuestionWording:
         rows = self._rows.get((indicator, place))
         if rows is None:
             rows = {}
-            for arguments in (*self.known.given_rows(indicator), *self._example_rows(indicator)):
+            stated = (atom_values(atom) for atom in self.library.examples if atom.indicator == indicator)
+            for arguments in (*self.known.given_rows(indicator), *stated):
                 key = arguments[:place] + arguments[place + 1 :]
                 values = rows.setdefault(key, [])
                 if arguments[place] not in values:
                     values.append(arguments[place])
             self._rows[indicator, place] = rows
         return rows
-
-    def _example_rows(self, indicator: str) -> Iterable[tuple[Value, ...]]:
-        return (atom_values(atom) for atom in self.library.examples if atom.indicator == indicator)
 
     def _known_answers(self, question: Question) -> Iterator[Value]:
         """Values that given facts or `@example` lines state for one of the question's patterns."""

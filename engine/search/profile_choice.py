@@ -114,7 +114,7 @@ class ProfileChooser:
 
     def _probed(self, most_tokens: int) -> ProfileChoice:
         """The profile that brings the most known answers, which is stored and reported."""
-        questions = (*known_questions(), *self._given_questions())
+        questions = (*known_questions(), *islice(self._given_questions(), GIVEN_QUESTIONS))
         if not self.can_ask:
             most = len(PROFILES) * len(questions)
             return ProfileChoice(
@@ -160,9 +160,6 @@ class ProfileChooser:
     def _given_questions(self) -> Iterator[KnownQuestion]:
         """Questions about given facts of asked predicates, the key with most values of each."""
         wording = QuestionWording(FEW_SHOT, self.library, KnownFacts(self.kb, self.library))
-        return islice(self._questions_of(wording), GIVEN_QUESTIONS)
-
-    def _questions_of(self, wording: QuestionWording) -> Iterator[KnownQuestion]:
         for signature in sorted(self.library.completed().signatures, key=lambda signature: signature.indicator):
             if signature.kind is not PredicateKind.ORACLE or signature.templates is None:
                 continue

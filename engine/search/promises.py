@@ -318,18 +318,14 @@ class Certifier:
             groups.setdefault(ALL_FACTS if by == "all" else self._atoms[fact].indicator, []).append(self._value(fact))
         denied = [fact for fact in self._scores if self._atoms[fact].indicator in self._negated]
         if denied:
-            groups[DENIALS] = [self._denial(fact) for fact in denied]
+            groups[DENIALS] = [self._value(fact, is_denial=True) for fact in denied]
         return certified(groups, promise, self._drawn.reach, self._basis, "settings.promise")
 
-    def _value(self, fact: str) -> ScoredValue:
-        truth = self._truths.get(fact)
-        draw, weight = self._drawn.of(fact)
-        ends = self._ends.get(fact, ())
-        return ScoredValue(fact, self._scores[fact], truth, ends, draw, weight)
-
-    def _denial(self, fact: str) -> ScoredValue:
-        value = self._value(fact)
-        return replace(value, score=1.0 - value.score, truth=None if value.truth is None else not value.truth)
+    def _value(self, fact: str, *, is_denial: bool = False) -> ScoredValue:
+        score, truth, ends = self._scores[fact], self._truths.get(fact), self._ends.get(fact, ())
+        if is_denial:  # true if the fact is false
+            score, truth = 1.0 - score, None if truth is None else not truth
+        return ScoredValue(fact, score, truth, ends, *self._drawn.of(fact))
 
     def _basis(self, group: str) -> dict[str, Any]:
         facts = [fact for fact in self._scores if group in (ALL_FACTS, self._atoms[fact].indicator)]
@@ -534,10 +530,8 @@ class StatementCertifier:
         return StatementPromise(found, self._scores, by)
 
     def _value(self, identity: str) -> ScoredValue:
-        draw, weight = self._drawn.of(identity)
-        ends = tuple(sorted(self._ends[identity]))
-        truth = self._truths.get(identity)
-        return ScoredValue(identity, self._values[identity], truth, ends, draw, weight)
+        truth, ends = self._truths.get(identity), tuple(sorted(self._ends[identity]))
+        return ScoredValue(identity, self._values[identity], truth, ends, *self._drawn.of(identity))
 
     def _basis(self, group: str, by: Grouping) -> dict[str, Any]:
         names = {record.rule for record in self._records.values() if statement_group(record.rule, by) == group}

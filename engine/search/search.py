@@ -285,18 +285,13 @@ class SearchRun:
                 return list(chain.from_iterable(self._search_group([rule_plan]) for rule_plan in plans))
             (rule_search,) = self._group
             if isinstance(reached, Deferred):
-                self._queue_ahead(plans)
+                # Go on with the answers that are there, and store nothing: what does not depend on a missing one is
+                # queued in the same round, since each may take a day.
+                with trial(self.job, self.oracle.promises, self.oracle.run_id) as (job, oracle):
+                    SearchRun(job, oracle)._search_together(plans)
         rule, questions = rule_search.plan.rule, len(rule_search.questions)
         gates, calls, hits = rule_search.gates, rule_search.calls, rule_search.hits
         return [RuleReport(rule.name, rule.domain, {}, gates, questions, calls, hits, cut=True)]
-
-    def _queue_ahead(self, plans: Sequence[SearchPlan]) -> None:
-        """Search on with the answers that are there, and store nothing.
-
-        So what does not depend on a missing answer is queued in the same round: each may take a day.
-        """
-        with trial(self.job, self.oracle.promises, self.oracle.run_id) as (job, oracle):
-            SearchRun(job, oracle)._search_together(plans)
 
     def _search_together(self, plans: Sequence[SearchPlan]) -> list[RuleReport]:
         """Take the rules through all steps of their plans; rules with short plans wait for the others."""
