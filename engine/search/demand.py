@@ -175,7 +175,7 @@ def missing_questions(
     rules, given = _calling_rules(known, goal, limits, session)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
         demand = Demand(known.source(), with_rules(library, rules), given=given, asked=asked)
-        finder = _NeedFinder(theory, settled, _Known(theory, settled))
+        finder = _NeedFinder(theory, settled)
         for indicator, row in demand.calls(rule.conclusion.atom for rule in rules):
             finder.add_call(library.signature(indicator), row)
     return finder.missing()
@@ -238,11 +238,16 @@ def _before(
     return [names[place] for place in plain], rows
 
 
-class _Known:
-    """The facts under which a goal runs, and the types that they give to values."""
+def _is_below(library: Library, lower: str, upper: str) -> bool:
+    return type_key(lower) == type_key(upper) or library.is_subtype(lower, upper)
+
+
+class _NeedFinder:
+    """Finds out what calls need beyond the facts under which a goal runs, and the types that these give to values."""
 
     def __init__(self, theory: Theory, settled: Settled) -> None:
-        self._theory = theory
+        self._theory, self._settled = theory, settled
+        self._found: dict[AtomPattern, None] = {}
         self._library = theory.library
         relations = theory.kb.relations
         indicators = [signature.indicator for signature in self._library.completed().signatures]
@@ -254,17 +259,18 @@ class _Known:
             self._rows.setdefault(atom.indicator, set()).add(tuple(map(canonical, atom_values(atom))))
         for fact in theory.facts(self._large):
             self._rows.setdefault(fact.indicator, set()).add(fact.arguments)
-            self._note(zip(fact.arguments, fact.types, strict=False))
+            self._note_types(zip(fact.arguments, fact.types, strict=False))
         for atom in self._library.facts:
-            self._note(zip(atom_values(atom), self._library.signature(atom.indicator).argument_types, strict=True))
+            types = self._library.signature(atom.indicator).argument_types
+            self._note_types(zip(atom_values(atom), types, strict=True))
         for found in (*theory.type_facts(), *settled.types):
-            self._note([(found.constant, found.data_type)])
+            self._note_types([(found.constant, found.data_type)])
 
-    def _note(self, pairs: Iterable[tuple[Value, str]]) -> None:
+    def _note_types(self, pairs: Iterable[tuple[Value, str]]) -> None:
         for value, data_type in pairs:
             self._types.setdefault(canonical(value), set()).add(data_type)
 
-    def has(self, indicator: str, row: Row) -> bool:
+    def _has(self, indicator: str, row: Row) -> bool:
         """True if a fact has the values of a row, whatever it has where the row is free."""
         bound = {place: canonical(value) for place, value in enumerate(row) if value is not None}
         if indicator in self._large and next(self._theory.kb.relations.at(indicator, bound), None) is not None:
@@ -274,12 +280,12 @@ class _Known:
             return tuple(bound.values()) in rows
         return any(all(known[place] == value for place, value in bound.items()) for known in rows)
 
-    def accepted(self, value: Value) -> set[str]:
+    def _accepted(self, value: Value) -> set[str]:
         """The types under which facts accept a value."""
         found = set(self._types.get(canonical(value), ()))
         return found.union(*(self._theory.kb.relations.types_of(indicator, value) for indicator in self._large))
 
-    def instances(self, data_type: str) -> list[Value]:
+    def _instances(self, data_type: str) -> list[Value]:
         """The values that facts accept under a type or one below it."""
 
         def is_below(lower: str) -> bool:
@@ -290,29 +296,15 @@ class _Known:
             found.update(value for value, _ in self._theory.kb.relations.typed_values(indicator, is_below))
         return sorted(found, key=repr)
 
-
-def _is_below(library: Library, lower: str, upper: str) -> bool:
-    return type_key(lower) == type_key(upper) or library.is_subtype(lower, upper)
-
-
-@dataclass
-class _NeedFinder:
-    """Finds out what calls need that is not known."""
-
-    theory: Theory
-    settled: Settled
-    known: _Known
-    found: dict[AtomPattern, None] = field(default_factory=dict)
-
     def add_call(self, signature: PredicateSignature, row: Row) -> None:
         """Note what a call needs."""
-        if not any(self._is_misfit(value, name) for value, name in zip(row, signature.argument_types, strict=True)):
+        if not any(map(self._is_misfit, row, signature.argument_types)):
             self._note(signature, row)
 
     def _is_misfit(self, value: Value | None, wanted: str) -> bool:
         """True for a value that was accepted, but under no sub- or supertype of this: Prague is no landmark."""
-        types = set() if value is None else self.known.accepted(value)
-        library = self.theory.library
+        types = set() if value is None else self._accepted(value)
+        library = self._library
         return bool(types) and not any(
             _is_below(library, name, wanted) or _is_below(library, wanted, name) for name in types
         )
@@ -324,22 +316,22 @@ class _NeedFinder:
         if not free:
             # A functional predicate that has a value for these arguments has no other value.
             decisive = (*row[:-1], None) if is_functional else row
-            if not self.known.has(signature.indicator, decisive) and _atom(pattern) not in self.settled.refuted:
-                self.found[pattern] = None
-        elif pattern not in self.settled.asked:
-            is_known = is_functional and free == [len(row) - 1] and self.known.has(signature.indicator, row)
+            if not self._has(signature.indicator, decisive) and _atom(pattern) not in self._settled.refuted:
+                self._found[pattern] = None
+        elif pattern not in self._settled.asked:
+            is_known = is_functional and free == [len(row) - 1] and self._has(signature.indicator, row)
             if not is_known:
-                self.found[pattern] = None
+                self._found[pattern] = None
         elif len(free) > 1:
             # The first free argument was asked for: go on with each of its values.
             place = free[0]
-            for value in self.known.instances(signature.argument_types[place]):
+            for value in self._instances(signature.argument_types[place]):
                 self._note(signature, (*row[:place], value, *row[place + 1 :]))
 
     def missing(self) -> Missing:
         """Everything that was found, in one order."""
-        patterns = sorted(self.found, key=lambda pattern: (pattern.predicate, repr(pattern.arguments)))
-        needs = tuple(_need(pattern, self.theory.library) for pattern in patterns if None in pattern.arguments)
+        patterns = sorted(self._found, key=lambda pattern: (pattern.predicate, repr(pattern.arguments)))
+        needs = tuple(_need(pattern, self._library) for pattern in patterns if None in pattern.arguments)
         return Missing(needs, tuple(_atom(pattern) for pattern in patterns if None not in pattern.arguments))
 
 

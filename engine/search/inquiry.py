@@ -97,9 +97,10 @@ class AskedQuestion:
 
     `tolerance`: within which the samples about a functional predicate agree; None: they have to be equal.
     `empty`: consecutive calls without an accepted value. `cut`: the budget ended it. `refused`: the last reply has no
-    answer. `restored`: its candidates come from an earlier run. `unread`: candidates that the parser rejected. `tries`:
-    calls for each sample of a question with one right value, until a reply has a value; `first_sample`: index of the
-    first of them. `samples`: number of samples of such a question, which have to agree.
+    answer. `restored`: its candidates come from an earlier run. `unread`: candidates that the parser rejected;
+    `newest`: all of the last call. `tries`: calls for each sample of a question with one right value, until a reply has
+    a value; `first_sample`: index of the first of them. `samples`: number of samples of such a question, which have to
+    agree.
     """
 
     inquiry: Inquiry
@@ -118,7 +119,7 @@ class AskedQuestion:
     restored: bool = False
     values: list[Candidate] = field(default_factory=list)
     unread: list[Candidate] = field(default_factory=list)
-    _stored: tuple[int, int] = (0, 0)
+    newest: list[Candidate] = field(default_factory=list)
     _reported: tuple[int, int] = (0, 0)
     _seen: set[Key] = field(default_factory=set)
     _samples: list[Value] = field(default_factory=list)
@@ -160,6 +161,7 @@ class AskedQuestion:
         question = self.inquiry.question
         self.calls += len(replies)
         new: list[Candidate] = []
+        read_before = len(self.unread)
         self.refused = any(reply.refused for reply in replies)
         for reply in replies:
             first: Value | None = None
@@ -182,6 +184,7 @@ class AskedQuestion:
         has_all = len(self._samples) == self.samples
         self.gates.agreed = not question.functional or (has_all and self._agree(self._samples))
         self.values += new
+        self.newest = [*new, *self.unread[read_before:]]
         return new
 
     def _add_sample(self, first: Value | None) -> None:
@@ -235,12 +238,6 @@ class AskedQuestion:
         if self.tolerance is None:
             return all(value_key(value) == value_key(taken) for value in others)
         return all(self.tolerance.covers(taken, value) for value in others)
-
-    def unstored(self) -> list[Candidate]:
-        """Candidates added since the last call of this method."""
-        values, unread = self._stored
-        self._stored = (len(self.values), len(self.unread))
-        return [*self.values[values:], *self.unread[unread:]]
 
     def change(self) -> tuple[int, int]:
         """By how much the numbers of accepted and of rejected candidates grew since the last call of this method."""

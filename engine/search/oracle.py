@@ -335,7 +335,7 @@ class Oracle:
         replies = self._replies(asked)
         answered = [question for question in asked if not question.cut]
         self._judge({question: question.take(replies[question]) for question in answered})
-        new = list(chain.from_iterable(question.unstored() for question in answered))
+        new = list(chain.from_iterable(question.newest for question in answered))
         with self.kb.transaction():
             self.kb.add_questions(question.inquiry.question for question in answered)
             self.kb.add(CANDIDATES, new)
