@@ -74,6 +74,7 @@ from hapax.kb.records import (
     Source,
     StatementRecord,
     Withdrawal,
+    fact_id,
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.story import CandidateStory, FactStory, fact_story
@@ -383,12 +384,12 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
         # The promise of the fact's run that covers it; none for a fact that a source states.
         promises = (f"certificate of {certificate.text}" for certificate in certificates_of(kb, [story.fact]))
         yield Story(_fact_line(story), "fact", tuple(Story(promise, "certificate") for promise in promises))
-    fact_id = FactRecord(*fact_key(atom), types=(), source=Source.GIVEN).id
-    for item in kb.withdrawals(fact_id, undone=True):
+    identity = fact_id(*fact_key(atom))
+    for item in kb.withdrawals(identity, undone=True):
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
         yield Story(f"{item.text}{undone}", "withdrawal")
     yield from first_of(story.candidates, partial(_candidate_story, kb), "candidate")
-    yield from first_of(kb.decisions(subject=fact_id), _decision_story, "gate")
+    yield from first_of(kb.decisions(subject=identity), _decision_story, "gate")
     # Skip scores already shown with a candidate.
     shown: set[str] = set()
     for candidate in story.candidates:

@@ -16,7 +16,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution
-from hapax.kb.records import USER, FactRecord, Source, StatementRecord, Withdrawal
+from hapax.kb.records import USER, FactRecord, StatementRecord, Withdrawal, fact_id
 from hapax.kb.store import KnowledgeBase
 
 
@@ -74,7 +74,7 @@ def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> Fa
     withdrawn = {item.fact.id: item.fact for item in kb.withdrawals()}
     restored: dict[str, FactRecord] = {}
     for text in texts(facts):
-        fact = withdrawn.get(_id(_named(theory, text)))
+        fact = withdrawn.get(_named(theory, text)[0])
         if fact is None:
             raise HapaxError(
                 f"{kb.place}: {text} is not withdrawn.",
@@ -158,7 +158,10 @@ def prove_again(theory: Theory, statements: Iterable[StatementRecord]) -> list[S
         rule = replace(rule, name=name)
         part = worded.relevant_to(rule)
         # A statement of several runs or of both distributions has the same proofs in all of them.
-        substitutions = {item.id: _substitution(item) for item in group}
+        substitutions = {}
+        for item in group:
+            values = tuple((name, Constant(value)) for name, value in item.substitution)
+            substitutions[item.id] = Substitution(values)
         kept = KeptSubstitutions(rule, {group[0].distribution: list(substitutions.values())}, group[0].run_id)
         found = derive_statements(worded.kb, worded.library, part.facts(), kept, list(part.denied()))
         proofs = {record.id: record.proof for record in found}
@@ -176,40 +179,28 @@ def _is_of(statement: StatementRecord, theory: Theory) -> bool:
     return (now.premise, now.conclusion) == (used.premise, used.conclusion)
 
 
-def _substitution(statement: StatementRecord) -> Substitution:
-    return Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
-
-
-def _named(theory: Theory, text: str) -> FactRecord | str:
-    """The fact that an atom names, without its origin; an id as it is."""
+def _named(theory: Theory, text: str) -> tuple[str, Atom | None]:
+    """The id of the fact that a text names, and the atom; None for a text that is the id itself."""
     text = text.strip()
     # An id is 32 hexadecimal digits.
     if len(text) == 32 and set(text) <= set("0123456789abcdef"):
-        return text
+        return text, None
     _, atom = worded_atom(text, theory)
-    return _bare(atom)
-
-
-def _bare(atom: Atom) -> FactRecord:
-    return FactRecord(*fact_key(atom), types=(), source=Source.GIVEN)
-
-
-def _id(named: FactRecord | str) -> str:
-    return named if isinstance(named, str) else named.id
+    return fact_id(*fact_key(atom)), atom
 
 
 def _stored_fact(theory: Theory, text: str) -> FactRecord:
-    kb, named = theory.kb, _named(theory, text)
+    kb, (identity, atom) = theory.kb, _named(theory, text)
     # All facts are read to find one by its id.
-    fact = kb.facts_by_id([named]).get(named) if isinstance(named, str) else kb.fact(named.predicate, named.arguments)
+    fact = kb.facts_by_id([identity]).get(identity) if atom is None else kb.fact(*fact_key(atom))
     if fact is None:
-        gone = kb.withdrawals(_id(named))
+        gone = kb.withdrawals(identity)
         if gone:
             raise HapaxError(
                 f"{text} is withdrawn already: {gone[-1].text}.",
                 Remedy("Run {} to bring it back.", Operation("restore", text)),
             )
-        stated = any(_bare(atom).id == _id(named) for atom in theory.library.facts)
+        stated = any(fact_id(*fact_key(stated)) == identity for stated in theory.library.facts)
         listed = Remedy("Run {} to see the facts.", Operation("export_facts"))
         remedy = Remedy("A rule file states it: delete it there.") if stated else listed
         raise HapaxError(f"{kb.place}: there is no fact {text}.", remedy)
