@@ -177,8 +177,8 @@ def query(
 class Program:
     """Rules and facts of a text with a knowledge base, by default one in memory.
 
-        program = hapax.program("parent(ann, bob). ancestor(X, Y) :- parent(X, Y).")
-        program.query("ancestor(ann, X)")
+    program = hapax.program("parent(ann, bob). ancestor(X, Y) :- parent(X, Y).")
+    program.query("ancestor(ann, X)")
     """
 
     def __init__(self, rules: Library, kb: KnowledgeBase) -> None:

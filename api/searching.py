@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 from hapax.api.statements import Statements
@@ -54,6 +55,8 @@ def search(
 @extras_named()
 def run_search(job: SearchJob) -> SearchResult:
     """Search as a prepared job says; `search` prepares one from rules, knowledge base and models."""
+    if job.settings.compat and hasattr(job.models.critic, "one_by_one"):
+        job = replace(job, models=replace(job.models, critic=job.models.critic.one_by_one()))
     result = SearchResult(search_rules(job))
     # What its gates withdrew may not be the only proof of earlier statements, and its facts may refute some.
     revise_statements(job.library, job.kb)

@@ -110,7 +110,7 @@ with_opening = together(
         metavar="MODEL=IN,OUT",
         help="Price of a million tokens of prompts and of answers; overrides the alias.",
     ),
-    declared(OpeningOptions, "proxy", "offline", "probe_again", "retry_unusable", "seed"),
+    declared(OpeningOptions, "proxy", "offline", "probe_again", "retry_unusable", "claims", "seed"),
     _priced,
 )
 

@@ -86,6 +86,7 @@ with_rules = click.option(
     "otherwise shipped]",
 )
 
+
 def _unlinked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse a link in place of the file that nobody named: it may lead out of a stranger's folder."""
     source = context.get_parameter_source(parameter.name or "")

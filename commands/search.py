@@ -195,6 +195,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     settings = search_settings(options)
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
+    if options["compat"]:
+        options["claims"] = 1  # as LINK asks
     # Before anything is opened: Ray may be missing, or options contradict each other.
     name = options["executor"]
     executor = None if name == "process" else load(plug_ins(EXECUTORS)[name])(library, options)

@@ -194,6 +194,21 @@ def parse_yes_no(text: str) -> bool | None:
     return verdicts.pop() if len(verdicts) == 1 and not _NEGATION.search(text[:LONGEST_LINE]) else None
 
 
+# `3. Yes`, `**3:** no`, `(3) Yes, it is.`
+_NUMBERED_VERDICT = re.compile(r"\W*(\d{1,3})\W+(.*)")
+
+
+def numbered_verdicts(text: str, count: int) -> list[bool | None]:
+    """What the numbered lines of an answer say of so many claims; None for a claim of which none says anything."""
+    verdicts: list[bool | None] = [None] * count
+    for line in text.splitlines()[:MOST_LINES]:
+        found = _NUMBERED_VERDICT.match(line[:LONGEST_LINE])
+        place = int(found[1]) - 1 if found else -1
+        if found and 0 <= place < count and verdicts[place] is None:
+            verdicts[place] = parse_yes_no(found[2])
+    return verdicts
+
+
 LEAST_MASS_OF_PROBE = 0.5
 """Probability of yes and no together from which a model counts as answering by its first token: it is likelier to do so
 than to begin in another way, such as with a thought."""

@@ -65,6 +65,13 @@ class OpeningOptions:
         bool,
         Option("Ask again for what had no usable reply in an earlier run; by default it is passed over."),
     ] = False
+    claims: Annotated[
+        int | None,
+        Option(
+            "Claims in one request to a critic on a server; default: up to 20, if a sample is judged the same alone.",
+            metavariable="N",
+        ),
+    ] = None
     forecast: bool = False
     """Only identities are needed: nothing is loaded, and an alias's statements are believed instead of probed."""
     notice: Callable[[str], None] | None = None

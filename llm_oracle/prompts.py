@@ -17,6 +17,11 @@ _CRITIC_QUESTION = (
     "Question: Is the following statement correct? Please answer yes or no\n"
 )
 _ANSWER = "\nAnswer:"
+_CRITIC_QUESTIONS = (
+    "For the following questions, please answer in a normal life scenario with no special consideration:\n"
+    "Question: Is each of the following statements correct? Please answer yes or no for each, in a line that begins "
+    "with its number\n"
+)
 CRITIC_PROMPT = f"{_CRITIC_QUESTION}Statement: {{claim}}{_ANSWER}"
 
 _CONFLICT_QUESTION = f"{_CRITIC_QUESTION}These statements cannot all be correct: "
@@ -171,12 +176,24 @@ def exclusion_clause(values: tuple[str, ...]) -> str:
     return f" Do not generate these values: {', '.join(values)}." if values else ""
 
 
+def critic_batch_prompt(claims: Sequence[str]) -> str:
+    """The question whether each of several claims is correct. What all such questions share comes first."""
+    # On one line each, so that a value cannot end the list.
+    listed = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, 1))
+    return f"{_CRITIC_QUESTIONS}Statements:\n{listed}{_ANSWER}"
+
+
+def is_whole_question(claim: str) -> bool:
+    """True for a text that is a question to a critic already, as `released_type_question` makes one."""
+    return claim.startswith(_CRITIC_QUESTION)
+
+
 def critic_prompt(claim: str) -> str:
     """The released code's question about a claim. The paper (section 2.3) only says that the answer is yes or no.
 
     A text that is a whole question already, such as a `released_type_question`, stays as it is.
     """
-    return claim if claim.startswith(_CRITIC_QUESTION) else CRITIC_PROMPT.format(claim=claim)
+    return claim if is_whole_question(claim) else CRITIC_PROMPT.format(claim=claim)
 
 
 def released_type_question(value: str, data_type: str) -> str:

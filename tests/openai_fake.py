@@ -126,13 +126,13 @@ class Server(ThreadingHTTPServer):
 class FakeServer:
     """Answers chats and completions from a script, or, with `upstream`, as the server of that base URL does.
 
-    `lacks`: abilities that it ignores or refuses: chat, completions, logprobs, echo, n, systemone, tokenize.
+    `lacks`: abilities that it ignores or refuses: chat, completions, logprobs, echo, n, systemone, tokenize, claims.
     `misbehave` sees the number of a request and the request, and may answer in the server's place: with a reply, with
     the bytes that go over the wire, or with a change to the right reply.
     """
 
     script: Mapping[str, Any] = field(default_factory=lambda: SCRIPT)
-    lacks: frozenset[str] = frozenset({"systemone", "tokenize"})
+    lacks: frozenset[str] = frozenset({"systemone", "tokenize", "claims"})
     misbehave: Callable[[int, Asked], Reply | Changed | bytes | str | None] = lambda number, asked: None
     asked: list[Asked] = field(default_factory=list)
     most_at_once: int = 0
@@ -198,6 +198,8 @@ class FakeServer:
             return self._echo(prompt)
         if prompt.startswith(FRAME[0]):
             return self._verdict(body, prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]), is_chat)
+        if "\nStatements:\n1. " in prompt and "claims" not in self.lacks:
+            return self._verdicts(body, prompt, is_chat)
         known = self._world["generate"]
         longest = max((part for part in known if part in prompt), key=len, default=None)
         said = self._world["defaults"]["generate"] if longest is None else known[longest]
@@ -218,6 +220,29 @@ class FakeServer:
                 if is_chat
                 else {"tokens": [" yes"], "token_logprobs": [likeliest[" yes"]], "top_logprobs": [likeliest]}
             )
+        return reply
+
+    def _verdicts(self, body: dict[str, Any], prompt: str, is_chat: bool) -> Any:
+        """The verdicts on several claims, in lines with their numbers."""
+        listed = prompt.partition("\nStatements:\n")[2].removesuffix(FRAME[1]).splitlines()
+        claims = [line.partition(". ")[2] for line in listed]
+        samples, content = [], []
+        for number in range(body.get("n", 1)):
+            stream = random.Random(f"{body.get('seed')} {number} {prompt}")
+            said = [stream.random() < self._probability(claim) for claim in claims]
+            samples.append("\n".join(f"{place}. {'Yes' if yes else 'No'}" for place, yes in enumerate(said, 1)))
+        reply = self._choices(samples, is_chat, prompt)
+        if body.get("logprobs") and "logprobs" not in self.lacks:
+            for place, claim in enumerate(claims, 1):
+                yes = min(max(self._probability(claim), 1e-9), 1 - 1e-9)
+                top = [{"token": " Yes", "logprob": math.log(yes)}, {"token": " No", "logprob": math.log(1 - yes)}]
+                content += [
+                    {"token": str(place), "logprob": 0.0, "top_logprobs": [{"token": str(place), "logprob": 0.0}]},
+                    {"token": ".", "logprob": 0.0, "top_logprobs": [{"token": ".", "logprob": 0.0}]},
+                    {"token": " Yes", "logprob": math.log(yes), "top_logprobs": top},
+                    {"token": "\n", "logprob": 0.0, "top_logprobs": [{"token": "\n", "logprob": 0.0}]},
+                ]
+            reply["choices"][0]["logprobs"] = {"content": content}
         return reply
 
     def _echo(self, text: str) -> Any:

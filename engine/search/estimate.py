@@ -83,6 +83,8 @@ LEAST_MEASURED = 20
 """Answered requests in the ledger from which on the expected figures of a role follow them."""
 PROMPT_TOKENS = 60
 """Prompt tokens of a question of which no wording is known yet."""
+TOKENS_PER_NUMBER, TOKENS_PER_VERDICT = 3, 4
+"""Tokens of the number before a claim, and of a line with a number and a verdict."""
 ROOM_OF_A_VOTE = 64
 """Ratio of the tokens that a vote may use, so that a model can think aloud, to those that a plain yes or no uses."""
 
@@ -626,9 +628,12 @@ class _Roles:
         unscored = sum(max(0, rule.statements.expected - rule.scored) for rule in rules)
         # A vote takes several requests for a claim. A server that was not probed may need one.
         assumed = getattr(models.critic, "is_assumed", False)
-        judged = Range(claims.expected * (1 if assumed else votes.requests), claims.most * votes.requests)
+        together = getattr(models.critic, "claims_together", 1)
+        requests = ceil(claims.expected / together)
+        judged = Range(requests * (1 if assumed else votes.requests), claims.most * votes.requests)
         vote = ceil(votes.completion_tokens / votes.requests)
         plain = 1 if assumed else ceil(vote / ROOM_OF_A_VOTE)
+        plain = plain if together == 1 else together * TOKENS_PER_VERDICT
         listed = ceil(self.prompts.proposed * TOKENS_PER_VALUE / max(1, calls.expected))
         full = settings.values_per_call * TOKENS_PER_VALUE
         rounds = ceil(sum(len(rule.steps) for rule in rules) / settings.rules_together) * settings.calls_per_question
@@ -654,6 +659,10 @@ class _Roles:
     ) -> RoleEstimate:
         """The estimate of so many calls. `completions`: tokens of one answer, as expected and at most."""
         name, prompt = model.identity.name, self.prompts.tokens.get(role, PROMPT_TOKENS)
+        if role == CRITIC and (together := getattr(model, "claims_together", 1)) > 1:
+            # The question stands once before the claims.
+            question = ceil(len(critic_prompt("")) / CHARACTERS_PER_TOKEN)
+            prompt = question + together * (max(1, prompt - question) + TOKENS_PER_NUMBER)
         reserved = ceil(self.prompts.claim.prompt_tokens / self.prompts.claim.requests) if role == CRITIC else 0
         usual, full = Usage(prompt, completions[0]), Usage(max(prompt, reserved), max(completions))
         expected, per = calls.expected, 1

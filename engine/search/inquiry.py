@@ -89,6 +89,8 @@ class ParsedGeneration:
     parsed: Sequence[ParsedValue]
     refused: bool = False
     """True for a reply without an answer: the model refused, or no reply was usable."""
+    cut_off: bool = False
+    """True if the token limit ended it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -100,7 +102,7 @@ class AskedQuestion:
     answer. `restored`: its candidates come from an earlier run. `unread`: candidates that the parser rejected;
     `newest`: all of the last call. `tries`: calls for each sample of a question with one right value, until a reply has
     a value; `first_sample`: index of the first of them. `samples`: number of samples of such a question, which have to
-    agree.
+    agree. `wanted`: entries of a reply below which the model has no more to say; 0: a short list means nothing.
     """
 
     inquiry: Inquiry
@@ -110,12 +112,14 @@ class AskedQuestion:
     tries: int = 1
     first_sample: int = 0
     samples: int = FUNCTIONAL_SAMPLES
+    wanted: int = 0
     calls: int = 0
     sent: int = 0
     empty: int = 0
     cut: bool = False
     finished: bool = False
     refused: bool = False
+    is_short: bool = False
     restored: bool = False
     values: list[Candidate] = field(default_factory=list)
     unread: list[Candidate] = field(default_factory=list)
@@ -163,6 +167,7 @@ class AskedQuestion:
         new: list[Candidate] = []
         read_before = len(self.unread)
         self.refused = any(reply.refused for reply in replies)
+        self.is_short = any(len(reply.parsed) < self.wanted and not reply.cut_off for reply in replies)
         for reply in replies:
             first: Value | None = None
             for parsed in reply.parsed:
@@ -205,7 +210,8 @@ class AskedQuestion:
             last = not self._needs_samples
         else:
             # The same question, asked once more, would be refused again.
-            last = self.refused or self.calls >= self.calls_allowed or self.empty >= EMPTY_CALLS
+            has_said_all = self.is_short or self.empty >= EMPTY_CALLS
+            last = self.refused or has_said_all or self.calls >= self.calls_allowed
         # A question that the budget cut is not finished: a later run goes on with it.
         self.finished = not self.cut and (self.finished or last)
 

@@ -110,7 +110,9 @@ def asked_question(
     make_gates = ReleasedGates if settings.is_released else QuestionGates
     gates = make_gates(settings.gates, settings.rules if rules is None else rules, dict(inquiry.prior))
     calls = inquiry.calls or settings.calls_per_question
-    return AskedQuestion(inquiry, gates, calls, tolerance, settings.tries, samples=settings.samples)
+    # LINK asks on, whatever the length of a list.
+    wanted = 0 if settings.compat else inquiry.values or settings.values_per_call
+    return AskedQuestion(inquiry, gates, calls, tolerance, settings.tries, samples=settings.samples, wanted=wanted)
 
 
 class Oracle:
@@ -381,7 +383,9 @@ class Oracle:
             if wanted.functional and self.settings.is_released:
                 self._samples[wanted] = max(self._samples.get(wanted, 0), asker.next_samples.stop)
             entries = self._canonical(self._read(asker.inquiry, generation).entries, wanted.data_type)
-            replies[asker].append(ParsedGeneration(call.id, entries, bool(generation.refused)))
+            replies[asker].append(
+                ParsedGeneration(call.id, entries, bool(generation.refused), generation.finish_reason == "length")
+            )
         return replies
 
     def _read(self, inquiry: Inquiry, generation: Generation) -> Reply:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import first_items, parse_yes_no, render_values, without_values
+from hapax.llm_oracle.answers import FirstToken, first_items, parse_yes_no, render_values, without_values
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.backends.openai_probing import (
@@ -23,6 +23,8 @@ from hapax.llm_oracle.backends.openai_probing import (
     FormMethod,
     LikelihoodMethod,
     Prober,
+    claims_request,
+    claims_yes,
     critic_request,
     same_version,
     stated_answer_method,
@@ -44,7 +46,7 @@ from hapax.llm_oracle.backends.openai_wire import (
 )
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import REFUSED
-from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, reply_form
+from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, is_whole_question, reply_form
 from hapax.llm_oracle.protocols import (
     NOTHING_KNOWN,
     CriticScore,
@@ -84,7 +86,9 @@ class OpenAIModel:
     `queue`: records the requests instead of sending them. An alias that states the model's abilities is then believed.
     """
 
-    def __init__(self, prober: Prober, queue: Transport | None = None) -> None:
+    def __init__(self, prober: Prober, queue: Transport | None = None, claims: int | None = None) -> None:
+        """`claims`: number of claims in a request to the critic; None: what a probe finds."""
+        self._claims = claims
         self.served = prober.served
         self._prober = prober
         self._transport = queue or prober.transport
@@ -114,7 +118,11 @@ class OpenAIModel:
         # A decision endpoint may report another name than the endpoint that was probed for its version.
         reported = "" if critic_method.kind == SYSTEM_ONE else self.method.reported
         transport = same_version(self._transport, self.served, reported)
-        critic = OpenAICritic(self.served, transport, self.method, critic_method)
+        if self._claims is not None or self._is_stated:
+            claims = self._claims or 1
+        else:
+            claims = self._prober.claims_method(self.method, critic_method).size
+        critic = OpenAICritic(self.served, transport, self.method, critic_method, claims)
         critic.is_assumed = bool(self._prober.assumed)
         return critic
 
@@ -198,15 +206,24 @@ class OpenAICritic:
     """P(yes) from the likeliest first tokens, from a decision endpoint, or as the share of yes among sampled votes.
 
     The identity says which, so that votes are never taken for probabilities. `is_assumed`: neither a probe nor the
-    alias says which it is, so that at most it is a vote.
+    alias says which it is, so that at most it is a vote. `claims_together`: number of claims in one request.
     """
 
     is_assumed: bool = False
 
     def __init__(
-        self, served: ServedModel, transport: Transport, method: AnswerMethod, critic_method: CriticMethod
+        self,
+        served: ServedModel,
+        transport: Transport,
+        method: AnswerMethod,
+        critic_method: CriticMethod,
+        claims: int = 1,
     ) -> None:
         revision = [*method.revision(served), critic_method.revision(served.votes)]
+        if claims > 1:
+            revision.append(f"{claims} claims at a time")
+        self.claims_together = claims
+        self._opened_by = served, transport, method, critic_method
         self.identity = ModelIdentity(served.name, "; ".join(revision))
         self.price = served.price
         self.pace = served.pace
@@ -216,11 +233,53 @@ class OpenAICritic:
         self._method = method
         self._critic_method = critic_method
 
+    def one_by_one(self) -> OpenAICritic:
+        """The same critic, asked about each claim alone, as LINK asks."""
+        critic = OpenAICritic(*self._opened_by)
+        critic.is_assumed = self.is_assumed
+        return critic
+
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         return in_request_order(self.stream(claims), len(claims))
 
     def stream(self, asked: Sequence[str], *_: GenerationParameters) -> Stream[CriticScore]:
-        """The scores as they arrive."""
+        """The scores as they arrive. Claims about which a request for several says nothing are asked alone."""
+        alone = [place for place, claim in enumerate(asked) if self.claims_together == 1 or is_whole_question(claim)]
+        # In an order that has nothing to do with the search, and the same for the same claims.
+        others = sorted(set(range(len(asked))).difference(alone), key=lambda place: seed("claim", asked[place]))
+        groups = [others[start : start + self.claims_together] for start in range(0, len(others), self.claims_together)]
+        if groups and len(groups[-1]) == 1:
+            alone += groups.pop()
+        for found in self._together([[asked[place] for place in group] for group in groups]):
+            scores = [pair for number, told in found for pair in zip(groups[number], told, strict=True)]
+            alone += [place for place, score in scores if score is None]
+            yield [(place, score) for place, score in scores if score is not None]
+        for single in self._alone([asked[place] for place in alone]):
+            yield [(alone[place], score) for place, score in single]
+
+    def _together(self, groups: Sequence[Sequence[str]]) -> Stream[list[CriticScore | None]]:
+        """The scores of groups of claims, each asked in one request, or in one for each vote."""
+        method = self._critic_method
+        count = 1 if method.kind == LOGPROBS else self._requests_per_vote
+        samples = 1 if method.kind == LOGPROBS else self._votes // count
+
+        def votes(group: Sequence[str]) -> list[ServerRequest]:
+            claims = [harmless(claim) for claim in group]
+            asked = (
+                claims_request(self._model, claims, self._method, method, seed=seed(vote, *claims), samples=samples)
+                for vote in range(count)
+            )
+            return [replace(request, parts=count) for request in asked]
+
+        def read(reply: Any, request: ServerRequest) -> tuple[list[FirstToken | None], Usage]:
+            # The largest group's: further places are empty.
+            return claims_yes(reply, self.claims_together, method), usage(reply, request.prompt, ())
+
+        return _combined(
+            self._transport, map(votes, groups), read, lambda place, replies: _shared_out(replies, len(groups[place]))
+        )
+
+    def _alone(self, asked: Sequence[str]) -> Stream[CriticScore]:
         prompts = (critic_prompt(harmless(claim)) for claim in asked)
         top = self._critic_method.top
         if self._critic_method.kind == VOTE:
@@ -248,7 +307,7 @@ class OpenAICritic:
         # With the option `n` one request returns all votes; without it each vote is a request with a seed of its own.
         count = self._requests_per_vote
         requests = (
-            vote_request(self._model, prompt, self._method, seed(number, prompt), self._votes // count)
+            vote_request(self._model, prompt, self._method, seed=seed(number, prompt), samples=self._votes // count)
             for number in range(count)
         )
         return [replace(request, parts=count) for request in requests]
@@ -433,6 +492,23 @@ def _trimmed(generation: Generation | Refused, request: GenerationRequest) -> Ge
     data_type = form.data_type if form else "Number"
     text = without_values(generation.text if items is None else items, request.excluded_values, data_type)
     return Generation(text, generation.finish_reason if items is None else "stop", generation.usage)
+
+
+def _shared_out(replies: Sequence[Any], count: int) -> list[CriticScore | None]:
+    """The mean scores of so many claims by replies about all of them. The first one has the tokens."""
+    answered = [reply for reply in replies if not isinstance(reply, Refused)]
+    spent = [reply.usage if isinstance(reply, Refused) else reply[1] for reply in replies]
+    total = Usage(sum(each.prompt_tokens for each in spent), sum(each.completion_tokens for each in spent), len(spent))
+    scores: list[CriticScore | None] = []
+    for place in range(count):
+        told = [found for seen, _ in answered if (found := seen[place]) is not None]
+        if not told:
+            scores.append(None)
+            continue
+        probability = sum(found.probability for found in told) / len(told)
+        scores.append(CriticScore(probability, total))
+        total = Usage(requests=0)
+    return scores
 
 
 def _likeliest(reply: Any, request: ServerRequest) -> CriticScore:

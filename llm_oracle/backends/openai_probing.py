@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import Any, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import LEAST_MASS_OF_PROBE, FirstToken, parse_yes_no
+from hapax.llm_oracle.answers import LEAST_MASS_OF_PROBE, FirstToken, numbered_verdicts, parse_yes_no
 from hapax.llm_oracle.backends.openai_aliases import ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import SAME_FOR_ALL, Kind, Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.backends.openai_transport import (
@@ -35,6 +35,7 @@ from hapax.llm_oracle.backends.openai_wire import (
     first_token_yes,
     logprobs_options,
     model_reported,
+    numbered_yes,
     prompt_likelihood,
     request_body,
     system_one_yes,
@@ -42,8 +43,9 @@ from hapax.llm_oracle.backends.openai_wire import (
     usage,
 )
 from hapax.llm_oracle.budget import estimated_tokens
+from hapax.llm_oracle.critic_probing import probe_claims
 from hapax.llm_oracle.journal import PROBE, Asker, Journal, PreparedCall, StoredAnswer
-from hapax.llm_oracle.prompts import critic_prompt
+from hapax.llm_oracle.prompts import critic_batch_prompt, critic_prompt
 from hapax.llm_oracle.protocols import (
     CannotScore,
     LogLikelihood,
@@ -66,8 +68,8 @@ KNOWN_UNLIKELY = "France capital the of is Paris."
 PROBING = 1
 """Version of the probes. A new one probes every server again."""
 
-MOST_PROBES = Usage(300, 2_000)
-"""Most tokens that probing one ability uses: a vote, or a model that thinks before it answers."""
+MOST_PROBES = Usage(300, 800)
+"""Tokens that probing one ability is expected to use at most; each of its requests is reserved by itself."""
 
 LOGPROBS, VOTE = "logprobs", "vote"
 ECHO, PROMPT_LOGPROBS = "echo", "prompt_logprobs"
@@ -95,6 +97,9 @@ MOST_TOP = 20
 """Number of likeliest tokens requested: the limit of OpenAI and vLLM for chats. Completions may allow fewer."""
 FEWER_TOP = 5
 """OpenAI's limit for completions."""
+
+TOKENS_PER_VERDICT = 8
+"""Most tokens of a line with a number and a verdict."""
 
 VOTE_TOKENS = {CHAT: 256, COMPLETIONS: 8}
 """Most tokens of a vote. A chat may think aloud before it says yes or no."""
@@ -190,7 +195,14 @@ class FormMethod:
     kind: str = WORDS
 
 
-Method = TypeVar("Method", AnswerMethod, CriticMethod, FormMethod, LikelihoodMethod)
+@dataclass(frozen=True, slots=True)
+class ClaimsMethod:
+    """Number of claims that a critic is asked about in one request."""
+
+    size: int = 1
+
+
+Method = TypeVar("Method", AnswerMethod, ClaimsMethod, CriticMethod, FormMethod, LikelihoodMethod)
 
 
 # Methods that an alias states, for models that cannot be probed
@@ -316,6 +328,75 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
     )
 
 
+CLAIMS_SIZES = (20, 5)
+"""Numbers of claims in one request that are tried."""
+
+CLAIMS_SAMPLE = 8
+"""Claims of a tried request that are also asked alone."""
+
+MOST_DIFFERENT = 1
+"""Claims of the sample that may get another verdict alone."""
+
+
+def probe_claims_method(
+    transport: Transport, served: ServedModel, method: AnswerMethod, critic: CriticMethod
+) -> ClaimsMethod:
+    """The largest number of claims in a request for which the verdicts are those that the claims get alone."""
+    for size in CLAIMS_SIZES:
+        # True and false ones in turn.
+        claims = list(chain.from_iterable(zip(*probe_claims(), strict=False)))[:size]
+        request = claims_request(served.model, claims, method, critic, seed=1)
+        together = _found(transport, request, partial(claims_yes, count=len(claims), critic=critic))
+        if together is None or not any(map(_is_told, together)):
+            break  # it answers otherwise, and would for fewer
+        sample = range(0, len(claims), max(1, len(claims) // CLAIMS_SAMPLE))
+        alone = {place: _alone(transport, served, claims[place], method, critic) for place in sample}
+        different = sum(_verdict(together[place]) is not verdict for place, verdict in alone.items())
+        if all(map(_is_told, together)) and different <= MOST_DIFFERENT:
+            return ClaimsMethod(len(claims))
+    return ClaimsMethod()
+
+
+def _alone(
+    transport: Transport, served: ServedModel, claim: str, method: AnswerMethod, critic: CriticMethod
+) -> bool | None:
+    """The verdict on a claim that is asked alone."""
+    if critic.kind == LOGPROBS:
+        return _verdict(_first_token(transport, served, claim, method, critic.top))
+    samples = _found(transport, vote_request(served.model, critic_prompt(claim), method, seed=1), texts)
+    return parse_yes_no(samples[0]) if samples else None
+
+
+def _is_told(found: FirstToken | None) -> bool:
+    return found is not None
+
+
+def _verdict(found: FirstToken | None) -> bool | None:
+    return None if found is None else found.probability > 0.5
+
+
+def claims_request(
+    model: str, claims: Sequence[str], method: AnswerMethod, critic: CriticMethod, *, seed: int, samples: int = 1
+) -> ServerRequest:
+    """A request for verdicts on several claims, numbered from 1."""
+    prompt, tokens = critic_batch_prompt(claims), TOKENS_PER_VERDICT * len(claims)
+    if critic.kind == LOGPROBS:
+        return method.ask(model, prompt, tokens, temperature=1, top_p=1, **logprobs_options(CHAT, critic.top))
+    return vote_request(model, prompt, method, seed=seed, samples=samples, more_tokens=tokens)
+
+
+def claims_yes(reply: Any, count: int, critic: CriticMethod) -> list[FirstToken | None]:
+    """P(yes) of so many claims: by the tokens of their verdicts, or the share of yes among the samples.
+
+    None for a claim about which nothing is said.
+    """
+    if critic.kind == LOGPROBS:
+        return numbered_yes(reply, count)
+    columns = zip(*(numbered_verdicts(text, count) for text in answered_texts(reply)), strict=True)
+    votes = [[vote for vote in column if vote is not None] for column in columns]
+    return [FirstToken(sum(said) / len(said), 1.0) if said else None for said in votes]
+
+
 def _first_token(
     transport: Transport, served: ServedModel, claim: str, method: AnswerMethod, top: int
 ) -> FirstToken | None:
@@ -378,10 +459,13 @@ def system_one_request(model: str, prompt: str) -> ServerRequest:
     return ServerRequest(SYSTEM_ONE, body, Usage(estimated_tokens(prompt), 1))
 
 
-def vote_request(model: str, prompt: str, method: AnswerMethod, seed: int, samples: int = 1) -> ServerRequest:
+def vote_request(
+    model: str, prompt: str, method: AnswerMethod, *, seed: int, samples: int = 1, more_tokens: int = 0
+) -> ServerRequest:
     """A request for samples of the answer."""
     number = {"n": samples} if samples > 1 else {}
-    return method.sample(model, prompt, VOTE_TOKENS[method.endpoint], temperature=1, top_p=1, seed=seed, **number)
+    tokens = VOTE_TOKENS[method.endpoint] + more_tokens
+    return method.sample(model, prompt, tokens, temperature=1, top_p=1, seed=seed, **number)
 
 
 def _answer(transport: Transport, request: ServerRequest, read: ReadReply[Answer]) -> Answer:
@@ -447,6 +531,13 @@ class Prober:
         ability = {"ability": "critic", "least_mass": LEAST_MASS_OF_PROBE, **asdict(method)}
         probe = partial(probe_critic_method, served=self.served, method=method)
         return self._kept(ability, probe, CriticMethod, stated_critic_method)
+
+    def claims_method(self, method: AnswerMethod, critic: CriticMethod) -> ClaimsMethod:
+        if method.endpoint != CHAT or critic.kind == SYSTEM_ONE:
+            return ClaimsMethod()
+        ability = {"ability": "claims", **asdict(method), "by": asdict(critic)}
+        probe = partial(probe_claims_method, served=self.served, method=method, critic=critic)
+        return self._kept(ability, probe, ClaimsMethod, lambda _: ClaimsMethod())
 
     def form_method(self, method: AnswerMethod) -> FormMethod:
         ability = {"ability": "form", **asdict(method)}

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from hapax.llm_oracle.answers import FirstToken, yes_probability
+from hapax.llm_oracle.answers import LEAST_MASS, FirstToken, yes_probability
 from hapax.llm_oracle.backends.openai_outcomes import MORE_TOKENS, Kind, TransientFault, one_line
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Usage
@@ -228,11 +228,36 @@ def model_reported(reply: Any) -> str:
 
 
 def first_token_yes(reply: Any) -> FirstToken:
-    """P(yes) over yes and no among the likeliest first tokens, and their mass.
+    """P(yes) over yes and no among the likeliest first tokens, and their mass."""
+    return _yes_among(_likeliest_first_tokens(reply))
+
+
+# Before the verdict of a line: its number.
+_NUMBER_ALONE = re.compile(r"\W*(\d{1,3})\W*")
+
+
+def numbered_yes(reply: Any, count: int) -> list[FirstToken | None]:
+    """P(yes) of each of so many claims, at the token that follows its number in a line; None where there is none."""
+    content = _at(_choices(reply)[0].get("logprobs"), "content")
+    found: list[FirstToken | None] = [None] * count
+    line = ""
+    for entry in content if isinstance(content, list) else ():
+        number = _NUMBER_ALONE.fullmatch(line)
+        place = int(number[1]) - 1 if number else -1
+        if 0 <= place < count and found[place] is None:
+            likeliest = _scored(_at(entry, "top_logprobs"))
+            seen = _yes_among(likeliest) if likeliest else None
+            # A point or a blank may come between the number and the verdict.
+            found[place] = seen if seen is not None and seen.mass >= LEAST_MASS else None
+        line = f"{line}{_at(entry, 'token')}".rpartition("\n")[2]
+    return found
+
+
+def _yes_among(likeliest: Sequence[tuple[str, float]]) -> FirstToken:
+    """P(yes) over yes and no among the likeliest tokens, and their mass.
 
     A missing answer is at most as likely as the last of the listed tokens, and as the probability that they leave.
     """
-    likeliest = _likeliest_first_tokens(reply)
     yes: list[float] = []
     no: list[float] = []
     for token, score in likeliest:
@@ -352,19 +377,22 @@ def _likeliest_first_tokens(reply: Any) -> list[tuple[str, float]]:
     """Tokens and log-probabilities at the answer's first position, in the formats of both endpoints."""
     logprobs = _choices(reply)[0].get("logprobs")
     content = _at(logprobs, "content")
-    pairs: list[tuple[Any, Any]] = []
     if isinstance(content, list) and content:  # chat
-        entries = _at(content[0], "top_logprobs")
-        if isinstance(entries, list):
-            pairs = [(_at(entry, "token"), _at(entry, "logprob")) for entry in entries]
+        found = _scored(_at(content[0], "top_logprobs"))
     else:
         positions = _at(logprobs, "top_logprobs")
-        if isinstance(positions, list) and positions and isinstance(positions[0], dict):
-            pairs = list(positions[0].items())
-    found = [(token, min(0.0, score)) for token, score in pairs if isinstance(token, str) and _is_logprob(score)]
+        first = positions[0] if isinstance(positions, list) and positions else None
+        pairs = first.items() if isinstance(first, dict) else ()
+        found = _scored([{"token": token, "logprob": score} for token, score in pairs])
     if not found:
         raise TransientFault("a reply without log-probabilities")
     return found
+
+
+def _scored(entries: Any) -> list[tuple[str, float]]:
+    """The tokens of entries of a chat's log-probabilities, with these."""
+    pairs = [(_at(entry, "token"), _at(entry, "logprob")) for entry in entries] if isinstance(entries, list) else []
+    return [(token, min(0.0, score)) for token, score in pairs if isinstance(token, str) and _is_logprob(score)]
 
 
 def _is_logprob(score: Any) -> bool:

@@ -71,7 +71,8 @@ def _connect(request: ModelRequest) -> OpenAIModel:
     request.opened.learn_price(served.name, served.price)
     transport = HttpTransport(served.server, served.limits.shared(options.sharers), served.retries)
     prober = Prober(served, framed(transport, served.chat), options.journal, options.probe_again, options.forecast)
-    return OpenAIModel(prober, None if options.queue is None else framed(options.queue.to(served.server), served.chat))
+    queue = None if options.queue is None else framed(options.queue.to(served.server), served.chat)
+    return OpenAIModel(prober, queue, options.claims)
 
 
 OPENAI = Backend(

@@ -321,7 +321,7 @@ def test_votes_on_claims_that_are_not_stored_are_bounded_like_answers(tmp_path: 
         open_votes.append(sum(count for count in answered.values() if count < 10))
         return None
 
-    with FakeServer(WORLD, NO_LOGPROBS | {"n"}) as fake:
+    with FakeServer(WORLD, NO_LOGPROBS | {"n", "claims"}) as fake:
         models = opened(fake, tmp_path, max_concurrency=most)
         fake.misbehave = one_vote_fails
         models.critic.probabilities(CLAIMS)

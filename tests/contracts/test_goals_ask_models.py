@@ -76,12 +76,14 @@ def test_accepted_values_become_facts_and_all_else_is_kept_with_its_reason() -> 
     }
 
 
-def test_prompt_is_the_papers_and_later_calls_exclude_what_came() -> None:
-    """The first prompt is LINK's, byte for byte; decoding excludes earlier values; two calls without a value end it."""
-    using = models()
-    found(BUTTER, using)
+def test_a_list_that_is_shorter_than_asked_ends_its_question() -> None:
+    """The prompt is LINK's, byte for byte; a full list is followed by another call, until one is shorter."""
+    short, full = models(), models()
+    found(BUTTER, short)
+    found(BUTTER, full, values_per_call=2)
 
-    assert using.knowledge.prompts == [PROMPT] * 3
+    assert short.knowledge.prompts == [PROMPT]
+    assert full.knowledge.prompts == [PROMPT.replace("50 values", "2 values")] * 2
 
 
 def test_link_names_accepted_values_in_the_prompt() -> None:
@@ -168,7 +170,7 @@ def test_a_budget_keeps_what_was_answered(role: str, calls: int) -> None:
     """Replies are kept, what could not be judged is neither accepted nor refused, and a later goal goes on from there."""
     kb = hapax.KnowledgeBase()
     hapax.add_facts(kb, "is_ingredient_in", [("butter", "Soap")], RULES)  # given: an answer whatever models say
-    options = hapax.QueryOptions(settings=hapax.SearchSettings(profile="hapax"))
+    options = hapax.QueryOptions(settings=hapax.SearchSettings(profile="hapax", values_per_call=2))
     short = models(budget=hapax.Budget(max_calls=calls, roles=frozenset({role})))
     cut = hapax.query(BUTTER, RULES, kb, models=short, options=options)
     kept = sum(call.role == role for call in kb.calls().values())

@@ -262,7 +262,11 @@ def test_azure_is_asked_by_deployment(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with FakeServer(WORLD, misbehave=deployed) as fake:
         base = f"{fake.url}/openai/deployments/tiny?api-version=2024-10-21"
-        named: dict[str, Any] = {"api_base": base, "api_key_name": "AZURE_KEY", "headers": {"X-Tenant": "$TENANT", "X-Title": "Hapax"}}
+        named: dict[str, Any] = {
+            "api_base": base,
+            "api_key_name": "AZURE_KEY",
+            "headers": {"X-Tenant": "$TENANT", "X-Title": "Hapax"},
+        }
         models = opened(fake, tmp_path, **named)
         assert values(models) == ["Norwegian krone"]
         headers = fake.asked[-1].headers
@@ -287,3 +291,76 @@ def test_an_address_that_ends_in_the_path_of_a_request_is_its_base(tmp_path: Pat
         assert probabilities(models, CLAIMS[:1])
         assert any(is_judging(asked) for asked in fake.asked)
     assert models_file(tmp_path)
+
+
+def judged(lacks: set[str], verdicts: dict[str, float]) -> FakeServer:
+    """A server that judges several claims at a time, and knows the claims of a probe."""
+    known = hapax.llm_oracle.critic_probing.probe_claims()
+    truths = {claim: value for claims, value in zip(known, (0.97, 0.03), strict=True) for claim in claims}
+    capitals = {"Paris is the capital of France.": 0.99, "Paris is the capital of Spain.": 0.02}
+    return FakeServer({**WORLD, "critic": {**truths, **capitals, **verdicts}}, frozenset({"systemone", *lacks}))
+
+
+@pytest.mark.parametrize("lacks", [set(), {"logprobs"}, {"logprobs", "n"}], ids=["log-probabilities", "votes", "no n"])
+def test_claims_are_asked_together_where_a_sample_is_judged_the_same_alone(lacks: set[str]) -> None:
+    """Twenty claims take one request, or one for each vote; each gets its own score, whatever their order."""
+    verdicts = {claim: 0.9 if number % 3 else 0.1 for number, claim in enumerate(CLAIMS)}
+    with judged(lacks, verdicts) as fake:
+        models = opened(fake)
+        before = len(fake.asked)
+        found = probabilities(models, CLAIMS)
+        requests = len(fake.asked) - before
+
+    assert requests == (10 if "n" in lacks else 1)
+    assert [score > 0.5 for score in found] == [verdicts[claim] > 0.5 for claim in CLAIMS]
+
+
+def test_a_claim_that_a_reply_leaves_out_is_asked_alone() -> None:
+    """A reply about several claims may have fewer lines: the others get a request each."""
+
+    def forgets(number: int, asked: Asked) -> Any:
+        def shortened(body: Any) -> Any:
+            content = body["choices"][0].get("logprobs", {}).get("content", [])
+            if "\nStatements:\n" in prompt_of(asked) and CLAIMS[0] in prompt_of(asked):
+                body["choices"][0]["logprobs"]["content"] = content[: 4 * 9]
+            return body
+
+        return shortened
+
+    with judged(set(), {}) as fake:
+        models = opened(fake)
+        fake.misbehave = forgets
+        before = len(fake.asked)
+        found = probabilities(models, CLAIMS)
+        requests = len(fake.asked) - before
+
+    assert found == [pytest.approx(found[0])] * len(CLAIMS)
+    assert requests == 1 + len(CLAIMS) - 9
+
+
+def test_claims_are_asked_alone_where_they_want_to_be(tmp_path: Path) -> None:
+    """`--claims 1`, LINK's ways, and a server whose verdicts on several claims are others than alone."""
+    with judged(set(), {}) as fake:
+        url = f"openai:tiny@{fake.url}"
+        for options in (["--claims", "1"], ["--compat", "paper"]):
+            fake.asked.clear()
+            result = search(tmp_path, url, "--likelihood", "frequency", *options, database=f"{options[0]}.db")
+            assert result.exit_code == 0, result.output
+            assert not any("\nStatements:\n" in prompt_of(asked) for asked in fake.asked)
+
+    def contrary(number: int, asked: Asked) -> Any:
+        def swapped(body: Any) -> Any:
+            text = json.dumps(body)
+            if "\nStatements:\n" not in prompt_of(asked):
+                return body
+            return json.loads(text.replace(" Yes", " Maybe").replace(" No", " Yes").replace(" Maybe", " No"))
+
+        return swapped
+
+    with judged(set(), {}) as fake:
+        fake.misbehave = contrary
+        models = opened(fake)
+        before = len(fake.asked)
+        probabilities(models, CLAIMS)
+
+        assert len(fake.asked) - before == len(CLAIMS)

@@ -38,16 +38,17 @@ KEY = "sk-planted-0123456789abcdef"
 def test_a_list_is_asked_with_sampling_options_and_a_seed_of_its_own() -> None:
     """A chat gets one user message, temperature, top_p, token limit and a seed; each sample has another seed."""
     with FakeServer(WORLD) as fake:
-        assert values(opened(fake)) == ["Norwegian krone"]  # the critic does not believe in the euro
+        # The critic does not believe in the euro. A full list is followed by another call.
+        assert values(opened(fake), values_per_call=2) == ["Norwegian krone"]
         first, second, *_ = (request.body for request in fake.asked if "Norway uses the [B]" in prompt_of(request))
     with FakeServer(WORLD) as fake:
-        values(opened(fake))
+        values(opened(fake), values_per_call=2)
         again = [request.body.get("seed") for request in fake.asked if "Norway uses the [B]" in prompt_of(request)]
 
     assert first["messages"] == [
         {
             "role": "user",
-            "content": "Give me 50 values of B to fill in the sentence 'Norway uses the [B]' in the format '1. value.', "
+            "content": "Give me 2 values of B to fill in the sentence 'Norway uses the [B]' in the format '1. value.', "
             "where B is a currency.",
         }
     ]
@@ -399,9 +400,9 @@ def test_a_search_over_http_finds_what_the_script_finds(tmp_path: Path) -> None:
 
 def test_faults_change_nothing_that_a_search_finds(tmp_path: Path) -> None:
     """One reply in ten faulty, of all kinds: facts and statements are those of a run without, and nothing is paid twice."""
-    faulty = Faulty(seed=5)
+    faulty = Faulty(seed=5, share=0.2)
     with FakeServer(WORLD) as fake:
-        aliases = models_file(tmp_path, fake, timeout=1, attempts=5)
+        aliases = models_file(tmp_path, fake, timeout=1, attempts=8)
         options = ("--aliases", aliases, "--evaluator", "openai:small", "--profile", "hapax")
         good = search(tmp_path, "openai:small", *options, database="good.db")
         sent = len(fake.asked)
