@@ -7,11 +7,12 @@ the text `true` or `false`.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from math import ceil, floor, trunc
+from math import ceil, floor, prod, trunc
 from typing import Any, TypeAlias
 
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME, UNITS, Moment, NoValue, moment_of
@@ -27,8 +28,13 @@ LARGEST_EXPONENT = 1000
 MOST_BITS = 1_000_000
 """Bits of a number within a calculation. A larger one would keep the processor in one operation for too long."""
 
+LONGEST_IN_TEXT = 10_000
+"""Bits of a number that is written; Python writes no more than 4,300 digits."""
+
 LONGEST_PATTERN = 1_000
-"""Characters of a regular expression."""
+"""Characters of a regular expression, and its counted repetitions of a part."""
+
+_REPEATED = re.compile(r"\{(\d{0,300})(?:,(\d{0,300}))?\}")
 
 SECONDS_PER_MATCH = 1.0
 """Time that a regular expression may take on one text."""
@@ -71,6 +77,8 @@ def _moment(value: Exact) -> Moment:
 
 
 def _text(value: Exact) -> str:
+    if isinstance(value, int | Fraction) and _bits(value) > LONGEST_IN_TEXT:
+        raise NoValue("a number has too many digits")
     if isinstance(value, Fraction) and value.denominator > 1:
         return f"{number_of(value):f}"
     return str(value)
@@ -158,7 +166,7 @@ def _remainder(left: Exact, right: Exact) -> Exact:
 def _power(base: Exact, exponent: Exact) -> Exact:
     number, power = _number(base), _whole(exponent)
     if abs(power) > LARGEST_EXPONENT:
-        raise NoValue(f"the exponent {power} is larger than {LARGEST_EXPONENT}")
+        raise NoValue(f"the exponent {_text(power)} is larger than {LARGEST_EXPONENT}")
     if not number and power < 0:
         raise NoValue("division by zero")
     _refuse_large(_bits(number) * abs(power))
@@ -251,9 +259,15 @@ def _test(holds: Callable[..., bool]) -> Callable[..., Exact]:
 
 def _matches(text: str, pattern: str) -> bool:
     try:
-        return _compiled(pattern).search(text, timeout=SECONDS_PER_MATCH) is not None
-    except TimeoutError:
-        raise NoValue(f'the pattern "{pattern}" takes more than {SECONDS_PER_MATCH:g} second on a text') from None
+        if pattern not in _slow:
+            return _compiled(pattern).search(text, timeout=SECONDS_PER_MATCH) is not None
+    except (TimeoutError, MemoryError):
+        _slow.add(pattern)
+    raise NoValue(f'the pattern "{pattern}" takes more than {SECONDS_PER_MATCH:g} second on a text, or too much memory')
+
+
+_slow: set[str] = set()
+"""Patterns that took too long on a text, and are not tried on another one."""
 
 
 @lru_cache(maxsize=256)
@@ -262,6 +276,10 @@ def _compiled(pattern: str) -> Any:
 
     if len(pattern) > LONGEST_PATTERN:
         raise NoValue(f"a pattern has more than {LONGEST_PATTERN} characters")
+    # Compiling writes counted repetitions out, also those within others.
+    counts = [max(int(number or 0) for number in found) for found in _REPEATED.findall(pattern)]
+    if prod(filter(None, counts)) > LONGEST_PATTERN:
+        raise NoValue(f'the pattern "{pattern}" repeats a part more than {LONGEST_PATTERN} times')
     try:
         return regex.compile(pattern)
     except (regex.error, OverflowError, RecursionError) as error:

@@ -306,8 +306,11 @@ class PremiseCompiler:
         return self
 
     def compiled(self) -> CompiledPremise:
-        conditions = tuple(dict.fromkeys(self.conditions))
-        return CompiledPremise(tuple(self.tables), conditions, self.values, tuple(self.absent))
+        # SQLite tests conditions in their order: those that call a function come last.
+        conditions = sorted(
+            dict.fromkeys(self.conditions), key=lambda text: text.startswith(("compared(", "calculated("))
+        )
+        return CompiledPremise(tuple(self.tables), tuple(conditions), self.values, tuple(self.absent))
 
     def item(self, item: BodyLiteral) -> None:
         if isinstance(item, Comparison):
