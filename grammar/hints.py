@@ -128,7 +128,14 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "HPX011",
         'a conclusion cannot contain "or"',
         "Conclude a predicate for both; what is true of one of them alone, rules cannot conclude.",
-        ("p(T X) -> q(T X) | r(T X)", "p(T X) -> q(T X) ; r(T X)", "q(T X) | r(T X) :- p(T X)"),
+        (
+            "p(T X) -> q(T X) | r(T X)",
+            "p(T X) -> q(T X) ; r(T X)",
+            "q(T X) | r(T X) :- p(T X)",
+            "q(T X) | r(T X) | s(T X) :- p(T X)",
+            "q(T X, T Y) | r(T X, T Y) :- p(T X, T Y)",
+            "q(T X, T Y) | r(T X, T Y) | s(T X, T Y) :- p(T X, T Y)",
+        ),
         "p(T X) -> q_or_r(T X)",
     ),
     Hint(
@@ -184,9 +191,17 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
     Hint(
         "nested atom",
         "HPX015",
-        "an argument is itself a term with arguments",
+        "an argument is itself a term with arguments, or a list",
         "Use variables, quoted texts or numbers as arguments, and express the inner term by a literal of its own.",
-        ("p(f(T X), T Y) -> q(T X)", "p(T X, f(T Y)) -> q(T X)", "p(T X) -> q(f(T X))"),
+        (
+            "p(f(T X), T Y) -> q(T X)",
+            "p(T X, f(T Y)) -> q(T X)",
+            "p(T X) -> q(f(T X))",
+            "p([], T X) -> q(T X)",
+            "p(T X, [T Y]) -> q(T X)",
+            "p(T X) -> q([T X])",
+            "p(T X) -> q(T X, [T X])",
+        ),
         "has_f(T X, T Z) & p(T Z, T Y) -> q(T X)",
     ),
     Hint(

@@ -509,7 +509,10 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "_BY"
         elif token.value == "as" and before == "TEXT" and tokens[0].value == "import":
             terminal = "_AS"
-        yield token if terminal == token.type else Token.new_borrow_pos(terminal, token.value, token)
+        value = token.value
+        if terminal == "PERCENT":
+            terminal, value = "MOD", "mod"
+        yield token if terminal == token.type else Token.new_borrow_pos(terminal, value, token)
         begins_premise = terminal == "LPAR" and not _opens_arguments(tokens[:index])
         before = terminal
 

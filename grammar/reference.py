@@ -15,8 +15,19 @@ _TOUR = """# The rule language
 
 <!-- Made by `python -m hapax.grammar.reference`; change grammar/reference.py, rule.lark, hints.py or the checks. -->
 
-A rule file is UTF-8 text. `#` and `%` start comments. A statement ends at the end of its line or at a full stop; it
-continues on the next line inside parentheses, after an operator and before one.
+A rule file is UTF-8 text. `#`, `%` and `/* */` are comments; `%` between a number or variable and a number is an
+operator. A statement ends at the end of its line or at a full stop; it continues on the next line inside parentheses,
+after an operator and before one. Rules and goals have one notation.
+
+Facts and rules are a program, and nothing need be declared:
+
+```
+parent(ann, bob).  parent(bob, "Carol King").
+parent(X, Y) -> ancestor(X, Y)
+ancestor(X, Z) :- parent(X, Y), ancestor(Y, Z).
+```
+
+Types, kinds and sentences are for searches, which ask models and write statements, and for what `check` should find:
 
 ```
 type Food Allergen < Object                     # a subtype; Year and Age are built-in subtypes of Number
@@ -26,6 +37,8 @@ functional was_invented_in(Invention, Year): "[1] was invented in [2]"        # 
 functional has_height(Mountain, Height) within 2%: "[1] is [2] metres high"   # two answers agree within 2 percent
 computed is_earlier_than(Year A, Year B) := A < B                             # arithmetic; no model is asked
 given was_born_in(Person, Year)                                               # your facts; no model is asked
+given trip(id: Trip, air_time: Minutes, distance: Miles)                      # the same, with names of the columns
+derived is_fast(Trip)                                                         # what rules conclude
 aggregate births(Year A, Number K) := K = count(Person X: was_born_in(Person X, Year A))
 opposite can_plant cannot_plant
 symmetric shares_a_border_with/2                # also: asymmetric, irreflexive, transitive
@@ -46,15 +59,21 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 
 ## Rules
 
-- A rule is `premise -> conclusion`, with `&` between the literals of the premise, or `conclusion :- premise`, with `&`
-  or `,`. The arrow may also be `=>`, `→`, `⇒` or `\\to`, and `&` may be `∧` or `\\land`.
+- A rule is `premise -> conclusion` or `conclusion :- premise`, and a fact is an atom without variables, before which
+  `fact` may stand. `&` and `,` are *and*, `|` and `;` are *or*, which binds less; parentheses group. The arrow may also
+  be `=>`, `→`, `⇒` or `\\to`, *and* `∧` or `\\land`, *or* `∨` or `\\lor`.
+- A rule with *or* stands for a rule of each alternative; these are named `far_1`, `far_2`, and proofs name them.
 - `not p(...)`, also written `\\+`, `¬` or `~`, holds if `p(...)` is false, see [negation](#declarations-and-negation).
-  A conclusion cannot be negated.
-- An argument is a variable with its data type (`Food Allergen A`), a variable alone (`A`) if another atom gives its
-  type, a quoted text or a number. A variable is one capital letter, optionally with digits.
+  `not (A & B)` holds if no values of the variables that it has alone make `A & B` true. A conclusion cannot be negated.
+- An argument is a variable, which begins with a capital letter or `_`, or a value: a number, a text in single or in
+  double quotes, or a word that begins otherwise. A variable may have its type before it (`Food Allergen A`).
+  Without one it has that of its predicate's declaration, else any. `_` is a new variable at each place, also in
+  `not p(X, _)`.
+- `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.
 - Upper and lower case make no difference in data types. If the types of one variable are subtypes of one another, it
   has the most specific of them. Every type but Person and its subtypes is a subtype of Object.
-- The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions). An equation
+- The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions), and of several at once from
+  the left: `(A, B) < (C, D)`. An equation
   `V = expression` gives a new variable its value and its type: `V = A + B`.
 - The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
 - Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
@@ -251,20 +270,23 @@ leaves out. A rule that is `@withdrawn` is only searched when it is named (`--ru
 
 The generic variables are those that a statement speaks about; a search does not bind them. By default they are the
 persons that premise and conclusion share; if there is none, the first argument of the premise, provided the conclusion
-mentions it. `hapax plan` shows them with the reason. `hapax check` notes rules whose generic variable is inferred and
-is not a person.
+mentions it. A rule over facts has none: no model is asked for a predicate of its premise, and what it says of a person
+has no template or is stated in the files. `hapax plan` shows them with the reason. `hapax check` notes rules whose
+generic variable is inferred and is not a person.
 
 ## Templates
 
 A declaration may have up to three sentences after `:`, separated by `/`: affirmative, negated and question. `[1]` is
-the first argument. A missing form is made from the affirmative one; a predicate without any is worded by its name.
+the first argument. A missing form is made from the affirmative one. A predicate without any is worded by its name, such
+as `ann is a parent of bob` by `is_parent_of`; by a name that is no verb, such as `parent`, as the atom.
 """
 
 _GOALS = """## Goals
 
-`hapax query` reads goals in Prolog's notation: variables are capitalised; texts are lower-case words or quoted. A
-predicate whose name is no such word is quoted before its bracket, as in `'Reach'(X, Y)`. A goal may call the predicates
-of the rule files and these:
+A goal is written like the premise of a rule, and may be any Prolog goal of the predicates below. A predicate whose name
+begins with a capital letter is quoted before its bracket, as in `'Reach'(X, Y)`. A variable that occurs once and is
+spelt like a stored value is noted: `plays_at(Ajax, S)` asks for everybody, `plays_at('Ajax', S)` for one club. A goal
+may call the predicates of the rule files and these:
 
 {built_ins}.
 
@@ -290,7 +312,7 @@ declaration refuses the file. Warnings and notes prevent nothing.
 ### Malformed rules and goals
 
 The diagnostics of all files are reported together, at most fifty per file, without those that only follow from
-another. HPX070 to HPX076 are about goals. Words in braces stand for what was found.
+another. HPX070 to HPX078, HPX083 and HPX084 are about goals. Words in braces stand for what was found.
 """
 
 _CHECKS = """### Checks of rules

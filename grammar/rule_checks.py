@@ -519,6 +519,9 @@ def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterat
             item for item in others if library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
         )
         concluded = variable_names([rule.conclusion]) - limited - own
+        # A counter with a limit ends the recursion, whatever else is calculated beside.
+        if any(_ends(comparisons, target, source, own) for target, source in assignments if target.name in concluded):
+            continue
         for target, source, place in _counters(comparisons, own - limited, limited):
             if target.name in concluded:
                 name, sign = rule.conclusion.atom.predicate, ">" if _direction(source) == _DOWN else "<"
@@ -528,6 +531,14 @@ def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterat
                     f"and nothing limits {target.name}",
                     f'Add a limit to the premise, such as "{target.name} {sign} 100"',
                 )
+
+
+def _ends(
+    comparisons: list[tuple[Comparison, Place | None]], target: Variable, source: Expression, own: set[str]
+) -> bool:
+    """True for a number that goes up or down by steps from one of the premise as far as a limit."""
+    is_step = isinstance(source, Arithmetic) and _direction(source) != "" and bool(_names(source) & own)
+    return is_step and isinstance(source, Arithmetic) and _is_limited(target, source, comparisons)
 
 
 def _counters(
