@@ -319,8 +319,7 @@ class RuleMeasuring:
             number = self._count(f"SELECT count(*) FROM ({distinct})")  # noqa: S608  ours
             return None if -1 < most < number else number
 
-        is_unary = rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1
-        counts = self._counts(rule, pairs, is_unary)
+        counts = self._counts(rule, pairs)
         # A rule that predicts too much even if it predicts all facts is seen faster than its support is counted.
         if count(counts, facts, options.min_pca) is None:
             return None
@@ -336,13 +335,13 @@ class RuleMeasuring:
             return None
         rejected = 0
         if rule.head.code in self._tables.rejected:
-            rejected = count(self._is_rejected(rule, pairs), support, 0.0) or 0
+            rejected = count(self._is_in("mining_rejected", rule, pairs), support, 0.0) or 0
         return RuleMeasures(support, facts, predictions, counted, rejected)
 
     def examples(self, rule: RuleCandidate, most: int) -> list[Instance]:
         """Instances of the rule whose conclusion is a fact, at most one for each conclusion."""
         pairs = _Join(rule, self._tables)
-        return self._instances(rule, pairs, f"{self._is_fact(rule, pairs)} AND {pairs.distinct}", most)
+        return self._instances(rule, pairs, f"{self._is_in('mining_edges', rule, pairs)} AND {pairs.distinct}", most)
 
     def predicts_more(self, rule: RuleCandidate, rival: RuleCandidate) -> bool:
         """True if a rule predicts anything that a rival with the same conclusion does not."""
@@ -355,13 +354,12 @@ class RuleMeasuring:
     def counter_examples(self, rule: RuleCandidate, most: int) -> list[Instance]:
         """Instances that count against the rule, those that a critic rejected first."""
         pairs = _Join(rule, self._tables)
-        is_unary = rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1
-        is_fact = self._is_fact(rule, pairs)
+        is_fact = self._is_in("mining_edges", rule, pairs)
         found: list[Instance] = []
         if rule.head.code in self._tables.rejected:
-            found = self._instances(rule, pairs, self._is_rejected(rule, pairs), most)
+            found = self._instances(rule, pairs, self._is_in("mining_rejected", rule, pairs), most)
         if len(found) < most:
-            against = f"NOT {is_fact} AND {self._counts(rule, pairs, is_unary)}"
+            against = f"NOT {is_fact} AND {self._counts(rule, pairs)}"
             # The second SELECT may find the rejected ones again.
             known = {instance[: len(_head_names(rule))] for instance in found}
             more = self._instances(rule, pairs, against, most)
@@ -388,21 +386,15 @@ class RuleMeasuring:
             return f"(SELECT o AS v0, s AS v1 FROM mining_edges WHERE p = {head.code ^ 1} AND s = {head.node})"  # noqa: S608
         return f"(SELECT s AS v0, o AS v1 FROM mining_edges WHERE p = {head.code})"  # noqa: S608
 
-    def _counts(self, rule: RuleCandidate, pairs: _Join, is_unary: bool) -> str:
+    def _counts(self, rule: RuleCandidate, pairs: _Join) -> str:
         """SQL of the condition under which a prediction counts for the PCA confidence."""
-        if is_unary:
+        if rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1:
             return "true"
         subject = pairs.columns["v0"]
         known = f"EXISTS (SELECT 1 FROM mining_edges AS k WHERE k.p = {rule.head.code} AND k.s = {subject})"  # noqa: S608
         if rule.head.code not in self._tables.rejected:
             return known
-        return f"({known} OR {self._is_rejected(rule, pairs)})"
-
-    def _is_fact(self, rule: RuleCandidate, pairs: _Join) -> str:
-        return self._is_in("mining_edges", rule, pairs)
-
-    def _is_rejected(self, rule: RuleCandidate, pairs: _Join) -> str:
-        return self._is_in("mining_rejected", rule, pairs)
+        return f"({known} OR {self._is_in('mining_rejected', rule, pairs)})"
 
     @staticmethod
     def _is_in(table: str, rule: RuleCandidate, pairs: _Join) -> str:
