@@ -46,7 +46,7 @@ Values = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class MatchedPair:
-    """A head and a long-tail statement of one rule that differ in a single value."""
+    """A head and a long-tail statement of one rule, by text or id, that differ in a single value."""
 
     head: str
     long_tail: str

@@ -13,7 +13,7 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.search.account import Shortage, StepAccount, equal_scores, shortage
 from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.gates import GateCount
-from hapax.engine.search.ranking import SMALL_POOL, Ends
+from hapax.engine.search.ranking import SMALL_POOL, Ends, MatchedPair
 from hapax.grammar.dependencies import Preset, plan
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
@@ -90,14 +90,6 @@ def _asked_variables(rule: Rule, library: Library, preset: Preset) -> list[Varia
     return asked
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """Ids of a head and a long-tail statement that match: one value differs, and names have about as many tokens."""
-
-    head: str
-    long_tail: str
-
-
 class PackedStatements:
     """The statements of one rule and distribution, compressed, with their mean log-likelihood.
 
@@ -129,11 +121,10 @@ class RuleReport:
     rule of this run answered. Requests to the models that judge are counted for the whole run only. `in_both`:
     statements in head and long tail, which share the middle of a small pool. `skipped`: the reason why the rule was not
     searched. `cut`: a budget ended it, and it has no statements yet, or the limits of a demand loop left out some.
-    `capped`: substitutions of each end that the rule's
-    `@most` left out. `account`: a row for each step that was reached. `pool`: statements of which disjoint ends were
-    cut, 0 for other ends; `crowded`: those that an end left out because it has enough with one of their values;
-    `matched`: pairs of a head and a long-tail statement that differ in one value. `uncertain`: statements left out
-    below the threshold of the promise on statements.
+    `capped`: substitutions of each end that the rule's `@most` left out. `account`: a row for each step that was
+    reached. `pool`: statements of which disjoint ends were cut, 0 for other ends; `crowded`: those that an end left out
+    because it has enough with one of their values; `matched`: pairs of a head and a long-tail statement that differ in
+    one value, by id. `uncertain`: statements left out below the threshold of the promise on statements.
     """
 
     rule: str
@@ -150,7 +141,7 @@ class RuleReport:
     account: tuple[StepAccount, ...] = ()
     pool: int = 0
     crowded: int = 0
-    matched: tuple[Pairing, ...] = ()
+    matched: tuple[MatchedPair, ...] = ()
     uncertain: int = 0
 
     @property
@@ -257,7 +248,7 @@ def rule_report(search: RuleSearch, kept: Mapping[Distribution, Sequence[Stateme
     )
 
 
-def _matched(division: Ends, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> Iterator[Pairing]:
+def _matched(division: Ends, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> Iterator[MatchedPair]:
     """The matched pairs whose statements were derived, by ids."""
     ids: dict[tuple[Distribution, str], str] = {}
     for distribution, statements in kept.items():
@@ -265,7 +256,7 @@ def _matched(division: Ends, kept: Mapping[Distribution, Sequence[StatementRecor
     for pair in division.pairs:
         head, tail = ids.get((Distribution.HEAD, pair.head)), ids.get((Distribution.LONG_TAIL, pair.long_tail))
         if head is not None and tail is not None:
-            yield Pairing(head, tail)
+            yield MatchedPair(head, tail)
 
 
 @dataclass(frozen=True, slots=True)
