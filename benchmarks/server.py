@@ -29,7 +29,7 @@ import hapax
 from benchmarks.measuring import Figure, Size, seconds_of, summarised
 from benchmarks.search import RULES, chosen
 from hapax.llm_oracle.backends.openai_probing import KNOWN_UNLIKELY
-from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, stated_claim
+from hapax.llm_oracle.prompts import critic_batch_prompt, critic_prompt, exclusion_clause, stated_claim
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -47,6 +47,7 @@ LATENCY, IN_FLIGHT = 0.2, 32
 """Seconds of a request, and how many a client has under way at most."""
 
 _ASKED = critic_prompt("").partition("Statement: ")[0]
+_ASKED_TOGETHER, _LISTED, _ = critic_batch_prompt(()).partition("Statements:\n")
 _EXCLUDED = exclusion_clause(("{}",)).partition("{}")[0]
 
 
@@ -85,6 +86,8 @@ class SimulatedServer(ThreadingHTTPServer):
     def __init__(self, model: ExclusionReader, latency: float) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.model, self.latency = model, latency
+        self.usages: list[Mapping[str, int]] = []
+        """What each request used, in tokens of bytes / 4.2."""
 
     @property
     def url(self) -> str:
@@ -104,6 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply is None:
             self._send(404, {"error": {"message": "no such page"}})
         else:
+            self.server.usages.append(reply["usage"])
             self._send(200, reply)
 
     def _send(self, status: int, reply: Any) -> None:
@@ -126,20 +130,34 @@ def reply_to(model: ExclusionReader, path: str, body: Mapping[str, Any]) -> Any:
         return None
     prompt: str = body["messages"][0]["content"]
     if prompt.startswith(_ASKED):
-        return _verdict(model, stated_claim(prompt))
+        return _verdicts(model, prompt, [stated_claim(prompt)], numbered=False)
+    if (listed := prompt.partition(_LISTED)[2]) and prompt.startswith(_ASKED_TOGETHER):
+        claims = [line.partition(". ")[2] for line in listed.splitlines()[:-1]]
+        return _verdicts(model, prompt, claims, numbered=True)
     parameters = GenerationParameters(body.get("temperature", 1.0), seed=body.get("seed", 0))
     (generation,) = model.generate([GenerationRequest(prompt)], parameters)
-    usage = generation.usage
-    return _reply({"message": {"content": generation.text}}, usage.prompt_tokens, usage.completion_tokens)
+    return _reply({"message": {"content": generation.text}}, tokens(prompt), tokens(generation.text))
 
 
-def _verdict(model: ExclusionReader, claim: str) -> Any:
-    (score,) = model.probabilities([claim])
-    yes = min(max(score.probability, 1e-9), 1 - 1e-9)
-    likeliest = [{"token": "yes", "logprob": math.log(yes)}, {"token": "no", "logprob": math.log1p(-yes)}]
-    content = [{**likeliest[0], "top_logprobs": likeliest}]
-    said = {"message": {"content": "yes" if yes >= 0.5 else "no"}, "logprobs": {"content": content}}
-    return _reply(said, score.usage.prompt_tokens, 1)
+def tokens(text: str) -> int:
+    """Tokens of a text, as many models cut it."""
+    return max(1, round(len(text.encode()) / 4.2))
+
+
+def _verdicts(model: ExclusionReader, prompt: str, claims: Sequence[str], *, numbered: bool) -> Any:
+    """Yes or no to each claim with its log-probabilities, in numbered lines if there may be several."""
+    lines: list[str] = []
+    content: list[Mapping[str, Any]] = []
+    for number, score in enumerate(model.probabilities(claims), 1):
+        yes = min(max(score.probability, 1e-9), 1 - 1e-9)
+        likeliest = [{"token": "yes", "logprob": math.log(yes)}, {"token": "no", "logprob": math.log1p(-yes)}]
+        before = f"{number}. " if numbered else ""
+        lines.append(f"{before}{'yes' if yes >= 0.5 else 'no'}")
+        if numbered:
+            content.append({"token": before, "top_logprobs": []})
+        content += [{**likeliest[0], "top_logprobs": likeliest}, {"token": "\n", "top_logprobs": []}]
+    said = "\n".join(lines)
+    return _reply({"message": {"content": said}, "logprobs": {"content": content}}, tokens(prompt), tokens(said))
 
 
 def _echo(model: ExclusionReader, text: str) -> Any:
@@ -155,7 +173,7 @@ def _echo(model: ExclusionReader, text: str) -> Any:
         "token_logprobs": [None, *[per_word] * (len(words) - 1)],
         "text_offset": [sum(map(len, tokens[:place])) for place in range(len(tokens))],
     }
-    return _reply({"text": text, "logprobs": logprobs}, len(words), 0)
+    return _reply({"text": text, "logprobs": logprobs}, len(words), 0)  # a client finds the prompt's end by them
 
 
 def _reply(choice: Mapping[str, Any], prompt_tokens: int, completion_tokens: int) -> Any:
@@ -203,12 +221,12 @@ def figures(size: Size) -> Iterator[Figure]:
     yield from summarised(f"{work}, processor time", "s", processor, {})
 
 
-def opened(url: str, library: hapax.Library, folder: Path) -> hapax.Models:
-    """The model on the server in all roles."""
+def opened(url: str, library: hapax.Library, folder: Path, **options: Any) -> hapax.Models:
+    """The model on the server in all roles. `options`: further ones of `open_models`."""
     aliases = folder / "aliases.yaml"
     alias = {"model_id": MODEL, "model_name": MODEL, "api_base": url, "max_concurrency": IN_FLIGHT}
     aliases.write_text(json.dumps([alias]), "utf-8")  # JSON is YAML
-    return hapax.open_models(f"openai:{MODEL}", library=library, aliases=aliases)
+    return hapax.open_models(f"openai:{MODEL}", library=library, aliases=aliases, **options)
 
 
 def plain_requests(url: str, count: int) -> None:
