@@ -6,44 +6,43 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 budget reached, 4 rules rejected,
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hapax.commands.configuration import CONFIGURATION, use_defaults
 from hapax.commands.console import Commands, be_quiet, be_verbose
+from hapax.commands.program import with_program
 
-COMMANDS = {
-    "backup": "hapax.commands.store:backup",
+VERBS = {
     "check": "hapax.commands.rules:check",
-    "compile": "hapax.commands.rules:compile",
-    "derive": "hapax.commands.derive:derive",
-    "doctor": "hapax.commands.machine:doctor",
-    "explain": "hapax.commands.rules:explain",
-    "export": "hapax.commands.store:export",
-    "fmt": "hapax.commands.rules:fmt",
-    "import": "hapax.commands.store:import_",
-    "ledger": "hapax.commands.spending:ledger",
-    "lsp": "hapax.commands.editor:serve_editor",
-    "mcp": "hapax.commands.agents:serve_mcp",
-    "merge": "hapax.commands.store:merge",
-    "models": "hapax.commands.machine:list_models",
     "plan": "hapax.commands.search:plan",
-    "query": "hapax.commands.reasoning:query",
-    "restore": "hapax.commands.store:restore",
-    "retract": "hapax.commands.retract:retract",
     "search": "hapax.commands.search:search",
-    "stats": "hapax.commands.store:stats",
-    "verify": "hapax.commands.store:verify",
+    "derive": "hapax.commands.derive:derive",
+    "query": "hapax.commands.reasoning:query",
     "why": "hapax.commands.reasoning:why",
     "why-not": "hapax.commands.reasoning:why_not",
+    "import": "hapax.commands.store:import_",
+    "export": "hapax.commands.store:export",
+    "serve": "hapax.commands.serve:serve",
+    "report": "hapax.commands.report:report",
+    "doctor": "hapax.commands.machine:doctor",
 }
-"""The commands of the core, each with its place. All others are entry points of the group `hapax.commands`."""
+GROUPS = {
+    "data": "hapax.commands.rooms:data",
+    "model": "hapax.commands.rooms:model",
+    "evaluate": "hapax.commands.evaluate:evaluate",
+    "votes": "hapax.commands.votes:votes",
+    "rules": "hapax.commands.rule_expansion:rules",
+    "kb": "hapax.commands.rooms:kb",
+}
+"""The commands and groups of Hapax, each with its place. All others are entry points of the group `hapax.commands`."""
 
 
 # The prefix lets click read HAPAX_SEARCH_BEAM and the like from the environment.
 @click.group(
     cls=Commands,
-    core=COMMANDS,
+    core=VERBS | GROUPS,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "HAPAX"},
 )
 @click.version_option(package_name="hapax-kb", prog_name="hapax")
@@ -56,14 +55,15 @@ COMMANDS = {
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print data and errors, without progress, notes and warnings.")
 @click.option("-v", "--verbose", count=True, help="Log each round of calls to a model; given twice, their texts, too.")
+@with_program
 @click.pass_context
-def main(context: click.Context, configuration: Path | None, quiet: bool, verbose: int) -> None:
+def main(context: click.Context, /, configuration: Path | None, quiet: bool, verbose: int, **_: Any) -> None:
     """Hapax searches for what a language model rarely says, checks it, stores it and reasons over it.
 
     Every option can also be set by the environment, as HAPAX_<COMMAND>_<OPTION> and HAPAX_DB for --db, and in the file
     of --config, as `db = "my.db"` for all commands and below `[search]` for one. The command line comes first, then the
     environment, then the file. A hapax.toml in the working folder is read without --config, but sets only the settings
-    of searches.
+    of searches. Options of models, such as --device, stand before the command.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")

@@ -1,4 +1,4 @@
-"""Tools over one knowledge base for agents, as plain functions: `hapax mcp` offers them to a language model.
+"""Tools over one knowledge base for agents, as plain functions: `hapax kb mcp` offers them to a language model.
 
 The docstring of a tool is what the model reads. Arguments come from the model, so that every tool has limits, and only
 `ask` can write or cost anything.

@@ -1,4 +1,4 @@
-"""Rule files that are open in an editor: faults, meanings, completions, places and new names, for `hapax lsp`."""
+"""Rule files that are open in an editor: faults, meanings, completions, places and new names, for `hapax rules lsp`."""
 
 from __future__ import annotations
 

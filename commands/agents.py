@@ -46,8 +46,8 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     which holds for all its questions together, one more asks models for missing facts.
 
     \b
-    hapax mcp --db hapax.db
-    hapax mcp --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
+    hapax kb mcp --db hapax.db
+    hapax kb mcp --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
     """
     from hapax.api.agent_tools import AgentTools
 

@@ -10,7 +10,7 @@ import click
 
 import hapax
 from hapax.commands.console import Left, err, leaving
-from hapax.commands.declared import declared
+from hapax.commands.declared import F, declared
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
     FILE,
@@ -20,7 +20,7 @@ from hapax.commands.entailment import (
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import open_journal, opening_options, with_queue
-from hapax.commands.options import F, open_kb, with_json
+from hapax.commands.options import open_kb, with_json
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
@@ -69,7 +69,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
     the formats.
 
     \b
-    hapax evaluate booqa build triples.jsonl --out booqa --seed 7
+    hapax evaluate booqa build triples.jsonl --out booqa
     hapax evaluate booqa build triples.jsonl --out booqa --senses critic -m hf:google/flan-t5-xl
     """
 

@@ -33,8 +33,8 @@ def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     docs/certificates.md describes the file of labels.
 
     \b
-    hapax calibrate --critic embedded --labels reference:all
-    hapax calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
+    hapax model calibrate --critic embedded --labels reference:all
+    hapax model calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
     """
     library = read_library(paths, database)
     chosen = made(hapax.CalibrationOptions, options)

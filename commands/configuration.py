@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from hapax.commands.console import err
+from hapax.commands.groups import MOVED
 from hapax.grammar.errors import HapaxError
 
 CONFIGURATION = Path("hapax.toml")
@@ -82,6 +83,8 @@ class _ConfigurationReader:
         if shared:
             self._check_names(shared, [_options(below) for below in _commands(command)], place)
         tables = {name: value for name, value in table.items() if isinstance(value, dict)}
+        if not place:
+            tables = self._in_todays_places(tables)
         # A table must name a command of this group.
         for name in tables:
             if name not in command.commands:
@@ -92,6 +95,15 @@ class _ConfigurationReader:
         return {
             name: self.defaults(command.commands[name], tables.get(name, {}), values, (*place, name)) for name in names
         }
+
+    def _in_todays_places(self, tables: dict[str, Any]) -> dict[str, Any]:
+        """The tables with those of commands by their earlier names below their groups."""
+        found = {name: value for name, value in tables.items() if name not in MOVED}
+        for name in tables.keys() & MOVED.keys():
+            group, _, own = MOVED[name].partition(" ")
+            err.print(f"{self._path}: [{name}] is now [{group}.{own}].", markup=False)
+            found[group] = {**found.get(group, {}), own: tables[name]}
+        return found
 
     def _check_names(
         self, table: Mapping[str, Any], commands: Sequence[Mapping[str, click.Option]], place: tuple[str, ...]

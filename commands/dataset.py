@@ -55,9 +55,9 @@ def dataset(folder: Path, database: str, **options: Any) -> None:
     FOLDER must be new or empty. docs/dataset.md describes its files.
 
     \b
-    hapax dataset lint-of-mine --db hapax.db
-    hapax dataset small --sample 500 --blocked blocked.txt --format hf --format lm-eval
-    hapax dataset fresh --fresh-from lint-of-mine --version 2 --sample 200
+    hapax data dataset lint-of-mine --db hapax.db
+    hapax data dataset small --sample 500 --blocked blocked.txt --format hf --format lm-eval
+    hapax data dataset fresh --fresh-from lint-of-mine --version 2 --sample 200
     """
     blocked = hapax.BlockList.read(options["blocked"]) if options["blocked"] else hapax.BlockList()
     frozen = hapax.load_dataset(options["fresh_from"]) if options["fresh_from"] else None

@@ -62,23 +62,35 @@ class Read(click.ParamType[Any]):
             self.fail(str(fault), param, ctx)
 
 
-def declared(target: Callable[..., Any], *names: str) -> Callable[[F], F]:
+def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Join options into one decorator that adds them in this order."""
+
+    def decorate(command: F) -> F:
+        # click lists options in the reverse order in which they are applied.
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+def declared(target: Callable[..., Any], *names: str, hidden: bool = False) -> Callable[[F], F]:
     """The options that a class or function declares with these fields or parameters, in this order.
 
-    Without names, all that it declares.
+    Without names, all that it declares. `hidden`: understood, but not listed.
     """
 
     def decorate(command: F) -> F:
         by_name = {item.field: item for item in declarations(target)}
         # click lists options in the reverse order in which they are applied.
         for name in reversed(names or tuple(by_name)):
-            command = _click_option(by_name[name])(command)
+            command = _click_option(by_name[name], hidden)(command)
         return command
 
     return decorate
 
 
-def _click_option(item: Declared) -> Callable[[F], F]:
+def _click_option(item: Declared, hidden: bool) -> Callable[[F], F]:
     kind, option = item.kind, item.option
     is_repeated = get_origin(kind) is tuple and option.read is None
     default = _default(item)
@@ -97,6 +109,7 @@ def _click_option(item: Declared) -> Callable[[F], F]:
         show_default=default is not None and (kind is not bool or option.switch),
         metavar=option.metavariable,
         help=option.help,
+        hidden=hidden,
     )
 
 

@@ -36,8 +36,8 @@ def serve_editor(paths: tuple[Path, ...], database: str | None) -> None:
     A file is checked with the other files of --rules if it is one of them, otherwise alone, as `hapax check FILE` does.
 
     \b
-    hapax lsp
-    hapax lsp --rules rules --db hapax.db
+    hapax rules lsp
+    hapax rules lsp --rules rules --db hapax.db
     """
     if missing := missing_of("editor"):
         raise HapaxError(missing)
@@ -289,7 +289,7 @@ class _EditorService:
     # Files
 
     def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
-        """The layout of `hapax fmt`; nothing for a text with faults, which are shown already."""
+        """The layout of `hapax rules fmt`; nothing for a text with faults, which are shown already."""
         from hapax import format_rules
 
         text = self._text(params.text_document.uri)

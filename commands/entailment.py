@@ -14,7 +14,7 @@ import click
 
 import hapax
 from hapax.commands.console import Left, err, leaving, out, print_json, print_table
-from hapax.commands.declared import Finite, declared
+from hapax.commands.declared import Finite, declared, together
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
@@ -27,7 +27,7 @@ from hapax.commands.model_options import (
     with_opening,
     with_queue,
 )
-from hapax.commands.options import open_kb, read_library, together, with_database, with_json, with_rules
+from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 

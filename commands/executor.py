@@ -11,9 +11,8 @@ import click
 from rich.markup import escape
 
 from hapax.commands.console import err
-from hapax.commands.declared import Finite
+from hapax.commands.declared import Finite, together
 from hapax.commands.model_options import opening_options
-from hapax.commands.options import together
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.words import counted

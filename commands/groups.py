@@ -68,6 +68,26 @@ def _docstrings(module: str) -> Mapping[str, str]:
     return {function.name: ast.get_docstring(function) or "" for function in functions}
 
 
+MOVED = {
+    "backup": "kb backup",
+    "calibrate": "model calibrate",
+    "compile": "rules compile",
+    "dataset": "data dataset",
+    "explain": "rules explain",
+    "fmt": "rules fmt",
+    "ledger": "model ledger",
+    "lsp": "rules lsp",
+    "mcp": "kb mcp",
+    "merge": "data merge",
+    "models": "model list",
+    "restore": "kb restore",
+    "retract": "data retract",
+    "stats": "data stats",
+    "verify": "kb verify",
+}
+"""Commands by their earlier names, which this version still understands."""
+
+
 class CommandGroup(click.Group):
     """A group whose commands are loaded when they run, to which entry points add more.
 
@@ -76,7 +96,8 @@ class CommandGroup(click.Group):
 
     def __init__(self, *arguments: Any, path: str = "", core: Mapping[str, str] | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.commands = self._table = CommandTable(path, core)
+        self.core = core or {}
+        self.commands = self._table = CommandTable(path, self.core)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with the first sentence of the help of each, as click does, without importing them."""
@@ -85,3 +106,7 @@ class CommandGroup(click.Group):
         rows = [(name, click.Command(name, help=self._table.help_of(name)).get_short_help_str(limit)) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  as click calls it
+        """The commands of the core in their own order, then all others by name."""
+        return [*self.core, *sorted(name for name in self._table if name not in self.core)]

@@ -12,13 +12,13 @@ from hapax.commands.console import DONE, FAILED, print_table
 from hapax.commands.options import with_json
 
 
-@click.command("models")
+@click.command("list")
 @with_json
 def list_models(as_json: bool) -> None:
     """List the model backends and their abilities.
 
     \b
-    hapax models
+    hapax model list
     """
     models = hapax.list_models()
     if as_json:

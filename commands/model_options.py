@@ -16,8 +16,9 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
-from hapax.commands.declared import Finite, declared
-from hapax.commands.options import F, open_kb, print_notice, together
+from hapax.commands.declared import F, declared, together
+from hapax.commands.options import open_kb, print_notice
+from hapax.commands.program import of_program
 from hapax.engine.search.gates import FactThreshold, TypeThreshold
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
@@ -32,24 +33,6 @@ if TYPE_CHECKING:
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.journal import Journal, PlanningJournal
     from hapax.llm_oracle.registry import BudgetedModels
-
-
-class PriceOf(click.ParamType[tuple[str, Price]]):
-    """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
-
-    name = "price"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
-        """The model and its price, or a usage error."""
-
-        # At the last `=`, since the name of a model may contain one.
-        model, equals, money = str(value).rpartition("=")
-        listed = money.split(",")
-        if not equals or not model or len(listed) != 2:
-            self.fail(f"{value!r} should read MODEL=IN,OUT, such as openai:org/model=0.5,1.5", param, ctx)
-        amount = Finite(0)
-        prompts, answers = (amount.convert(part, param, ctx) for part in listed)
-        return model, Price(prompts, answers)
 
 
 NAMING = (
@@ -100,19 +83,7 @@ def _priced(command: F) -> F:
     return run  # type: ignore[return-value]  # click calls both by name
 
 
-with_opening = together(
-    declared(OpeningOptions, "device", "dtype", "aliases"),
-    click.option(
-        "--price",
-        "prices",
-        type=PriceOf(),
-        multiple=True,
-        metavar="MODEL=IN,OUT",
-        help="Price of a million tokens of prompts and of answers; overrides the alias.",
-    ),
-    declared(OpeningOptions, "proxy", "offline", "probe_again", "retry_unusable", "claims", "seed"),
-    _priced,
-)
+with_opening = together(of_program, _priced)
 
 with_models = together(
     click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
@@ -316,14 +287,14 @@ def _print_without_answer(journal: Journal) -> None:
         requests = counted(sum(refused.values()), "request was", "requests were")
         print_notice(
             f"refused {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
-            "`hapax stats` shows the reasons."
+            "`hapax data stats` shows the reasons."
         )
     unusable = {role: used.unusable for role, used in journal.statistics.items() if used.unusable}
     if unusable:
         requests = counted(sum(unusable.values()), "request")
         print_notice(
-            f"unusable {requests} without a usable reply: {counts_text(unusable)}. They are passed over; `hapax stats` "
-            "shows the reasons, and --retry-unusable asks again."
+            f"unusable {requests} without a usable reply: {counts_text(unusable)}. They are passed over; "
+            "`hapax data stats` shows the reasons, and --retry-unusable asks again."
         )
 
 

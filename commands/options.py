@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from click.core import ParameterSource
@@ -13,7 +13,7 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.console import err
-from hapax.commands.declared import Finite, declared
+from hapax.commands.declared import Finite, declared, together
 from hapax.engine.inference.limits import MOST_SECONDS, QueryLimits
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.probability.options import ProbabilityOptions
@@ -28,21 +28,6 @@ DEFAULT_DATABASE = "hapax.db"
 
 SECONDS = Finite(0, MOST_SECONDS, min_open=True)
 """Type of a time limit."""
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Join options into one decorator that adds them in this order."""
-
-    def decorate(command: F) -> F:
-        # click lists options in the reverse order in which they are applied.
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
-
 
 _RULES_OPTION = "hapax.commands.rules"
 

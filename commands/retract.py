@@ -43,9 +43,9 @@ def retract(  # noqa: PLR0917  one parameter an option
     and so does importing the fact.
 
     \b
-    hapax retract 'is_ingredient_in(butter, hummus)' --reason 'read the recipe'
-    hapax retract --undo 'is_ingredient_in(butter, hummus)'
-    hapax retract --list
+    hapax data retract 'is_ingredient_in(butter, hummus)' --reason 'read the recipe'
+    hapax data retract --undo 'is_ingredient_in(butter, hummus)'
+    hapax data retract --list
     """
     _check_usage(facts, reason, undo, listing)
     if listing:

@@ -14,13 +14,12 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
-from hapax.commands.declared import Finite, declared
+from hapax.commands.declared import Finite, declared, together
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
 from hapax.commands.options import (
     open_kb,
     read_library,
-    together,
     with_chosen,
     with_database,
     with_json,
@@ -63,9 +62,18 @@ with_review = together(
 )
 
 
-@click.group(cls=CommandGroup, path="rules.")
+@click.group(
+    cls=CommandGroup,
+    path="rules.",
+    core={
+        "compile": "hapax.commands.rules:compile",
+        "explain": "hapax.commands.rules:explain",
+        "fmt": "hapax.commands.rules:fmt",
+        "lsp": "hapax.commands.editor:serve_editor",
+    },
+)
 def rules() -> None:
-    """Write rules with the help of a model, or of the facts there are.
+    """Write, lay out and compile rules, explain faults in them, and propose new ones by a model or by facts.
 
     \b
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules

@@ -116,8 +116,8 @@ def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
     """Write rule files in the one layout: blanks, signs, line ends. Rules and comments stay. PATHS: files or folders.
 
     \b
-    hapax fmt my.rules
-    hapax fmt rules/ --check
+    hapax rules fmt my.rules
+    hapax rules fmt rules/ --check
     """
     changed = 0
     # All files are read before the first is written, so that a fault anywhere changes none.
@@ -141,7 +141,7 @@ def explain(code: str | None, as_json: bool) -> None:
     """Explain a fault by its CODE: its meaning, an example, and the example corrected. Without CODE: list all codes.
 
     \b
-    hapax explain HPX113
+    hapax rules explain HPX113
     """
     if code is None:
         entries = explained_codes().values()
@@ -180,9 +180,9 @@ def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None
     what follows from them.
 
     \b
-    hapax compile > program.pl && swipl program.pl
-    hapax compile rules.json --to rules
-    hapax compile my.rules --to duckdb > rules.sql
+    hapax rules compile > program.pl && swipl program.pl
+    hapax rules compile rules.json --to rules
+    hapax rules compile my.rules --to duckdb > rules.sql
     """
     # `echo` ends the text with a line break.
     click.echo(hapax.compile_rules(read_library(paths), form, only=chosen).rstrip())

@@ -23,6 +23,7 @@ from hapax.commands.console import (
     print_table,
     progress_display,
 )
+from hapax.commands.declared import together
 from hapax.commands.model_options import (
     choose_profile,
     load_models,
@@ -37,7 +38,6 @@ from hapax.commands.options import (
     open_kb,
     print_idle,
     sound_library,
-    together,
     with_chosen,
     with_database,
     with_json,
@@ -428,7 +428,7 @@ def _explain_default(options: dict[str, Any]) -> None:
         return
     lines = [
         "Searching with the embedded model: small, for trying Hapax out; it knows only the facts of its atlas. "
-        "Name another with -m, such as smollm2, hf:NAME or openai:MODEL (`hapax models`)."
+        "Name another with -m, such as smollm2, hf:NAME or openai:MODEL (`hapax model list`)."
     ]
     if (options["critic"] or "").startswith("reference:"):
         lines.append(f"Critics: {options['critic']}. What the tables cover, they decide.")
@@ -603,7 +603,7 @@ def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     _print_conflicts(report)
     out.print(
         f"{_requests_text(report, options)} "
-        "The table counts answers of the knowledge model; `hapax stats` shows those of all runs."
+        "The table counts answers of the knowledge model; `hapax data stats` shows those of all runs."
     )
     if report.sourced:
         out.print(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")

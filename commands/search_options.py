@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import click
 from click.core import ParameterSource
 
-from hapax.commands.declared import declared
-from hapax.commands.options import together
+from hapax.commands.declared import declared, together
 from hapax.engine.certificates import Promise
 from hapax.engine.search.gates import gates_in_order
 from hapax.engine.search.settings import THRESHOLDS, SearchSettings

@@ -36,8 +36,8 @@ def ledger(database: str, since: str, until: str, export: Path | None, as_json: 
     docs/faults.md describes the provider's table of --reconcile.
 
     \b
-    hapax ledger --db hapax.db
-    hapax ledger --reconcile usage.csv --since 2026-11 --until 2026-12
+    hapax model ledger --db hapax.db
+    hapax model ledger --reconcile usage.csv --since 2026-11 --until 2026-12
     """
     with open_kb(database, read_only=True) as kb:
         if export is not None:

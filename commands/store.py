@@ -34,7 +34,7 @@ def stats(database: str, as_json: bool) -> None:
     """Count the contents of the knowledge base.
 
     \b
-    hapax stats --db hapax.db
+    hapax data stats --db hapax.db
     """
     with open_kb(database, read_only=True) as kb:
         contents = hapax.stats(kb)
@@ -53,14 +53,14 @@ def stats(database: str, as_json: bool) -> None:
         fallen = counted(contents.withdrawn.statements, "stored statement")
         tail = f", so {fallen} no longer hold" if contents.withdrawn.statements else ""
         out.print(
-            f"\n{counted(contents.withdrawn.facts, 'fact')} withdrawn{tail}; hapax retract --list names the facts."
+            f"\n{counted(contents.withdrawn.facts, 'fact')} withdrawn{tail}; hapax data retract --list names the facts."
         )
     if contents.calls:
         out.print(f"\nCalls in all runs, by role of the model: {counts_text(contents.calls)}.")
     if contents.sent:
         text = f"{counted(contents.sent, 'request')} left for servers, repeated and lost ones included"
         perhaps = f", {contents.perhaps} of them without a whole reply" if contents.perhaps else ""
-        out.print(f"{text}{perhaps}; hapax ledger has their tokens and cost.")
+        out.print(f"{text}{perhaps}; hapax model ledger has their tokens and cost.")
     for line in contents.without_answer:
         out.print(escape(line))
 
@@ -92,9 +92,9 @@ def verify(database: str, key: Path | None, signers: Path | None, as_json: bool)
     change of any row shows, with the run that it belongs to. docs/faults.md has an example.
 
     \b
-    hapax verify --db hapax.db
-    hapax verify --db hapax.db --seal ~/.ssh/id_ed25519
-    hapax verify --db hapax.db --signers signers.txt
+    hapax kb verify --db hapax.db
+    hapax kb verify --db hapax.db --seal ~/.ssh/id_ed25519
+    hapax kb verify --db hapax.db --signers signers.txt
     """
     if key is not None and signers is not None:
         raise click.UsageError("--seal makes a seal and --signers checks one. Give them one after the other.")
@@ -135,7 +135,7 @@ def backup(target: Path, database: str, as_json: bool) -> None:
     The copy takes its name when it is whole, verified and on disk. An existing file is never overwritten.
 
     \b
-    hapax backup hapax-monday.db --db hapax.db
+    hapax kb backup hapax-monday.db --db hapax.db
     """
     with leaving(Left.WHOLE):
         rows = hapax.backup(database, target)
@@ -155,7 +155,7 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     The backup is verified first, and stays. A run that uses the replaced file ends with a copy of its answers.
 
     \b
-    hapax restore hapax-monday.db --db hapax.db
+    hapax kb restore hapax-monday.db --db hapax.db
     """
     with leaving(Left.WHOLE):
         kept = hapax.restore_backup(copy, database)
@@ -326,7 +326,7 @@ def merge(path: Path, database: str, as_json: bool) -> None:
     """Add everything from another knowledge base to this one.
 
     \b
-    hapax merge colleague.db --db hapax.db
+    hapax data merge colleague.db --db hapax.db
     """
     with leaving(Left.WHOLE), open_kb(database) as kb:
         report = hapax.merge(kb, path)

@@ -36,7 +36,7 @@ _INDENT = "  "
 
 @checked
 def format_rules(text: str, name: str = "rules") -> str:
-    """The text of a rule file in the one layout of `hapax fmt`: the same rules and comments.
+    """The text of a rule file in the one layout of `hapax rules fmt`: the same rules and comments.
 
     `name` stands in error messages for a file's name. A continued line is indented, arrows and signs have one spelling,
     every statement begins a line, and full stops are dropped where a line ends the statement. Raises RulesRejected for

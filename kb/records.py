@@ -690,7 +690,7 @@ WITHDRAWALS = TableSchema.of(
 
 
 USER = "user"
-"""Author of the withdrawals of `hapax retract`."""
+"""Author of the withdrawals of `hapax data retract`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class Backend:
     """Opens a model that implements the protocol of the requested role."""
     roles: tuple[str, ...]
     abilities: str
-    """Description for `hapax models`."""
+    """Description for `hapax model list`."""
     argument: str = ""
     """Form of the text after the colon: `PATH` if it is required, `[SEED]` if optional; empty: no colon."""
     missing: Callable[[], str] = _nothing_missing

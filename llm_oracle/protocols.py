@@ -170,7 +170,7 @@ class LogLikelihood:
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """Name, version and declared abilities of a model, for the journal, the report and `hapax models`."""
+    """Name, version and declared abilities of a model, for the journal, the report and `hapax model list`."""
 
     name: str
     """For example `embedded`, `hf/google/flan-t5-large`, `scripted/allergy.json`."""

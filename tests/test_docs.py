@@ -65,6 +65,11 @@ def _words(line: str) -> list[str]:
 def resolved(words: list[str]) -> tuple[click.Command, list[str]]:
     """The command that the words name, and what follows its name. Raises KeyError for one that does not exist."""
     command: click.Command = cli.main
+    # Options of the program stand before the command.
+    context = click.Context(cli.main, **cli.main.context_settings)
+    _, after, _ = cli.main.make_parser(context).parse_args(list(words))
+    if after and after[0] in cli.main.commands:
+        words = after
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         command, words = command.commands[words[0]], words[1:]
     return command, words

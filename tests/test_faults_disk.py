@@ -125,7 +125,7 @@ def test_a_disk_that_may_not_be_written_is_told(stage: Stage, tmp_path: Path) ->
         files = {name: str(disk / name) for name in ("world.rules", "kb.db")}
         search = tuple(files.get(one, one) for one in SEARCH)
         ended = stage.warm.run(Command((*search, "--seed", "7"), notes, (partial(simulate, notes / "x.asked"),)))
-        stats = stage.warm.run(Command(("stats", "--db", files["kb.db"]), notes))
+        stats = stage.warm.run(Command(("data", "stats", "--db", files["kb.db"]), notes))
         query = ("query", "is_sealed(M)", "--rules", files["world.rules"], "--db", files["kb.db"])
         told = stage.warm.run(Command(query, notes))
 

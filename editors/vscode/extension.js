@@ -1,4 +1,4 @@
-// Starts `hapax lsp` for rule files; everything else is in the server.
+// Starts `hapax rules lsp` for rule files; everything else is in the server.
 const { workspace } = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 

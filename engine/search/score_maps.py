@@ -1,6 +1,6 @@
 """Critics' scores: their worth by the calibration of a knowledge base, and the facts that have them, with labels.
 
-A map is learned by `hapax calibrate` and applied here without NumPy, as every search and query needs it.
+A map is learned by `hapax model calibrate` and applied here without NumPy, as every search and query needs it.
 """
 
 from __future__ import annotations

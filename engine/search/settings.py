@@ -153,7 +153,7 @@ class SearchSettings:
     profile: ProfileName = None
     calibrated: Annotated[
         bool,
-        Option("Compare calibrated probabilities instead of raw scores (`hapax calibrate`).", in_any_folder=True),
+        Option("Compare calibrated probabilities instead of raw scores (`hapax model calibrate`).", in_any_folder=True),
     ] = False
     promise: Promise | None = None
     statement_promise: Promise | None = None

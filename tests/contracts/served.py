@@ -61,7 +61,7 @@ def found(folder: Path, database: str = "kb.db") -> tuple[set[str], set[tuple[st
 
 def spending(folder: Path, database: str = "kb.db") -> dict[str, Any]:
     """The sums of the ledger."""
-    rows = json.loads(invoke("ledger", "--db", folder / database, "--json").stdout)["spending"]
+    rows = json.loads(invoke("model", "ledger", "--db", folder / database, "--json").stdout)["spending"]
     return {name: sum(row[name] or 0 for row in rows) for name in rows[0] if name not in ("model", "role")}
 
 

@@ -1,4 +1,4 @@
-"""`hapax mcp`: a knowledge base as tools of a language model, met through the client of the protocol's own SDK."""
+"""`hapax kb mcp`: a knowledge base as tools of a language model, met through the client of the protocol's own SDK."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_questions_stay_within_one_budget(folder: Path, tmp_path: Path) -> None:
 
 def test_asking_needs_a_budget(folder: Path) -> None:
     """Without a limit an agent could spend without end."""
-    result = invoke("mcp", "--db", folder / "kb.db", "--ask", "-m", "simulated")
+    result = invoke("kb", "mcp", "--db", folder / "kb.db", "--ask", "-m", "simulated")
 
     assert result.exit_code == 2
     assert "--max-calls" in result.output

@@ -106,7 +106,7 @@ def test_replies_that_are_asked_again_are_paid_for_within_the_limit(tmp_path: Pa
     assert ledger["requests"] == sent
     assert ledger["cost"] == start.tokens + first.tokens + second.tokens
     assert ledger["unusable"] == start.bare + first.bare + second.bare > 0
-    assert "unusable" in invoke("ledger", "--db", tmp_path / "kb.db").stdout
+    assert "unusable" in invoke("model", "ledger", "--db", tmp_path / "kb.db").stdout
     assert found(tmp_path) == found(tmp_path, "whole.db")
 
 
@@ -209,8 +209,8 @@ def test_a_lost_reply_is_perhaps_billed(tmp_path: Path) -> None:
     with FakeServer(WORLD, misbehave=misbehave) as fake:
         options = ("--aliases", models_file(tmp_path, fake, timeout=0.5, price_in=0, price_out=1e6))
         assert search(tmp_path, "openai:small", *PLAIN, *options).exit_code == 0
-        rows = json.loads(invoke("ledger", "--db", tmp_path / "kb.db", "--json").stdout)["spending"]
-        until = invoke("ledger", "--db", tmp_path / "kb.db", "--until", "2000-01-01", "--json")
+        rows = json.loads(invoke("model", "ledger", "--db", tmp_path / "kb.db", "--json").stdout)["spending"]
+        until = invoke("model", "ledger", "--db", tmp_path / "kb.db", "--until", "2000-01-01", "--json")
 
     critic = next(row for row in rows if row["role"] == "critic")
     assert kinds == []
@@ -233,7 +233,7 @@ def test_a_providers_export_is_compared(tmp_path: Path) -> None:
     results = []
     for text in (f"{header}{charged}other,9,9,9\n", f"{header}{with_errors}", "name,sum\n"):
         export.write_text(text, "utf-8")
-        results.append(invoke("ledger", "--db", tmp_path / "kb.db", "--reconcile", export, "--json"))
+        results.append(invoke("model", "ledger", "--db", tmp_path / "kb.db", "--reconcile", export, "--json"))
     good, bad, foreign = results
 
     compared = json.loads(good.stdout)

@@ -48,7 +48,7 @@ def test_commands_calibrate_and_search_with_a_combination(combined: Path) -> Non
     rules = str(combined / "world.rules")
     labels = ["--labels", str(combined / "labels.tsv")]
 
-    learned = invoke("calibrate", "--rules", rules, *place, "--critic", critic, *labels, "--json")
+    learned = invoke("model", "calibrate", "--rules", rules, *place, "--critic", critic, *labels, "--json")
     models = ["-m", f"scripted:{combined / 'a.json'}", "--critic", critic]
     searched = invoke("search", rules, *place, *models, "--calibrated", "--no-progress")
 

@@ -12,11 +12,11 @@ from command_lines import commands
 from hapax.cli import main
 
 WITHOUT_JSON = {
-    "compile": "prints Prolog, rules or LINK's JSON",
+    "rules compile": "prints Prolog, rules or LINK's JSON",
     "export": "prints facts in a format of --format",
-    "fmt": "prints or writes rule text",
-    "lsp": "speaks a protocol",
-    "mcp": "speaks a protocol",
+    "rules fmt": "prints or writes rule text",
+    "rules lsp": "speaks a protocol",
+    "kb mcp": "speaks a protocol",
     "serve": "serves pages, each table of which is there as JSON",
 }
 """Commands without --json, each with its reason."""

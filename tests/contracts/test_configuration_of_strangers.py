@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_remedy(text: str) -> None
     """Broken and endlessly nested files end with a message and no traceback."""
     configure(text)
 
-    result = invoke("stats")
+    result = invoke("data", "stats")
 
     assert result.exit_code == 1
     assert "hapax.toml" in result.stderr

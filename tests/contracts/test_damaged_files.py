@@ -53,7 +53,7 @@ def relation(path: Path, predicate: str) -> str:
 
 def damages(path: Path, *options: object) -> list[dict[str, Any]]:
     """The damages that `verify` lists; its exit code says whether there is anything."""
-    result = invoke("verify", "--db", path, *options, "--json")
+    result = invoke("kb", "verify", "--db", path, *options, "--json")
     found = json.loads(result.stdout)["damages"]
     assert result.exit_code == (1 if found else 0)
     return found  # type: ignore[no-any-return]
@@ -132,7 +132,7 @@ def test_a_merge_reports_scores_that_differ(
     change(other, "UPDATE assessments SET score = score - ? WHERE score > 0.9", change_by)
     with closing(sqlite3.connect(database)) as connection:
         ((changed,),) = connection.execute("SELECT count(*) FROM assessments WHERE score > 0.9")
-    report = json.loads(run("merge", other, "--db", database, "--json").stdout)
+    report = json.loads(run("data", "merge", other, "--db", database, "--json").stdout)
 
     kinds = [conflict["kind"] for conflict in report["conflicts"]]
     assert kinds == ["assessments"] * (changed if is_conflict else 0)
@@ -223,7 +223,7 @@ def test_a_changed_step_of_a_proof_is_named(proved: Path, before: str, after: st
 
 def test_stored_proofs_replay_also_after_their_rule_was_rewritten(proved: Path) -> None:
     """Those of each kind are found as a search stored them; of a rule with another premise they meet the facts alone."""
-    result = json.loads(run("verify", "--db", proved, "--json").stdout)
+    result = json.loads(run("kb", "verify", "--db", proved, "--json").stdout)
     with closing(sqlite3.connect(proved)) as connection:
         text = "".join(proof for (proof,) in connection.execute("SELECT proof FROM statements"))
     rules = proved.with_name("other.rules")
@@ -270,18 +270,19 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_sealed_file_is_checked(database: Path, keys: Path, tmp_path: Path) -> None:
     """Root and key are found as they were, by OpenSSH alone, too, and the signer that a file lists; a backup has the root."""
-    sealed = run("verify", "--db", database, "--seal", keys / "ada").stdout
+    sealed = run("kb", "verify", "--db", database, "--seal", keys / "ada").stdout
     command = ["ssh-keygen", "-Y", "check-novalidate", "-n", "hapax", "-s", f"{database}.seal.sig"]
     with database.with_name("kb.db.seal").open() as text:
         said = subprocess.run(command, stdin=text, capture_output=True, check=True, text=True).stdout
     hapax.backup(database, tmp_path / "copy.db")
     roots = [
-        json.loads(run("verify", "--db", tmp_path / name, "--json").stdout)["root"] for name in ("kb.db", "copy.db")
+        json.loads(run("kb", "verify", "--db", tmp_path / name, "--json").stdout)["root"]
+        for name in ("kb.db", "copy.db")
     ]
 
-    assert run("verify", "--db", database).stdout == sealed
+    assert run("kb", "verify", "--db", database).stdout == sealed
     assert sealed.splitlines()[2].removeprefix("sealed by ") in said
-    assert "ada, ED25519 key" in run("verify", "--db", database, "--signers", keys / "signers").stdout
+    assert "ada, ED25519 key" in run("kb", "verify", "--db", database, "--signers", keys / "signers").stdout
     assert roots[0] == roots[1]
 
 
@@ -295,16 +296,16 @@ def test_a_sealed_file_is_checked(database: Path, keys: Path, tmp_path: Path) ->
 )
 def test_a_change_that_no_identity_shows_breaks_the_seal_of_its_run(database: Path, keys: Path, sql: str) -> None:
     """A changed probability belongs to no identity, and later rows to no seal; sealing takes them in."""
-    run("verify", "--db", database, "--seal", keys / "ada")
+    run("kb", "verify", "--db", database, "--seal", keys / "ada")
     change(database, sql.format(relation(database, "uses_currency")))
     with hapax.KnowledgeBase(database) as kb:
         (identity,) = [found.id for found in kb.runs()]
         assert identity in [damage["row"] for damage in damages(database)]
-        run("verify", "--db", database, "--seal", keys / "ada")
+        run("kb", "verify", "--db", database, "--seal", keys / "ada")
         hapax.add_facts(kb, "owns", [("Ann", "mill")], OWNS)
 
     assert damages(database)
-    run("verify", "--db", database, "--seal", keys / "ada")
+    run("kb", "verify", "--db", database, "--seal", keys / "ada")
     assert damages(database) == []
 
 
@@ -312,13 +313,13 @@ def test_a_forged_seal_is_refused(database: Path, keys: Path, monkeypatch: pytes
     """A changed seal, another's and a lost one are damages where a file of signers is named; a damaged file gets none."""
     signers = ("--signers", keys / "signers")
     seal = database.with_name("kb.db.seal")
-    run("verify", "--db", database, "--seal", keys / "ada")
+    run("kb", "verify", "--db", database, "--seal", keys / "ada")
     assert damages(database, *signers) == []
 
     text = seal.read_text()
     seal.write_text(text.replace("run ", "ran ", 1))
     assert "seal" in damages(database)[0]["reason"]
-    run("verify", "--db", database, "--seal", keys / "eve")
+    run("kb", "verify", "--db", database, "--seal", keys / "eve")
     assert damages(database) == []
     assert damages(database, *signers)
     seal.unlink()
@@ -332,7 +333,7 @@ def test_a_forged_seal_is_refused(database: Path, keys: Path, monkeypatch: pytes
             with pytest.raises(hapax.HapaxError, match="Install OpenSSH"):
                 hapax.seal(kb, keys / "ada")
     change(database, "UPDATE symbols SET symbol = replace(symbol, 'euro', 'arsenic')")
-    assert invoke("verify", "--db", database, "--seal", keys / "ada").exit_code == 1
+    assert invoke("kb", "verify", "--db", database, "--seal", keys / "ada").exit_code == 1
     assert not seal.exists()
 
 

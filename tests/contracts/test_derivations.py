@@ -63,7 +63,7 @@ def test_a_derivation_is_printed_stored_and_written(world: Path) -> None:
     assert sorted(line["statement"] for line in lines)[0] == "If road(a, b) and b reaches b, then a serves b."
     assert all(line["proof"]["steps"][0]["premises"] for line in lines)
     assert [json.loads(line["proof"]) for line in rows] == [line["proof"] for line in lines]
-    assert json.loads(run("stats", "--json").stdout)["derived"] == {"onward": 6}
+    assert json.loads(run("data", "stats", "--json").stdout)["derived"] == {"onward": 6}
     as_json = json.loads(run("derive", "routes.rules", *ONWARD, "--json").stdout)
     assert as_json["atoms"] == {"reaches/2": 9}
     assert [(rule["rule"], rule["statements"]) for rule in as_json["rules"]] == [("onward", 6)]

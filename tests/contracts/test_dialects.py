@@ -462,7 +462,7 @@ def test_the_text_is_the_same_each_time(tmp_path: Path) -> None:
 def test_the_shipped_rules_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`compile --to duckdb` writes all the shipped rules, and DuckDB takes them; `derive` applies them all."""
     monkeypatch.chdir(tmp_path)
-    DuckDB().run(run("compile", "--to", "duckdb").stdout, {})
+    DuckDB().run(run("rules", "compile", "--to", "duckdb").stdout, {})
     hapax.KnowledgeBase("hapax.db").close()
     run("derive", "shipped")
-    assert invoke("compile", "--to", "oracle").exit_code == 2
+    assert invoke("rules", "compile", "--to", "oracle").exit_code == 2

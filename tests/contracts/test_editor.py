@@ -1,4 +1,4 @@
-"""`hapax lsp`: an editor meets the checker through the client of the protocol's own library."""
+"""`hapax rules lsp`: an editor meets the checker through the client of the protocol's own library."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Editor:
 
 
 def edit(path: Path, act: Callable[[Editor], Awaitable[None]], *options: str) -> None:
-    """Start `hapax lsp` with the options, let an editor act, and end the server as editors do."""
+    """Start `hapax rules lsp` with the options, let an editor act, and end the server as editors do."""
 
     async def run() -> None:
         client = LanguageClient("editor", "1")

@@ -63,7 +63,7 @@ def test_search_and_dataset_count_alike(
     database, model = tmp_path / "kb.db", f"scripted:{tmp_path / 'script.json'}"
     options = ("--db", database, "-m", model, "--evaluator", model, "--json", *(("--compat", compat) if compat else ()))
     (rule,) = json.loads(run("search", tmp_path / "test.rules", *options).stdout)["rules"]
-    run("dataset", tmp_path / "out", "--db", database, "--format", "jsonl", "--in-both", "keep")
+    run("data", "dataset", tmp_path / "out", "--db", database, "--format", "jsonl", "--in-both", "keep")
     card = {line["gate"]: line for line in json.loads((tmp_path / "out" / "metadata.json").read_text("utf-8"))["gates"]}
     gates = {name: rule["gates"][name] for name in expected}
 

@@ -109,7 +109,7 @@ def test_facts_that_are_read_on_demand_are_counted_once(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("swipl") is None, reason="needs the program swipl")
 def test_compiled_rules_have_the_same_answers_in_prolog_alone(tmp_path: Path) -> None:
     """`compile` writes a program whose predicates give each answer once, also after a fact is added."""
-    program = write(tmp_path, run("compile", write(tmp_path, PLACES)).stdout, "program.pl")
+    program = write(tmp_path, run("rules", "compile", write(tmp_path, PLACES)).stdout, "program.pl")
     goal = (
         "forall(member(G, [is_at(_, _), lives(bob), pays_tax(_, _)]), "
         "(aggregate_all(count, hapax:G, N), writeln(N))), assertz(hapax:lives_in(cleo, oslo)), "

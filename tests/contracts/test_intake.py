@@ -163,11 +163,11 @@ def test_a_merge_refuses_given_facts_that_break_a_declaration(tmp_path: Path) ->
     run("import", tmp_path / "f.csv", "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
     run("import", tmp_path / "g.csv", "--db", tmp_path / "other.db")
 
-    refused = invoke("merge", tmp_path / "other.db", "--db", tmp_path / "kb.db")
+    refused = invoke("data", "merge", tmp_path / "other.db", "--db", tmp_path / "kb.db")
 
     assert refused.exit_code == 1
     assert "ninety" in refused.stderr
-    assert "hapax retract" in refused.stderr
+    assert "hapax data retract" in refused.stderr
     with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
         assert facts_of(kb) == [("likes", "ann", "bob")]
 

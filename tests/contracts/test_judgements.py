@@ -48,7 +48,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 def dataset(name: str, *options: str) -> tuple[list[dict[str, Any]], dict[str, Any], str, str]:
     """The rows, the metadata and the card of a dataset of all statements, and what the command said."""
-    said = run("dataset", name, "--db", "kb.db", "--in-both", "keep", *options).output
+    said = run("data", "dataset", name, "--db", "kb.db", "--in-both", "keep", *options).output
     folder = Path(name)
     metadata = json.loads((folder / "metadata.json").read_text("utf-8"))
     return rows(folder), metadata, (folder / "README.md").read_text("utf-8"), " ".join(said.split())
@@ -194,7 +194,7 @@ def test_derived_statements_that_people_deny_are_left_out() -> None:
     run("derive", "family.rules", "--db", "kb.db")
     ask("soundness", {"ann": "facts"}, "--derived")
     for choice in ("drop", "mark"):
-        said = run("dataset", choice, "--db", "kb.db", "--judged", choice).output
+        said = run("data", "dataset", choice, "--db", "kb.db", "--judged", choice).output
         assert ("deny" in said) == (choice == "drop")
     run("report", "--db", "kb.db", "-o", "report.html")
 

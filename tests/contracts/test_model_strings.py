@@ -61,7 +61,7 @@ def test_a_model_that_cannot_play_its_role_says_what_would_help(model: str, says
 
 def test_the_list_says_roles_and_what_is_missing() -> None:
     """Every backend has roles and abilities, and a remedy exactly if it cannot be used."""
-    listings = json.loads(invoke("models", "--json").stdout)
+    listings = json.loads(invoke("model", "list", "--json").stdout)
 
     assert {"embedded", "frequency", "openai:MODEL"} <= {listing["name"] for listing in listings}
     assert all(listing["roles"] and listing["abilities"] for listing in listings)

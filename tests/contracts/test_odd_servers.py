@@ -41,7 +41,7 @@ def asked_of(folder: Path, fake: FakeServer, *options: str, **alias: Any) -> Res
 
 def without_answer(folder: Path) -> list[dict[str, Any]]:
     """Roles and reasons of the requests without an answer, by `stats`."""
-    return list(json.loads(invoke("stats", "--db", folder / "kb.db", "--json").stdout)["refused"])
+    return list(json.loads(invoke("data", "stats", "--db", folder / "kb.db", "--json").stdout)["refused"])
 
 
 def currencies(folder: Path) -> set[str]:
@@ -188,7 +188,7 @@ def test_thoughts_that_are_in_the_total_alone_count_in_ledger_and_limit(tmp_path
     with FakeServer(WORLD, misbehave=thinking) as fake:
         result = asked_of(tmp_path, fake, "--max-tokens", "5000", price_in=1.0, price_out=1.0)
         sent = len(fake.asked)
-    listed = json.loads(invoke("ledger", "--db", tmp_path / "kb.db", "--json").stdout)["spending"]
+    listed = json.loads(invoke("model", "ledger", "--db", tmp_path / "kb.db", "--json").stdout)["spending"]
 
     assert result.exit_code == 3, result.output
     assert sum(row["requests"] for row in listed) == sent < 10

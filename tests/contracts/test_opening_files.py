@@ -129,7 +129,7 @@ def test_a_file_of_the_last_version_before_the_first_release_is_converted(read_o
     assert "euro" in asked.stdout
     run("why", before["statements"][0][1], "--db", path)
     run("report", "--db", path, "-o", tmp_path / "page.html")
-    merged = json.loads(run("merge", path, "--db", tmp_path / "new.db", "--json").stdout)
+    merged = json.loads(run("data", "merge", path, "--db", tmp_path / "new.db", "--json").stdout)
     assert merged["added"]["facts"] == 10
 
 
@@ -137,7 +137,7 @@ def test_a_conversion_is_announced(tmp_path: Path) -> None:
     """The command that opens such a file first says so in a line, and the next one does not."""
     path = unreleased(tmp_path / "old.db")
 
-    first, second = (invoke("stats", "--db", path) for _ in range(2))
+    first, second = (invoke("data", "stats", "--db", path) for _ in range(2))
 
     assert path.name in first.stderr
     assert second.stderr == ""

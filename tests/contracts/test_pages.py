@@ -238,7 +238,7 @@ def test_a_withdrawn_fact_leaves_the_pages_at_once(facts: Path, tmp_path: Path) 
     database = copied(facts, tmp_path / "kb.db")
     with serving(database) as served:
         before = data(served, "/facts?predicate=has_rooms")
-        run("retract", "has_rooms(inn, 5)", "--db", database, "--reason", "it burnt down")
+        run("data", "retract", "has_rooms(inn, 5)", "--db", database, "--reason", "it burnt down")
         after = data(served, "/facts?predicate=has_rooms")
         entity = served.ask("/entity?name=inn&format=json")
         answers = data(served, "/ask?goal=has_rooms(inn,X)")["answers"]
@@ -259,9 +259,9 @@ def test_statements_leave_every_page_with_a_fact_of_theirs(database: Path) -> No
             return [any(f"/statement/{name}" in text for name in names) for text in texts]
 
         before = listing()
-        run("retract", NORWAY, "--db", database, "--reason", "it joined the euro")
+        run("data", "retract", NORWAY, "--db", database, "--reason", "it joined the euro")
         after = listing()
-        run("retract", "--undo", NORWAY, "--db", database)
+        run("data", "retract", "--undo", NORWAY, "--db", database)
         again = listing()
 
     assert before == again == [True] * len(places)

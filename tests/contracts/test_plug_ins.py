@@ -25,7 +25,7 @@ def run(target: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
 
 
 def test_the_example_package_installs_and_searches(tmp_path: Path) -> None:
-    """The package of docs/models.md, installed, is listed by `hapax models` and answers a search in all roles."""
+    """The package of docs/models.md, installed, is listed by `hapax model list` and answers a search in all roles."""
     target = tmp_path / "site"
     install(EXAMPLE, target, tmp_path)
     rules = tmp_path / "currency.rules"
@@ -66,7 +66,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )  # fmt: skip
 def test_a_faulty_plug_in_is_named(site: Path, module: str, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the package and the remedy; `hapax models` shows it and goes on; other models are not affected."""
+    """The error names the package and the remedy; `hapax model list` shows it and goes on; other models are not affected."""
     monkeypatch.delitem(sys.modules, "faulty_models", raising=False)
     (site / "faulty_models.py").write_text(module)
     provide(site, "broken-package", {"faulty": "faulty_models:BACKEND"})

@@ -131,7 +131,7 @@ def test_a_search_goes_on_behind_refusals_and_tells_of_them(tmp_path: Path) -> N
         sent = len(fake.asked)
         search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN)
         assert len(fake.asked) == sent
-    counted = json.loads(invoke("stats", "--db", tmp_path / "kb.db", "--json").stdout)["refused"]
+    counted = json.loads(invoke("data", "stats", "--db", tmp_path / "kb.db", "--json").stdout)["refused"]
     goal = ("why-not", 'uses_currency("The Gambia", dalasi)', "--rules", tmp_path / "money.rules")
     story = invoke(*goal, "--db", tmp_path / "kb.db")
 

@@ -11,7 +11,7 @@ from cli_fixture import invoke, run
 
 import hapax
 
-ENTRIES = json.loads(invoke("explain", "--json").stdout)
+ENTRIES = json.loads(invoke("rules", "explain", "--json").stdout)
 CODES = [entry["code"] for entry in ENTRIES]
 OF_RULES = [entry for entry in ENTRIES if entry["code"] < "HPX060" or "HPX100" < entry["code"] < "HPX4"]
 TEMPLATES = '"[1] reaches [2]" / "[1] does not reach [2]" / "does [1] reach [2]?"'
@@ -27,7 +27,7 @@ def write(folder: Path, text: str, name: str = "my.rules") -> Path:
 def test_each_code_is_explained(code: str) -> None:
     """By its severity, and, where rules or goals alone can have it, by an example with the fault and one without."""
     explained = hapax.explain_fault(code.lower())
-    said = run("explain", code).stdout
+    said = run("rules", "explain", code).stdout
 
     assert said.startswith(f"{code} ({explained.severity})")
     assert {fault.code for fault in explained.diagnostics} <= {code}
@@ -118,7 +118,7 @@ def test_a_choice_is_left_to_the_author(tmp_path: Path) -> None:
     assert "PATHS" in run("check", "--fix", code=2).stderr
     untidy = write(tmp_path, "type  Food < Meal\n", "a.rules")
     write(tmp_path, "p(T X -> q(T X)\n", "z.rules")
-    assert "HPX012" in run("fmt", tmp_path, code=4).stdout
+    assert "HPX012" in run("rules", "fmt", tmp_path, code=4).stdout
     assert untidy.read_text("utf-8") == "type  Food < Meal\n"
 
 

@@ -91,15 +91,15 @@ def test_what_commands_write_holds_no_key(planted: Path, own: FakeServer, alias_
         run("query", "is_a_city_in(X, Y)", "--rules", "money.rules", "--db", "own.db", "--json"),
         run("why-not", "is_a_city_in('Oslo', 'France')", "--rules", "money.rules", "--db", "own.db"),
         run("report", "--db", "own.db", "-o", "report.html"),
-        run("dataset", "dataset", "--db", "own.db", "--in-both", "keep", "--json"),
+        run("data", "dataset", "dataset", "--db", "own.db", "--in-both", "keep", "--json"),
         run("votes", "export", "statements", "--db", "own.db", "--out", "sheets"),
-        run("merge", "alias.db", "--db", "own.db"),
+        run("data", "merge", "alias.db", "--db", "own.db"),
         *(
             run("export", "--db", "own.db", "--format", form, "-o", f"facts.{form}")
             for form in ("csv", "jsonl", "prolog")
         ),
-        *(run("stats", "--db", name, "--json") for name in ("own.db", "alias.db")),
-        run("models", "--json"),
+        *(run("data", "stats", "--db", name, "--json") for name in ("own.db", "alias.db")),
+        run("model", "list", "--json"),
         run("doctor", "--json"),
     ]
 

@@ -83,7 +83,7 @@ def test_conclusions_are_proved_again_where_facts_have_changed(tmp_path: Path, r
     run("derive", rules, "--db", database)
     assert answers("sevens(new, Y)", database, *FEW) == [{"Y": "t2"}]
     assert answers("size(N)", database, *FEW) == [{"N": 8}]
-    run("retract", "n(new, 5)", "--reason", "wrong", "--db", database)
+    run("data", "retract", "n(new, 5)", "--reason", "wrong", "--db", database)
     assert answers("sevens(new, Y)", database) == []
     assert answers("size(N)", database) == [{"N": 7}]
 

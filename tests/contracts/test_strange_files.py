@@ -218,7 +218,7 @@ THIEF = "CREATE TRIGGER thief AFTER INSERT ON _relation_1 BEGIN DELETE FROM _rel
 
 
 def damages(database: Path) -> list[str]:
-    result = invoke("verify", "--db", database, "--json")
+    result = invoke("kb", "verify", "--db", database, "--json")
     found = json.loads(result.stdout)["damages"]
     assert result.exit_code == (1 if found else 0)
     return [f"{damage['table']} {damage['row']}" for damage in found]
@@ -244,8 +244,8 @@ def test_what_decides_on_writes_is_named_and_nothing_is_written(
     result = invoke("import", one, "--db", database)
     assert result.exit_code == 1
     assert named.split()[1] in result.output
-    assert "hapax merge" in result.output
-    run("merge", database, "--db", database.with_name("own.db"))
+    assert "hapax data merge" in result.output
+    run("data", "merge", database, "--db", database.with_name("own.db"))
 
 
 def test_other_programs_may_add_tables_and_the_seal_has_them(database: Path, one: Path, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_other_programs_may_add_tables_and_the_seal_has_them(database: Path, one
     )
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    others = " ".join(json.loads(run("verify", "--db", database, "--seal", key, "--json").stdout)["others"])
+    others = " ".join(json.loads(run("kb", "verify", "--db", database, "--seal", key, "--json").stdout)["others"])
 
     assert all(name in others for name in ("notes", "facts_by_source", "zz"))
     change(database, "DROP VIEW zz")
@@ -266,13 +266,13 @@ def test_other_programs_may_add_tables_and_the_seal_has_them(database: Path, one
     run("import", one, "--db", database)
     change(database, THIEF)
     assert damages(database)[0] == "schema trigger thief"
-    assert invoke("verify", "--db", database, "--seal", key).exit_code == 1
+    assert invoke("kb", "verify", "--db", database, "--seal", key).exit_code == 1
 
 
 def test_what_derive_makes_is_recognised(database: Path, places: Path) -> None:
     """Tables, indexes and views that commands make for single predicates and rules are no damage."""
     run("derive", "--rules", places, "--db", database)
-    found = json.loads(run("verify", "--db", database, "--json").stdout)
+    found = json.loads(run("kb", "verify", "--db", database, "--json").stdout)
     with closing(sqlite3.connect(database)) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
 

@@ -100,14 +100,14 @@ def test_a_withdrawn_fact_takes_its_statements_along_everywhere(database: Path) 
     """A statement of a withdrawn fact is in no count, answer, page or file; `why` says when and why it went."""
     before = searched_statements(database)
     gone = {identity: text for identity, text in before.items() if "euro" in text}
-    result = run("retract", EURO, "--reason", "the franc is back", "--db", database)
+    result = run("data", "retract", EURO, "--reason", "the franc is back", "--db", database)
     told = [run("why", name, "--db", database, code=1).output for name in next(iter(gone.items()))]
     page = page_of(database)
 
     assert gone
     assert all(text in flat(result.output) for text in gone.values())
     assert searched_statements(database) == {key: text for key, text in before.items() if key not in gone}
-    assert json.loads(run("stats", "--db", database, "--json").stdout)["withdrawn"]["statements"] >= len(gone)
+    assert json.loads(run("data", "stats", "--db", database, "--json").stdout)["withdrawn"]["statements"] >= len(gone)
     assert all("the franc is back" in text and "withdrawn by the user" in flat(text) for text in told)
     assert "withdrawn by the user" in flat(run("why-not", EURO, "--db", database).output)
     assert not any(text in page for text in gone.values())
@@ -118,7 +118,7 @@ def test_a_withdrawn_fact_takes_its_statements_along_everywhere(database: Path) 
 def test_a_withdrawn_fact_takes_derived_statements_along_too(database: Path) -> None:
     """They leave export and view; `why` tells the story; undoing brings them back."""
     identity = exported(database)[SPENT]["id"]
-    run("retract", KRONE, "--reason", "they use shells", "--db", database)
+    run("data", "retract", KRONE, "--reason", "they use shells", "--db", database)
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         listed = connection.execute("SELECT premise, conclusion FROM derived_statements").fetchall()
@@ -128,7 +128,7 @@ def test_a_withdrawn_fact_takes_derived_statements_along_too(database: Path) -> 
     assert {f"If {premise}, then {conclusion}." for premise, conclusion in listed} == derived
     for named in (SPENT, SPENT.replace("If", "if").rstrip("."), identity):
         assert "they use shells" in flat(run("why", named, "--db", database, code=1).stderr)
-    run("retract", "--undo", KRONE, "--db", database)
+    run("data", "retract", "--undo", KRONE, "--db", database)
     assert SPENT in exported(database)
     assert "[derived, statement" in run("why", SPENT, "--db", database).stdout
 
@@ -154,7 +154,7 @@ def test_an_undone_withdrawal_leaves_everything_as_it_was(database: Path) -> Non
 
 def test_a_search_does_not_bring_back_what_the_user_withdrew(database: Path) -> None:
     """The same search again leaves the fact and its statements withdrawn; giving the fact restores them."""
-    run("retract", EURO, "--reason", "wrong", "--db", database)
+    run("data", "retract", EURO, "--reason", "wrong", "--db", database)
     after = searched_statements(database)
     models = ("-m", "scripted:script.json", "--evaluator", "frequency", "--no-progress", *EVERY_END)
     run("search", "money.rules", "--rule", "currency", *models, "--values", "4", "--db", database)
@@ -212,16 +212,19 @@ def test_facts_that_are_added_refute_what_rests_on_their_absence(birds: Path) ->
 
     assert all(f"no longer holds: {text}" in told.output for text in before.values())
     assert rules_of(birds) == []
-    assert json.loads(run("stats", "--db", birds, "--json").stdout)["withdrawn"] == {"facts": 0, "statements": 3}
+    assert json.loads(run("data", "stats", "--db", birds, "--json").stdout)["withdrawn"] == {
+        "facts": 0,
+        "statements": 3,
+    }
     for identity in before:
         assert "has not held since" in flat(run("why", identity, "--db", birds, code=1).output)
     assert not any(text in page_of(birds) for text in before.values())
 
-    assert "holds again" in run("retract", "is_penguin(tit)", "--reason", "a tit is none", "--db", birds).output
+    assert "holds again" in run("data", "retract", "is_penguin(tit)", "--reason", "a tit is none", "--db", birds).output
     assert rules_of(birds) == ABSENCE
-    run("retract", "lives_in(rat, park)", "--reason", "it left", "--db", birds)
+    run("data", "retract", "lives_in(rat, park)", "--reason", "it left", "--db", birds)
     assert searched_statements(birds) == before
-    run("retract", "--undo", "is_penguin(tit)", "--db", birds)
+    run("data", "retract", "--undo", "is_penguin(tit)", "--db", birds)
     assert rules_of(birds) == ["crowd"]
 
 
@@ -253,15 +256,15 @@ def test_what_stands_is_what_a_fresh_derivation_proves(changes: list[tuple[str, 
 def test_a_withdrawal_reaches_what_is_merged(into: str, database: Path, tmp_path: Path) -> None:
     """Whichever file is merged into the other: what one of them withdrew stands in neither facts nor statements."""
     source, target = copied(database, tmp_path / "other.db"), tmp_path / into
-    run("retract", EURO, "--reason", "the franc is back", "--db", database)
-    wanted, listed = searched_statements(database), run("retract", "--list", "--db", database).stdout
-    run("merge", source if into == "kb.db" else database, "--db", target)
+    run("data", "retract", EURO, "--reason", "the franc is back", "--db", database)
+    wanted, listed = searched_statements(database), run("data", "retract", "--list", "--db", database).stdout
+    run("data", "merge", source if into == "kb.db" else database, "--db", target)
     facts = run("export", "--db", target, "--format", "csv").stdout
 
     assert searched_statements(target) == wanted
     assert not any("France" in line and "euro" in line for line in facts.splitlines())
-    assert run("retract", "--list", "--db", target).stdout == listed
-    assert json.loads(run("verify", "--db", target, "--json").stdout)["clean"]
+    assert run("data", "retract", "--list", "--db", target).stdout == listed
+    assert json.loads(run("kb", "verify", "--db", target, "--json").stdout)["clean"]
 
 
 # --- statements of `derive` beside those of searches ------------------------------------------------------------------
@@ -270,7 +273,7 @@ def test_a_withdrawal_reaches_what_is_merged(into: str, database: Path, tmp_path
 def test_export_report_and_dataset_list_what_searches_and_derive_concluded(database: Path) -> None:
     """One export has both with their proofs; the report and the dataset have them as well."""
     sentences = exported(database)
-    run("dataset", "out", "--format", "jsonl", "--in-both", "keep", "--db", database)
+    run("data", "dataset", "out", "--format", "jsonl", "--in-both", "keep", "--db", database)
     derived = {text for text, line in sentences.items() if line["end"] == "derived"}
     rows = map(json.loads, Path("out/derived.jsonl").read_text("utf-8").splitlines())
 
@@ -286,13 +289,13 @@ def test_statements_of_derive_are_listed_only_while_they_are_up_to_date(database
     identity = exported(database)[SPENT]["id"]
     Path("more.csv").write_text("uses_currency,Peru,sol\n", "utf-8")
     run("import", "more.csv", "--db", database)
-    run("dataset", "out", "--format", "jsonl", "--in-both", "keep", "--db", database)
+    run("data", "dataset", "out", "--format", "jsonl", "--in-both", "keep", "--db", database)
 
     assert SPENT not in exported(database)
     assert not Path("out/derived.jsonl").exists()
     for command in (("export", "--statements"), ("why", identity)):
         assert "hapax derive" in flat(invoke(*command, "--db", database).stderr)
-    assert json.loads(run("stats", "--json", "--db", database).stdout)["outdated"] == ["home"]
+    assert json.loads(run("data", "stats", "--json", "--db", database).stdout)["outdated"] == ["home"]
 
 
 def test_what_derive_alone_concluded_has_a_report_and_a_dataset(
@@ -310,7 +313,7 @@ def test_what_derive_alone_concluded_has_a_report_and_a_dataset(
     Path("f.jsonl").write_text("\n".join(facts), "utf-8")
     run("import", "f.jsonl", "--rules", "r.rules", "--db", "kb.db")
     run("derive", "r.rules", "--db", "kb.db", "-o", "derived.jsonl")
-    run("dataset", "out", "--db", "kb.db")
+    run("data", "dataset", "out", "--db", "kb.db")
     written, data = (
         {line["statement"]: line for line in map(json.loads, Path(name).read_text("utf-8").splitlines())}
         for name in ("derived.jsonl", "out/derived.jsonl")

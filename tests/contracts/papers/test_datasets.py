@@ -51,12 +51,12 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(database: Path, *options: object, folder: str = "out") -> Path:
     """A dataset with statements of both distributions kept, unless the options say otherwise."""
     both = () if "--in-both" in options else ("--in-both", "keep")
-    run("dataset", database.parent / folder, "--db", database, *both, *options)
+    run("data", "dataset", database.parent / folder, "--db", database, *both, *options)
     return database.parent / folder
 
 
 def refused(database: Path, *options: object, folder: str = "out") -> str:
-    return fault("dataset", database.parent / folder, "--db", database, "--in-both", "keep", *options)
+    return fault("data", "dataset", database.parent / folder, "--db", database, "--in-both", "keep", *options)
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -412,7 +412,7 @@ def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: py
 def test_a_rule_whose_name_is_no_file_is_left_out_of_lint(tmp_path: Path) -> None:
     """Nothing is written outside the folder, and the command says so."""
     search(tmp_path / "kb.db", rules=RULES.replace("@name currency", '@name "../../escaped"'))
-    said = run("dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--in-both", "keep", "--format", "lint")
+    said = run("data", "dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--in-both", "keep", "--format", "lint")
 
     assert "../../escaped" in said.stderr
     assert not [path for path in tmp_path.rglob("*") if "escaped" in path.name]

@@ -69,7 +69,7 @@ def refused(*more: str, code: int = 1) -> str:
 
 def calibrate(*more: str, code: int = 0) -> str:
     options = ("--rules", "gems.rules", "--critic", "scripted:gems.json", "--labels", "labels.tsv")
-    return run("calibrate", *options, "--db", "kb.db", *more, code=code).output
+    return run("model", "calibrate", *options, "--db", "kb.db", *more, code=code).output
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_nothing_is_promised_without_labels_a_map_or_a_promise(gems: Path) -> No
 
     assert "nothing is labelled" in unlabelled
     assert "more labels would do" in unlabelled
-    assert "hapax calibrate" in refused("--calibrated")
+    assert "hapax model calibrate" in refused("--calibrated")
     for option in (("--confidence", "0.9"), ("--certify-by", "predicate")):
         assert "--precision" in refused(*option, code=2)
     with pytest.raises(hapax.HapaxError, match="between 0 and 1"):
@@ -226,7 +226,7 @@ def certified(*more: str) -> list[str]:
     run("report", "--run", run_id, "-o", "page.html", "--db", "kb.db")
     texts = [Path("page.html").read_text("utf-8")]
     if "card" in more:
-        run("dataset", "data", "--force", "--run", run_id, "--format", "hf", "--db", "kb.db")
+        run("data", "dataset", "data", "--force", "--run", run_id, "--format", "hf", "--db", "kb.db")
         texts.append(Path("data/README.md").read_text("utf-8").replace("\\", ""))
     if "story" in more:
         texts.append(run("why", f"is_mined_in('{GEMS[1]}', 'Peru')", "--db", "kb.db", "--rules", "gems.rules").output)

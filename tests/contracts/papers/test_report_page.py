@@ -98,7 +98,7 @@ def test_figures_are_those_of_search_and_stats(
     """Statements, delta, facts, calls, tokens and money of the page are what the other commands print, of each role,
     too."""
     database, said = searched
-    stats, shown, calls = told("stats", "--db", database), figures(page[1]), said["calls"]
+    stats, shown, calls = told("data", "stats", "--db", database), figures(page[1]), said["calls"]
 
     assert {name: int(shown[name]) for name in said["statements"]} == said["statements"]
     assert said["statements"]["head"] > 0
@@ -252,7 +252,7 @@ def test_without_runs_statements_or_rules_the_page_or_the_error_says_so(tmp_path
     assert invoke(*command, "--max-calls", 10, "--db", tmp_path / "cut.db").exit_code == 3
     text, tree = reported(tmp_path / "cut.db")
     assert "budget" in text.lower()
-    assert int(figures(tree)["calls"]) == told("stats", "--db", tmp_path / "cut.db")["calls"] <= 10
+    assert int(figures(tree)["calls"]) == told("data", "stats", "--db", tmp_path / "cut.db")["calls"] <= 10
 
 
 def test_chosen_rules_and_fewer_statements(searched: tuple[Path, dict[str, Any]], own: Path) -> None:

@@ -176,7 +176,7 @@ def test_shares_of_true_statements_by_rule_mark_those_below_the_bar(tmp_path: Pa
     judge(database, "ann", {("rare", "soundness"): "rule"}, "soundness")
     found = told("evaluate", "soundness", "--db", database)["rules"]
     checked = invoke("check", tmp_path / "kitchen.rules", "--db", database)
-    run("dataset", tmp_path / "set", "--db", database, "--judged", "keep", "--format", "hf")
+    run("data", "dataset", tmp_path / "set", "--db", database, "--judged", "keep", "--format", "hf")
     card = (tmp_path / "set" / "README.md").read_text("utf-8")
 
     assert drawn[0] < drawn[1]
@@ -266,7 +266,7 @@ def test_votes_on_derived_statements_follow_changes_of_facts(roads: Path) -> Non
     left = told(*command, "--db", roads, "--out", roads.parent / "cem")
     judge(roads, "dee", {}, "soundness", "--derived")
     for more in (("--reason", "wrong"), ("--undo",)):
-        run("retract", 'road("d", "e")', *more, "--db", roads, "--rules", rules)
+        run("data", "retract", 'road("d", "e")', *more, "--db", roads, "--rules", rules)
         run("derive", rules, *STATED, "--db", roads)
         counts.append(sum(row["right"] for row in report(roads)["derived"]))
 
