@@ -48,16 +48,16 @@ NOT_RUN = {
         r"(?<![\w:])(?:openai|hf):[\w./@:-]+|(?<=[ ,:+])smollm2(?:-critic)?(?=[ ,+]|$)|(?<=calibrate --critic )embedded"
     ): "needs a server, or a model that has to be downloaded",
     r"wsc_273|generated_modify": "needs the data that lies beside the repository",
-    r"^calibrate|--calibrated": "needs labels of the reader's own; test_promises",
+    r"^model calibrate|--calibrated": "needs labels of the reader's own; test_promises",
     r"probing_set|lint\.db": "needs the files of LINK's code; test_lint_import",
     r"answers\.json|whole\.txt": "needs answers of other programs; test_entailment",
     r"graphs/|--of shop_in": "needs published entailment graphs; test_entailment",
     r"--encoder": "needs an encoder; test_encoders",
     r"sheets/|^votes (report|next)|reversed\.jsonl": "needs what people have filled in; test_vote_sheets",
-    r"^verify .*--(seal|signers)": "needs a key; test_damaged_files",
+    r"^kb verify .*--(seal|signers)": "needs a key; test_damaged_files",
     r"evaluate booqa": "needs a WordNet; test_booqa",
     r"--queue": "waits for a service of batches; test_offline_queue",
-    r"^mcp": "waits for an agent; test_agents",
+    r"^kb mcp": "waits for an agent; test_agents",
     r"report --run": "names a run of the author's; test_report_page",
 }
 """Patterns of commands that are not run, each with its reason."""
