@@ -76,8 +76,6 @@ from hapax.grammar.verbalize import spelled_template
 from hapax.grammar.words import counted
 
 _ATTRIBUTES = ("name", "domain", "principle", "polarity", "generic", "most", "withdrawn")
-_DECLARING = (*PredicateKind, "aggregate", "file", syntax.MISSPELT)
-"""Kinds of broken lines that may have declared predicates; see `syntax.RawBroken.kind`."""
 
 
 def assemble(
@@ -145,8 +143,6 @@ class _Assembly:
         for data_type in _data_types(known):
             self.data_type(data_type.split())
         self.concluded: set[str] = set()
-        self.broken: set[str] = set()
-        """Names of predicates with malformed declarations; "" for a name that cannot be read."""
 
     def library(self) -> Library:
         library = Library(
@@ -223,8 +219,6 @@ class _Assembly:
                     self._disjoin(line)
                 case syntax.RawRule(conclusion=atom):
                     self.concluded.add(f"{predicate_name(atom.name.words)}{self.suffix}/{len(atom.arguments)}")
-                case syntax.RawBroken(kind=kind) if kind in _DECLARING:
-                    self.broken.add(predicate_name(line.name) + self.suffix if line.name else "")
 
     @cached_property
     def named(self) -> set[str]:
@@ -257,7 +251,6 @@ class _Assembly:
         names = [variable.name for variable in parameters]
         templates = None if misses_parameters else self._templates(line, names)
         if count < len(self.diagnostics):  # something in this declaration was reported
-            self.broken.add(name.replace(" ", "_"))
             return
         kind = PredicateKind(line.keyword)
         formal = parameters if kind is PredicateKind.COMPUTED else ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, partial
 from importlib.util import cache_from_source
-from itertools import chain, pairwise, takewhile
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -379,8 +379,7 @@ def _broken(tokens: list[Token], kind: str) -> syntax.RawBroken:
     # With an arrow in it, it is a rule that is not separated from the attribute before it by a newline.
     if kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens):
         kind = ""
-    words = takewhile(lambda token: token.type == "WORD", tokens[1:])
-    return syntax.RawBroken(kind, tuple(map(str, words)) if kind in (*KEYWORDS, syntax.MISSPELT) else ())
+    return syntax.RawBroken(kind)
 
 
 def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
@@ -505,6 +504,8 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "_UNLESS"
         elif token.value == "mod" and _is_operation(tokens, index):
             terminal = "MOD"
+        elif token.value == "is" and before == "WORD" and _is_assignment(tokens, index):
+            terminal = "COMPARE"
         elif token.value == "by" and before == "NUMBER" and tokens[0].value == "closed":
             terminal = "_BY"
         elif token.value == "as" and before == "TEXT" and tokens[0].value == "import":
@@ -524,6 +525,13 @@ def _is_operation(tokens: list[Token], index: int) -> bool:
     before, behind = tokens[index - 1], tokens[index + 1]
     is_operand = before.type in ("NUMBER", "TEXT", "RPAR") or (before.type == "WORD" and before.value[0].isupper())
     return is_operand and behind.type in ("NUMBER", "TEXT", "WORD", "LPAR", "MINUS")
+
+
+def _is_assignment(tokens: list[Token], index: int) -> bool:
+    """True for the `is` of `M is N + 1`, but not for that of `X is tasty`."""
+    behind = tokens[index + 1 : index + 3]
+    names_value = len(behind) == 2 and behind[0].type == "WORD" and not behind[0].value[0].isupper()
+    return _is_operation(tokens, index) and not (names_value and behind[1].type != "LPAR")
 
 
 def _begins_exception(tokens: list[Token], index: int) -> bool:

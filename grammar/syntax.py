@@ -243,6 +243,7 @@ COMPARISONS = {
     "≥": ">=",
     "==": "=",
     "=:=": "=",
+    "is": "=",
     "!=": "\\=",
     "≠": "\\=",
     "\\==": "\\=",
@@ -262,5 +263,3 @@ class RawBroken(RawNode):
 
     kind: str
     """The keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file, or MISSPELT."""
-    name: tuple[str, ...] = ()
-    """The words of a declared predicate's name, if they can be read."""
