@@ -20,7 +20,8 @@ with instrumented(__name__):
         without_values,
     )
     from hapax.llm_oracle.drop_reasons import DropReason
-    from hapax.llm_oracle.reply_reader import ReplyQuestion, read_reply
+    from hapax.llm_oracle.replies import read_reply
+    from hapax.llm_oracle.reply_question import ReplyQuestion
 
 SEEDS = (
     b'1. Crohn\'s disease.\n2. asthma.\n3) "type 2 diabetes".\n- *shellfish* (all kinds).',

@@ -11,7 +11,8 @@ from pathlib import Path
 from hapax.llm_oracle.calls import JournaledGenerator
 from hapax.llm_oracle.profiles import FEW_SHOT, PROFILES, AnsweredExample, Profile, ValueQuestion
 from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest
-from hapax.llm_oracle.reply_reader import ReplyQuestion, read_reply
+from hapax.llm_oracle.replies import read_reply
+from hapax.llm_oracle.reply_question import ReplyQuestion
 
 PROBED_VALUES = 5
 """Values that a probe asks for."""

@@ -24,6 +24,7 @@ FENCES = {
     "uvicorn": ("api/browser/serving.py",),
     "lsprotocol": ("commands/editor.py",),
     "pygls": ("commands/editor.py",),
+    "json_repair": ("llm_oracle/reply_data.py",),
     "lark": ("grammar/parser.py",),
     "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
     "networkx": (
@@ -52,7 +53,6 @@ FENCES = {
         "evaluation/dataset/harnesses.py",
         "llm_oracle/backends/openai_aliases.py",
         "llm_oracle/references/mapping.py",
-        "llm_oracle/reply_data.py",
         "kb/mappings.py",
         "grammar/yaml_files.py",
     ),

@@ -62,7 +62,8 @@ from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     Models,
 )
-from hapax.llm_oracle.reply_reader import Reply, ReplyQuestion, read_reply, read_strictly
+from hapax.llm_oracle.replies import Reply, read_reply, read_strictly
+from hapax.llm_oracle.reply_question import ReplyQuestion
 
 GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""

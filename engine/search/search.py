@@ -63,7 +63,7 @@ from hapax.llm_oracle.circularity import is_circular
 from hapax.llm_oracle.journal import BatchReport, Journal
 from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, counts_names, kept_measures
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
-from hapax.llm_oracle.reply_reader import READER_VERSION, STRICT_READER_VERSION
+from hapax.llm_oracle.replies import READER_VERSION, STRICT_READER_VERSION
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
 """Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""
