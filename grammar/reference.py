@@ -281,6 +281,35 @@ the first argument. A missing form is made from the affirmative one. A predicate
 as `ann is a parent of bob` by `is_parent_of`; by a name that is no verb, such as `parent`, as the atom.
 """
 
+_PEERS = """## Beside other languages
+
+Beside Soufflé, clingo, ProbLog, Logica and Nemo:
+
+| construct | here | also in |
+|---|---|---|
+| recursion, negation, `or`, aggregates | as above | all of them |
+| exact fractions | every number | none: they have floats or integers |
+| `mod`, `//`, `**`, `abs`, `min`, `max` | [expressions](#expressions) | all of them, clingo for integers |
+| functions and order of texts | `starts_with(C, "Nor")`, `C < "M"` | Soufflé, Logica, Nemo |
+| dates, times, durations | `S + 30 days`, `year(S)` | Nemo in part |
+| the row with the best value | `argmin`, `argmax` | Logica |
+| recursive smallest and largest values | `min` with a case of its own | Soufflé, Logica, Nemo in part |
+| sums over the paths of a graph without cycles | `sum` with a case of its own | Logica |
+| functions of one's own | `computed is_close_to(A, B)` | Soufflé, clingo, ProbLog, Logica |
+| what facts forbid each other | `functional`, `disjoint`, `never`, opposites | clingo |
+| probabilities | scores of facts | ProbLog |
+| proofs, reasons why not, withdrawal | of every answer | Soufflé has proofs |
+
+Rules leave out, each for a reason:
+
+- terms with arguments, lists and records: what rules conclude stays finite; goals have Prolog's lists;
+- a choice of conclusions, new individuals in conclusions, optimisation over sets: a base is one set of facts, and each
+  of them has a proof;
+- bit operations: a Python function has them.
+
+Programs of these constructs, each with what follows from it, are in `tests/programs/`.
+"""
+
 _GOALS = """## Goals
 
 A goal is written like the premise of a rule, and may be any Prolog goal of the predicates below. A predicate whose name
@@ -336,6 +365,7 @@ def language_page() -> str:
     grammar = Path(__file__).with_name("rule.lark").read_text(encoding="utf-8")
     parts = [
         _TOUR,
+        _PEERS,
         _GOALS.format(
             built_ins=", ".join(f"`{name}`" for name in BUILT_INS),
             aggregates=", ".join(f"`{name}`" for name in AGGREGATES),

@@ -15,6 +15,7 @@ from inspect import Parameter, signature
 from math import isfinite
 from typing import Any
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.functions import FUNCTIONS, Exact, ExactFunction
 from hapax.grammar.moments import Moment, NoValue
@@ -30,6 +31,7 @@ _registered: dict[str, str] = {}
 """By name, the operation in FUNCTIONS."""
 
 
+@checked
 def register_function(function: Callable[..., Any], *, name: str | None = None, version: str = "1") -> None:
     """Let a Python function decide the computed predicate of its name in the rules that this program reads from now on.
 
