@@ -212,7 +212,9 @@ def _data(text: str, question: ReplyQuestion) -> list[ReplyPart]:
         return []
     before = [ReplyPart(line.raw, line.raw, DropReason.PREAMBLE) for line in read_lines(found[0], MOST_LINES)]
     after = [ReplyPart(line.raw, line.raw, DropReason.REMARK) for line in read_lines(found[2], MOST_LINES)]
-    values = [value for value in found[1][: MOST_LINES + 1] if value.strip()]
+    # `["1. basil", "2. thyme"]`
+    values = [re.sub(r"^\s*\d{1,3}[.)]\s+(?=\D)", "", value) for value in found[1][: MOST_LINES + 1]]
+    values = [value for value in values if value.strip()]
     if len(values) == 1 and not question.is_of_titles and not question.numeric:
         inner = listed(values[0], question)
         values = inner if len(inner) > 2 and are_names(inner, 5) else values

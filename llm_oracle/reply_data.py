@@ -120,7 +120,7 @@ def _values_of_object(data: dict[str, Any], question: ReplyQuestion) -> Iterator
     elif carried or (_fit(best, question) and data[best] is not None):
         value = carried or data[best]
         if isinstance(value, str) and best.casefold().endswith("s") and not question.numeric:
-            value = re.split(r"\s*[;\n]\s*|,\s+(?:and\s+)?", value)
+            value = re.split(r"\s*[;\n]\s*|,\s+(?:and\s+)?|\s+and\s+(?=[^,]+$)", value)
         yield from _values(value, question)
     elif nested or all(re.fullmatch(r"\D*\d+", name) for name in data):  # `1`, `value_2`
         yield from _values(nested or list(data.values()), question)

@@ -53,7 +53,7 @@ def test_the_corpus_is_read(name: str, recall: float, junk: float) -> None:
 
 
 def test_json_and_tables_are_read_whole() -> None:
-    """Of the values in JSON and in tables .98 are read."""
+    """Of the values in JSON and in tables .99 are read."""
     texts = "".join(path.read_text(encoding="utf-8") for path in CORPUS.glob("*.yaml"))
     entries = [
         entry
@@ -63,7 +63,7 @@ def test_json_and_tables_are_read_whole() -> None:
     true, read, false = map(sum, zip(*map(counts, entries), strict=True))
 
     assert len(entries) >= 30
-    assert read >= 0.98 * true
+    assert read >= 0.99 * true
     assert false <= 0.01 * true
 
 
