@@ -441,8 +441,10 @@ def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagn
         for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
             if not isinstance(term, Constant):
                 continue
-            # A type like Time, which has the subtype Year, takes both.
-            fits = library.may_be_numeric(data_type) if term.is_number else not library.is_numeric(data_type)
+            # A type like Time, which has the subtype Year, takes both, and so does one below no kind, like Minutes.
+            is_open = library.kind_of(data_type) == OBJECT and not library.is_person(data_type)
+            takes_numbers = is_open or library.may_be_numeric(data_type)
+            fits = takes_numbers if term.is_number else not library.is_numeric(data_type)
             if not fits:
                 place = atom.place_at(position)
                 kind, other = ("number", "texts") if term.is_number else ("text", "numbers")

@@ -158,3 +158,15 @@ def test_a_function_beside_what_only_prolog_answers_is_refused() -> None:
     rules = hapax.parse_rules(COUNTRIES)
     with hapax.KnowledgeBase() as kb, pytest.raises(hapax.HapaxError, match="as a rule"):
         hapax.query("findall(C, country(C, _, _), L), country(_, _, D), year(D) > 2012", rules, kb)
+
+
+def test_a_type_that_no_declaration_puts_below_another_takes_numbers() -> None:
+    """Minutes are numbers without being declared so; a person is none."""
+    text = "given trip(id: Trip, air_time: Minutes)\ntrip(7, 410).\ntrip(id: I, air_time: Minutes T) & T ** 2 > 400 -> long(I)\n"
+    rules = hapax.parse_rules(text)
+    with hapax.KnowledgeBase() as kb:
+        found = hapax.query("long(I)", rules, kb).rows
+    faults = [item.code for item in hapax.check_rules(hapax.parse_rules("given age(Person, Age)\nage(7, 41).\n"))]
+
+    assert found == [(7,)]
+    assert "HPX113" in faults
