@@ -68,16 +68,12 @@ class SheetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemQuestion:
-    """One question of an item. `key` is stored with the vote, `text` is read by people.
-
-    The comment on the `main` question is about the item as a whole.
-    """
+    """One question of an item. `key` is stored with the vote, `text` is read by people."""
 
     key: str
     text: str
     choices: tuple[str, ...] = CHOICES
     required: bool = True
-    main: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,7 @@ def statement_item(identity: str, premise: str, conclusion: str, typed: tuple[tu
     types = []
     for name, value, kind in typed:
         types.append(ItemQuestion(f"{DATA_TYPE_QUESTION} {name}", visible(type_question(value, kind))))
-    entailed = ItemQuestion(ENTAILMENT_QUESTION, "Does the premise entail the conclusion?", main=True)
+    entailed = ItemQuestion(ENTAILMENT_QUESTION, "Does the premise entail the conclusion?")
     harmful = ItemQuestion(
         HARMFUL, "Could this statement harm or insult somebody? (Leave it open if not.)", required=False
     )
@@ -152,7 +148,7 @@ def predicate_item(identity: str, claim: str, typed: Sequence[tuple[str, str]]) 
         types.append(ItemQuestion(f"{AUDIT} {key}", visible(text)))
     text = f"Is the Statement “{claim}” factually correct, with very high probability?"
     # A comment is about the truth of the fact.
-    truth = ItemQuestion(f"{AUDIT} Q{PRINTED_ARGUMENTS + 1}", visible(text), main=True)
+    truth = ItemQuestion(f"{AUDIT} Q{PRINTED_ARGUMENTS + 1}", visible(text))
     return VotingItem(identity, (f"Statement: {visible(claim)}",), (*references, truth, *types))
 
 
@@ -161,7 +157,7 @@ def soundness_item(identity: str, premise: str, conclusion: str, facts: tuple[st
     lines = [f"Statement: If {visible(premise)}, then {visible(conclusion)}."]
     lines += [f"Fact: {visible(sentence(fact))}" for fact in facts]
     questions = (
-        ItemQuestion(SOUNDNESS_QUESTION, SOUNDNESS_TEXT, SOUNDNESS_ANSWERS, main=True),
+        ItemQuestion(SOUNDNESS_QUESTION, SOUNDNESS_TEXT, SOUNDNESS_ANSWERS),
         ItemQuestion(SOUNDNESS_WORDING, "Is the statement good English?"),
     )
     return VotingItem(identity, tuple(lines), questions)
@@ -173,7 +169,7 @@ def baseline_item(identity: str, templates: tuple[tuple[int, str, AnswerPair], .
     for number, text, pair in templates:
         # In lower case, as sheets are read (`reading._filled`).
         choices = tuple(word.lower() for word in pair.value)
-        questions.append(ItemQuestion(f"{BASELINE} {number}", visible(text), choices, main=not questions))
+        questions.append(ItemQuestion(f"{BASELINE} {number}", visible(text), choices))
     # No lines: the template's question names premise and conclusion.
     return VotingItem(identity, (), tuple(questions))
 
@@ -187,7 +183,7 @@ def schema_item(
     for number, pronoun in enumerate(pronouns, start=1):
         word = visible(pronoun)
         text = f"In sentence {number}, does “{word}” mean the first (“{first}”) or the second (“{second}”)?"
-        questions.append(ItemQuestion(f"{SCHEMA} label {number}", text, SCHEMA_LABELS, main=number == 1))
+        questions.append(ItemQuestion(f"{SCHEMA} label {number}", text, SCHEMA_LABELS))
     for key, text in SCHEMA_AVAILABLE.items():
         questions.append(ItemQuestion(f"{SCHEMA} {key}", text))
     lines = tuple(f"{number}. {visible(text)}" for number, text in enumerate(sentences, start=1))

@@ -49,25 +49,6 @@ PARTED_BY = " / "
 
 
 @dataclass(frozen=True, slots=True)
-class SheetRow:
-    """One question on a sheet. `number` counts from 1."""
-
-    number: int
-    section: str
-    item: str
-    question: str
-    text: str
-    asked: str
-    choices: tuple[str, ...]
-    required: bool
-    main: bool
-
-    def check(self, sheet: str, rows: int) -> str:
-        """Checksum of the row on the sheet of this id and number of rows."""
-        return row_check(sheet, rows, (str(self.number), self.item, self.question, self.text, self.asked))
-
-
-@dataclass(frozen=True, slots=True)
 class VotingSheet:
     """The sheet of one person: the qualification, then items in this person's order. The voter may change the name."""
 
@@ -78,33 +59,34 @@ class VotingSheet:
     items: tuple[VotingItem, ...]
 
     @property
-    def rows(self) -> tuple[SheetRow, ...]:
-        """All questions of the sheet."""
+    def rows(self) -> list[dict[str, Any]]:
+        """The cells of all questions, by their columns."""
         sections = [(QUALIFICATION, example.item) for example in WORDINGS[self.kind].qualification]
         sections += [(ITEM, item) for item in self.items]
-        rows: list[SheetRow] = []
-        for section, item in sections:
-            for question in item.questions:
-                rows.append(
-                    SheetRow(
-                        number=len(rows) + 1,
-                        section=section,
-                        item=item.id,
-                        question=question.key,
-                        text=item.text,
-                        asked=question.text,
-                        choices=question.choices,
-                        required=question.required,
-                        main=question.main,
-                    )
-                )
-        return tuple(rows)
-
-    @property
-    def id(self) -> str:
+        asked = [(section, item, question) for section, item in sections for question in item.questions]
         # Of the content: a sheet that asks something else has another id, and its checksums do not fit this one.
-        rows = [[row.item, row.question, row.text, row.asked] for row in self.rows]
-        return "s-" + content_id("sheet", self.kind, self.voter, self.part, rows)[:12]
+        content = [[item.id, question.key, item.text, question.text] for _, item, question in asked]
+        identity = "s-" + content_id("sheet", self.kind, self.voter, self.part, content)[:12]
+        rows = []
+        for number, (section, item, question) in enumerate(asked, start=1):
+            checked_cells = (str(number), item.id, question.key, item.text, question.text)
+            rows.append(
+                {
+                    "sheet": identity,
+                    "kind": self.kind.value,
+                    "voter": self.voter,
+                    "row": number,
+                    "rows": len(asked),
+                    "section": section,
+                    "item": item.id,
+                    "question": question.key,
+                    "text": item.text,
+                    "asked": question.text,
+                    "choices": question.choices,
+                    "check": row_check(identity, len(asked), checked_cells),
+                }
+            )
+        return rows
 
     @property
     def name(self) -> str:
@@ -156,33 +138,14 @@ def _shuffled(items: Sequence[VotingItem], seed: str) -> list[VotingItem]:
 def csv_text(sheet: VotingSheet) -> str:
     """The sheet as CSV, with its instructions above the questions."""
     stream = io.StringIO()
-    lines: list[Sequence[str]] = [COLUMNS]
     wording = WORDINGS[sheet.kind]
     how = "Fill in the column answer, and write your own name or number into every cell of the column voter."
-    for text in (wording.title, how, *wording.instructions, *map(_example_text, wording.examples)):
-        # A spreadsheet keeps rows only, so instructions are rows that an import passes over.
-        instruction = {"section": INSTRUCTIONS, "text": text}
-        lines.append([instruction.get(name, "") for name in COLUMNS])
-    rows, identity = sheet.rows, sheet.id  # both are computed anew at each access
-    for row in rows:
-        cells = (
-            identity,
-            sheet.kind.value,
-            sheet.voter,
-            str(row.number),
-            str(len(rows)),
-            row.section,
-            row.item,
-            row.question,
-            row.text,
-            row.asked,
-            PARTED_BY.join(row.choices),
-            "",
-            "",
-            row.check(identity, len(rows)),
-        )
-        lines.append(cells)
-    write_rows(stream, lines, end="\r\n", quotes_all=True)
+    texts = (wording.title, how, *wording.instructions, *map(_example_text, wording.examples))
+    # A spreadsheet keeps rows only, so instructions are rows that an import passes over.
+    rows: list[dict[str, Any]] = [{"section": INSTRUCTIONS, "text": text} for text in texts]
+    rows += [{**row, "choices": PARTED_BY.join(row["choices"])} for row in sheet.rows]
+    lines = [[str(row.get(name, "")) for name in COLUMNS] for row in rows]
+    write_rows(stream, [COLUMNS, *lines], end="\r\n", quotes_all=True)
     return stream.getvalue()
 
 
@@ -198,24 +161,7 @@ def _example_text(example: WorkedExample) -> str:
 
 def tasks_text(sheet: VotingSheet) -> str:
     """The sheet as tasks for Label Studio, in JSON: one for each question."""
-    rows, identity = sheet.rows, sheet.id  # both are computed anew at each access
-    tasks = []
-    for row in rows:
-        data = {
-            "sheet": identity,
-            "kind": sheet.kind.value,
-            "voter": sheet.voter,
-            "row": row.number,
-            "rows": len(rows),
-            "section": row.section,
-            "item": row.item,
-            "question": row.question,
-            "text": row.text,
-            "asked": row.asked,
-            "choices": [{"value": choice} for choice in row.choices],
-            "check": row.check(identity, len(rows)),
-        }
-        tasks.append({"data": data})
+    tasks = [{"data": {**row, "choices": [{"value": choice} for choice in row["choices"]]}} for row in sheet.rows]
     return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
 
 
