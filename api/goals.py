@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, overload
+from typing import IO, TYPE_CHECKING, Any, overload
 
 from hapax.api.explanations import Explanation, why, why_not
 from hapax.engine.inference.limits import QueryLimits
@@ -21,6 +21,7 @@ from hapax.grammar.extras import extras_named
 from hapax.grammar.notebook import Tabular
 from hapax.grammar.parser import parse_rules
 from hapax.grammar.rules import Library
+from hapax.kb.csv_text import write_rows
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import encode_decimal
 from hapax.llm_oracle.protocols import Models
@@ -82,10 +83,10 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
             rows[number].update(probability.to_json())
         return {"answers": rows, "truncated": self.truncated, "basis": self.basis, **notes}
 
-    def table(self) -> Iterator[Sequence[Any]]:
-        """The names of the columns, and the rows; a goal without variables has one column and its truth."""
-        yield self.columns or ("holds",)
-        yield from self.rows if self.columns else [("true" if self.holds else "false",)]
+    def write_csv(self, stream: IO[str]) -> None:
+        """Write names of the columns and rows as CSV; of a goal without variables, one column with its truth."""
+        rows = self.rows if self.columns else [("true" if self.holds else "false",)]
+        write_rows(stream, [self.columns or ("holds",), *rows])
 
     def sort(self, by: str, limit: int | None = None) -> None:
         """Sort by a variable (`-T`: from the last), and keep the first `limit`. Raises HapaxError for another name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
 from hapax.engine.kept_rules import kept_rules, read_kept
 from hapax.grammar.arguments import checked, is_table
@@ -75,8 +75,6 @@ def import_facts(
     rules: Library | FactRules | None = None,
     form: str | None = None,
     skip_faulty: bool = False,
-    empty: Literal["skip", "refuse", "fact"] = "skip",
-    same_key: Literal["refuse", "keep"] = "refuse",
 ) -> ImportReport:
     """Import given facts from CSV or JSONL. Raises FactsRejected with every fault, and then imports nothing.
 
@@ -85,14 +83,12 @@ def import_facts(
     or a table in memory, as in `add_facts`. `rules`: their declarations are what the facts must fit; by default those
     of the rules that the knowledge base keeps, of whose predicates a file then need not have any. `FactRules(rules,
     names="reference:geo")` stores values under the canonical names of a reference, and what the file has as the fact's
-    `basis`. `empty`: leave out the fact of a table's row with an empty cell, refuse the row, or have the text "" there.
-    `same_key`: refuse or keep a row with the key of an earlier row, by the mapping, and other values.
+    `basis`.
     """
     if mapping is None and is_table(source):
         raise HapaxError("A table needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
     fitting = rules_for_facts(kb, rules)
-    chosen: dict[str, Any] = {"skip_faulty": skip_faulty, "empty": empty, "same_key": same_key}
-    report = tables.import_facts(kb, source, mapping=mapping, form=form, rules=fitting, **chosen)
+    report = tables.import_facts(kb, source, mapping=mapping, form=form, skip_faulty=skip_faulty, rules=fitting)
     fallen, risen = revised(kb, fitting.library)
     return replace(report, fallen=fallen, risen=risen)
 

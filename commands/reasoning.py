@@ -42,7 +42,6 @@ from hapax.commands.options import (
 )
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
-from hapax.kb.csv_text import write_rows
 from hapax.kb.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
     elif as_json:
         click.echo(json.dumps(answers.to_json(), ensure_ascii=False))
     elif options["as_csv"]:
-        write_rows(sys.stdout, answers.table())
+        answers.write_csv(sys.stdout)
     else:
         _print_table(answers, options["at_least"])
     notes = list(answers.notes)
@@ -230,7 +229,7 @@ def _write_answers(answers: Answers, output: Path) -> None:
         if output.suffix == ".json":
             stream.write(f"{json.dumps(answers.to_json(), ensure_ascii=False)}\n")
         else:
-            write_rows(stream, answers.table())
+            answers.write_csv(stream)
     err.print(f"{counted(len(answers.rows), 'answer')} in {escape(str(output))}")
 
 

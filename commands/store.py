@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from rich.markup import escape
 
 import hapax
@@ -217,8 +218,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     library = hapax.load_rules(*paths) if paths else None
     rules = hapax.FactRules(library, options["names"])
     with leaving(Left.WHOLE), open_kb(database) as kb:
-        chosen = {name: options[name] for name in ("skip_faulty", "empty", "same_key")}
-        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, **chosen)
+        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
         if library is not None:
             # After the import, so that rules are not kept if it fails.
             keep_rules(kb, paths, "import", library)
@@ -239,7 +239,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
         cells = ", ".join(f"{column} {count}" for column, count in report.empty.items())
         kept = (
             'have the text ""'
-            if options["empty"] == "fact"
+            if mapping is not None and mapping.empty == "fact"
             else 'are left out with their facts; --empty fact has "" there'
         )
         err.print(escape(f"{counted(sum(report.empty.values()), 'empty cell')}: {cells}. They {kept}."), soft_wrap=True)
@@ -257,16 +257,18 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
 def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
     """The mapping that the options state; None for a file of facts."""
     predicate, columns, table, path = (options[name] for name in ("predicate", "columns", "table", "map_file"))
+    given = click.get_current_context().get_parameter_source
+    chosen = {name: options[name] for name in ("empty", "same_key") if given(name) is not ParameterSource.DEFAULT}
     if path is not None:
         if predicate or columns:
             raise click.UsageError("--map names predicates and columns itself. Omit --predicate and --columns.")
-        mapping = hapax.TableMapping.read(path)
-        # --table comes before the table that the file names.
-        return mapping.model_copy(update={"table": table}) if table else mapping
+        # --table and the like come before what the file names.
+        return hapax.TableMapping.read(path).model_copy(update=chosen | ({"table": table} if table else {}))
     if bool(predicate) != bool(columns):
         raise click.UsageError("--predicate and --columns go together: --predicate lies_at --columns airport,elevation")
     if predicate:
-        return hapax.TableMapping.of(predicate, [column.strip() for column in columns.split(",")], table)
+        named = hapax.TableMapping.of(predicate, [column.strip() for column in columns.split(",")], table)
+        return named.model_copy(update=chosen)
     if table:
         raise click.UsageError("--table needs --predicate and --columns, or --map.")
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -50,11 +50,17 @@ class ColumnsOfFact(BaseModel):
 
 @checked
 class TableMapping(BaseModel):
-    """The facts that each row of a table gives. `table`: in a SQLite file; `delimiter`: of a CSV file."""
+    """The facts that each row of a table gives. `table`: in a SQLite file; `delimiter`: of a CSV file.
+
+    `empty`: leave out the fact of a row with an empty cell, refuse the row, or have the text "" there. `same_key`:
+    refuse or keep a row with the key of an earlier row and other values.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     facts: Annotated[list[ColumnsOfFact], Field(min_length=1)]
     table: str | None = None
+    empty: Literal["skip", "refuse", "fact"] = "skip"
+    same_key: Literal["refuse", "keep"] = "refuse"
     delimiter: Annotated[str, Field(min_length=1, max_length=1, pattern=r'[^\r\n"]')] | None = None
 
     @classmethod

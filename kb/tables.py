@@ -20,7 +20,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from hapax.grammar.arguments import ARROW, is_table
 from hapax.grammar.errors import HapaxError
@@ -58,10 +58,6 @@ Source: TypeAlias = Any
 """A path of a file, a text stream of facts, or a table in memory."""
 
 
-Empty: TypeAlias = Literal["skip", "refuse", "fact"]
-SameKey: TypeAlias = Literal["refuse", "keep"]
-
-
 @dataclass(frozen=True, slots=True)
 class _Table:
     """The columns of a table, and its rows with their numbers. A row of another width is a fault.
@@ -82,13 +78,8 @@ def import_facts(
     form: str | None = None,
     skip_faulty: bool = False,
     rules: RulesForFacts | None = None,
-    empty: Empty = "skip",
-    same_key: SameKey = "refuse",
 ) -> ImportReport:
     """Import the rows of a file or table as given facts. Without `mapping` it is a file or stream of facts.
-
-    `empty`: leave out the facts of a table with an empty cell, refuse them as faulty, or have "" as the value there.
-    `same_key`: refuse or keep rows of a table that have the key of an earlier row and other values.
 
     `form` of a file of facts: `csv` or `jsonl`; None takes it from the file name. Other packages can add forms
     (`kb/fact_readers.py`), which are read from files alone. `rules`: those whose declarations the facts must fit.
@@ -102,7 +93,7 @@ def import_facts(
             _add_facts(source, form or Path(intake.file).suffix.lstrip(".").lower(), intake)
         else:
             with _opened(source, mapping, intake) as table:
-                _add_rows(table, mapping, intake, empty, same_key)
+                _add_rows(table, mapping, intake)
         return intake.store(skip_faulty)
 
 
@@ -162,7 +153,7 @@ class _RowFact:
         return f"{names} is the key of line {first}, too, where {column} is {other} and not {value}"
 
 
-def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake, empty: Empty, same_key: SameKey) -> None:
+def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
     check_columns(mapping.named_columns, table.columns, f"{intake.file}:1")
     facts_of_rows = []
     for facts in mapping.facts:
@@ -184,20 +175,18 @@ def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake, empty: E
             except ValueError as fault:
                 intake.add_fault(line, f"{fact.kind.predicate}: {fault}", "faulty cell")
             else:
-                _add_row(line, fact, arguments, intake, empty=empty, same_key=same_key)
+                _add_row(line, fact, arguments, intake, mapping)
 
 
-def _add_row(
-    line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake, *, empty: Empty, same_key: SameKey
-) -> None:
+def _add_row(line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake, mapping: TableMapping) -> None:
     """Add the fact of a row, unless it is left out or refused."""
-    if None in arguments and empty != "refuse":
+    if None in arguments and mapping.empty != "refuse":
         intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
-        if empty == "skip":
+        if mapping.empty == "skip":
             return
         arguments = ["" if cell is None else cell for cell in arguments]
     told = fact.earlier(line, arguments)
-    if told and same_key == "refuse":
+    if told and mapping.same_key == "refuse":
         intake.add_fault(line, told, "repeated key")
         return
     if told:

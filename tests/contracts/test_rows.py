@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def imported(**options: str) -> tuple[hapax.KnowledgeBase, hapax.ImportReport]:
     kb = hapax.KnowledgeBase()
     mapping, rules = hapax.TableMapping.read(Path("map.yaml")), hapax.load_rules("trips.rules")
-    return kb, hapax.import_facts(kb, "trips.csv", mapping=mapping, rules=rules, **options)  # type: ignore[arg-type]
+    return kb, hapax.import_facts(kb, "trips.csv", mapping=mapping.model_copy(update=options), rules=rules)
 
 
 def test_a_row_is_one_fact_and_rules_name_its_columns() -> None:
