@@ -401,7 +401,7 @@ TYPE_FACTS = TableSchema.of(
 
 @dataclass(frozen=True, slots=True)
 class ProfileRecord:
-    """The prompt profile that suits a model, with the number of known answers that each profile brought.
+    """The prompt profile that suits a model, with the share of known answers that each profile brought.
 
     `model`: NAME@REVISION.
     """

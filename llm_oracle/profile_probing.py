@@ -58,6 +58,11 @@ class ProfileScore:
     tokens: int
 
     @property
+    def share(self) -> float:
+        """Share of the known answers that it brought."""
+        return self.known / self.most
+
+    @property
     def rank(self) -> tuple[int, int, int]:
         """Greatest for the best profile: most known answers, then fewest dropped lines, then fewest tokens."""
         return self.known, -self.dropped, -self.tokens
@@ -90,14 +95,17 @@ def general_examples() -> tuple[AnsweredExample, ...]:
 
 
 def probe_profiles(
-    generator: JournaledGenerator, questions: Sequence[KnownQuestion], most_tokens: int = PROBED_TOKENS
+    generator: JournaledGenerator,
+    questions: Sequence[KnownQuestion],
+    most_tokens: int = PROBED_TOKENS,
+    profiles: Sequence[Profile] = PROFILES,
 ) -> list[ProfileScore]:
-    """Ask all questions in the words of each profile, at temperature 0. Raises BudgetReached."""
+    """Ask all questions in the words of each of these profiles, at temperature 0. Raises BudgetReached."""
     # Greedy, so that chance has no part in the choice.
     parameters = GenerationParameters(temperature=0.0, max_tokens=most_tokens)
     scores = []
     # Profile by profile, so that what a slow model has answered is kept if the run is interrupted.
-    for profile in PROFILES:
+    for profile in profiles:
         requests = []
         for known in questions:
             worded = _with_examples(known, questions) if profile is FEW_SHOT else known.question

@@ -36,6 +36,9 @@ WEAK_SHARE = 0.75
 """Share of the known answers below which a model is searched premise first: one that knows little lists members of what
 it has named, but seldom gives the same single answer twice, on which the cheapest order often rests."""
 
+FIRST_QUESTIONS = 2
+"""Questions that the usual words are tried with first: a model that answers them needs no other words."""
+
 GIVEN_QUESTIONS = 2
 """Questions about given facts of the user that a probe adds to the general ones."""
 
@@ -98,7 +101,7 @@ class ProfileChooser:
         name = self.model.identity.title
         record = None if self.again else self.kb.first(MODEL_PROFILES, model=name)
         if record is not None:
-            order = _order(record.scores.get(record.profile, 0))
+            order = _order(record.scores.get(record.profile, 0.0))
             message = f"profile {record.profile}, as chosen before for {short_model_name(name)}"
             return ProfileChoice(record.profile, message + _order_note(order), order=order)
         call = None if self.again else self.kb.first_knowledge_call(name)
@@ -127,25 +130,28 @@ class ProfileChooser:
             )
         inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
         generator = JournaledGenerator(inner, self.journal, role=PROBE)
-        if self.notice is not None:
-            self.notice(
-                f"Choosing the words for {short_model_name(self.model.identity.title)}: {len(PROFILES)} profiles "
-                f"with {counted(len(questions), 'short question')} each, once. "
-                f"{Setting('settings.profile', 'NAME')} skips it."
-            )
         sent_before = self.journal.total.calls
-        scores = probe_profiles(generator, questions, most_tokens)
+        scores = probe_profiles(generator, questions[:FIRST_QUESTIONS], most_tokens, [HAPAX])
+        if scores[0].share < WEAK_SHARE:
+            if self.notice is not None:
+                self.notice(
+                    f"Choosing the words for {short_model_name(self.model.identity.title)}: {len(PROFILES)} profiles "
+                    f"with {counted(len(questions), 'short question')} each, once. "
+                    f"{Setting('settings.profile', 'NAME')} skips it."
+                )
+            scores = probe_profiles(generator, questions, most_tokens)
         best = max(scores, key=lambda score: score.rank)
         # A model that knows none of the answers, such as a stand-in, is asked in the words that Hapax always used.
         if not best.known:
             best = next(score for score in scores if score.profile is HAPAX)
         name = self.model.identity.title
         by_profile = {score.profile.name: score.known for score in scores}
-        self.kb.add(MODEL_PROFILES, [ProfileRecord(name, best.profile.name, by_profile)])
+        shares = {score.profile.name: round(score.share, 3) for score in scores}
+        self.kb.add(MODEL_PROFILES, [ProfileRecord(name, best.profile.name, shares)])
         sent = counted(self.journal.total.calls - sent_before, "call")
         note = self._fallback(best.profile.name).removeprefix(": ")
         report = _report(best, by_profile, sent)
-        order = _order(best.known)
+        order = _order(best.share)
         message = f"{report}; {note}" if note else report
         return ProfileChoice(best.profile.name, message + _order_note(order), order=order)
 
@@ -184,11 +190,10 @@ def settled(settings: SearchSettings, choice: ProfileChoice) -> SearchSettings:
     return replace(settings, profile=choice.profile, plan=settings.plan or choice.order or settings.order)
 
 
-def _order(known: int) -> Preset | None:
-    """The order of variables for a model that gave so many known answers; None for one that knows the most of them."""
+def _order(share: float) -> Preset | None:
+    """The order of variables for a model that gave this share of the known answers; None for one that gave the most."""
     # A model that knows none is a stand-in, which answers other questions than general ones.
-    most = sum(question.most for question in known_questions())
-    return "premise-first" if 0 < known < WEAK_SHARE * most else None
+    return "premise-first" if 0 < share < WEAK_SHARE else None
 
 
 def _order_note(order: Preset | None) -> str:
@@ -196,7 +201,8 @@ def _order_note(order: Preset | None) -> str:
 
 
 def _report(best: ProfileScore, by_profile: Mapping[str, int], sent: str) -> str:
-    """`profile plain: 17 of 26 known answers; hapax 0, few-shot 15 ... (42 calls)`."""
+    """`profile plain: 17 of 26 known answers; hapax 0, few-shot 15 ... (42 calls)`; without others if none was tried."""
     name = best.profile.name
-    others = ", ".join(f"{profile} {known}" for profile, known in by_profile.items() if profile != name)
-    return f"profile {name}: {best.known} of {best.most} known answers; {others} ({sent})"
+    others = "".join(f", {profile} {known}" for profile, known in by_profile.items() if profile != name)
+    found = f"profile {name}: {best.known} of {best.most} known answers"
+    return f"{found}{others.replace(',', ';', 1)} ({sent})"

@@ -331,7 +331,7 @@ def probe_critic_method(transport: Transport, served: ServedModel, method: Answe
 CLAIMS_SIZES = (20, 5)
 """Numbers of claims in one request that are tried."""
 
-CLAIMS_SAMPLE = 8
+CLAIMS_SAMPLE = 5
 """Claims of a tried request that are also asked alone."""
 
 MOST_DIFFERENT = 1

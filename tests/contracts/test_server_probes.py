@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,21 @@ def test_the_profile_that_the_model_understands_is_chosen_and_kept(word: str, pr
     assert "known answers" not in flat(again)
     assert sent == asked
     assert "known answers" in flat(anew)
+
+
+def test_a_model_that_knows_the_first_answers_needs_few_probes(tmp_path: Path) -> None:
+    """Two lists are enough to keep the usual words; abilities and words together take at most a dozen requests."""
+    danube = ["Germany", "Austria", "Slovakia", "Hungary", "Serbia"]
+    planets = ["Mercury", "Venus", "Earth", "Mars", "Jupiter"]
+    known = {**WORLD["generate"], "the Danube flows through": danube, "is a planet of the Solar System": planets}
+    with FakeServer({**WORLD, "generate": known}) as fake:
+        result = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency")
+
+    assert result.exit_code == 0, result.output
+    assert "profile hapax: 10 of 10 known answers (2 calls)" in flat(result)
+    probes = re.search(r"probe (\d+)", flat(result))
+    assert probes is not None
+    assert int(probes[1]) <= 12
 
 
 def test_a_model_that_knows_little_is_searched_premise_first(tmp_path: Path) -> None:
