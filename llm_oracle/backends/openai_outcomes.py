@@ -1,4 +1,4 @@
-"""What comes back from a server instead of an answer: one classification, with one treatment and one sentence each.
+"""The classification of what comes back from a server instead of an answer, with one treatment and one sentence each.
 
 Whatever asks a server (probes, lists, critics, votes, likelihoods, batches) meets these kinds alone. The server's own
 words are kept, wherever it puts them: in an error object of a reply with status 200, too, in a list of errors, or in
@@ -138,7 +138,7 @@ class ServerError:
 
     @property
     def kind(self) -> Kind:
-        """What the error means."""
+        """The kind of the error."""
         if self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return self._of_permission()
         if self.status == HTTPStatus.PAYMENT_REQUIRED or self.codes & _SPENT or _SPENT_WORDS.search(self.message):
