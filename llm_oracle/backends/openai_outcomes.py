@@ -219,7 +219,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def _remedy(kind: Kind, key_name: str, base_url: str) -> Remedy | str:
-    """What the user can do about an error that is permanent."""
+    """The remedy of an error that is permanent."""
     if kind is Kind.NO_ACCESS and not key_name:
         return Remedy(
             "The server wants a key: name the environment variable that has it as `api_key_name`, in an alias of "

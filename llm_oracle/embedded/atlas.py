@@ -147,7 +147,7 @@ def load_atlas(folder: Path = ATLAS_FOLDER) -> Atlas:
 
 def parse_atlas(sources: Iterable[tuple[str, str]]) -> Atlas:
     """Read (file name, text) pairs. Raises `AtlasRejected` with all faults."""
-    reader = _Reader()
+    reader = _AtlasReader()
     for file, text in sources:
         reader.read(file, text)
     if not reader.relations and not reader.faults:
@@ -171,7 +171,7 @@ def popularity(entity: str) -> float:
     return (math.fsum(scores) / len(scores) + min(scores)) / 2
 
 
-class _Reader:
+class _AtlasReader:
     """Reads atlas files line by line and collects their faults."""
 
     def __init__(self) -> None:
