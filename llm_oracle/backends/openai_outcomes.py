@@ -165,7 +165,7 @@ class ServerError:
         named = bool(self.codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(self.message)
         if self.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (self.status in _BAD_REQUEST and named):
             return Kind.REFUSED
-        return Kind.NOT_ACCEPTED
+        return Kind.OPTION if self.codes & _OPTION_CODES else Kind.NOT_ACCEPTED
 
     def fault(self, place: str, key_name: str, base_url: str) -> TransientFault | Refused:
         """The exception for the error. `place`, `key_name` and `base_url`: of the server."""
@@ -205,6 +205,7 @@ _ONE_REQUEST_WORDS = re.compile(
     r"context[ _](length|size|window)|prompt is too long|content[ _](filter|management|policy)|\bflagged\b|usage polic",
     re.IGNORECASE,
 )
+_OPTION_CODES = frozenset({"unsupported_parameter", "unsupported_value"})
 # OpenAI's reasoning models, whose thoughts took all tokens.
 _CUT_OFF_WORDS = re.compile(r"could not finish the message because max_tokens|output limit was reached", re.IGNORECASE)
 # LM Studio says so with status 200.

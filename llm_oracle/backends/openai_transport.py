@@ -604,8 +604,8 @@ class HttpTransport:
                         self._health.answered()
                         return answer
         except Refused as refused:
-            # A server that has answered others may dislike this request alone.
-            if refused.kind is Kind.NOT_ACCEPTED and self._health.answers:
+            # A server that has answered others may dislike this request alone, if it says anything.
+            if refused.kind is Kind.NOT_ACCEPTED and refused.said and self._health.answers:
                 return self._unusable(request, TransientFault(refused.said), spent, works=False)
             if not refused.of_this_request:
                 raise
