@@ -1,4 +1,4 @@
-"""Tables as pandas data frames, as Arrow tables, and as HTML in notebooks.
+"""Tables as data frames of pandas and polars, as Arrow tables, and as HTML in notebooks.
 
 Imports nothing heavy, because every result is such a table.
 """
@@ -6,13 +6,16 @@ Imports nothing heavy, because every result is such a table.
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars  # noqa: ICN001  as below
     import pyarrow as pa
 
 ROWS_SHOWN = 20
@@ -46,28 +49,51 @@ class Tabular:
         """The rows of the table."""
         raise NotImplementedError
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas data frame. Needs the extra `evaluation`."""
+    def df(self) -> pd.DataFrame:
+        """The rows as a pandas data frame, its columns as in `arrow`. Needs the extra `evaluation`."""
         with extras_named():
             import pandas as pd
 
-            return pd.DataFrame(list(self.cells()), columns=list(self.columns))
+            return pd.DataFrame(dict(self._typed_columns()), columns=list(self.columns))
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table; a column of mixed types becomes text. Needs the extra `evaluation`."""
+    def arrow(self) -> pa.Table:
+        """The rows as an Arrow table. Needs the extra `evaluation`.
+
+        Numbers are int64, or float64 where that is exact; a column of mixed types becomes text.
+        """
         with extras_named():
             import pyarrow as pa
 
-            rows = self.cells()
             arrays = []
-            for place in range(len(self.columns)):
-                cells = [row[place] for row in rows]
+            for _, cells in self._typed_columns():
                 # Arrow infers one type for a column, and refuses a column of texts and numbers.
                 try:
                     arrays.append(pa.array(cells))
-                except (pa.ArrowInvalid, pa.ArrowTypeError):
+                except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
                     arrays.append(pa.array([None if cell is None else str(cell) for cell in cells]))
             return pa.table(arrays, names=list(self.columns))
+
+    def pl(self) -> polars.DataFrame:
+        """The rows as a data frame of polars, which has to be installed, with columns as in `arrow`."""
+        try:
+            import polars  # noqa: ICN001  `pl` is the method
+        except ModuleNotFoundError as error:
+            raise HapaxError("polars is not installed. Run `pip install polars`, or take .df() or .arrow().") from error
+        frame = polars.from_arrow(self.arrow())
+        assert isinstance(frame, polars.DataFrame)  # noqa: S101  that of a table
+        return frame
+
+    def _typed_columns(self) -> Iterator[tuple[str, list[Any]]]:
+        """Each column with its cells; numbers with decimals are floats, unless that would change one of them."""
+        rows = self.cells()
+        for place, name in enumerate(self.columns):
+            cells = [row[place] for row in rows]
+            numbers = [cell for cell in cells if isinstance(cell, int | float | Decimal)]
+            decimals = [cell for cell in numbers if isinstance(cell, Decimal)]
+            is_exact = all(Decimal(repr(float(cell))) == cell for cell in decimals)
+            if decimals and is_exact and len(numbers) == len(cells) - cells.count(None):
+                cells = [None if cell is None else float(cell) for cell in cells]
+            yield name, cells
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self.cells())

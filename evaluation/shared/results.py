@@ -99,7 +99,7 @@ class Evaluation(Generic[V]):
 
     @property
     def tables(self) -> Sequence[ResultTable]:
-        """The tables; each gives a data frame by `to_pandas()`."""
+        """The tables; each gives a data frame by `df()`."""
         return self.result.tables
 
     @property

@@ -67,7 +67,7 @@ def test_answers_are_python_values(rules: hapax.Library, kb: hapax.KnowledgeBase
     assert answers[0] == {"Foods": ["milk", "flour"], "Count": 2}
     assert answers[:1] == [answers[0]]
     assert answers.complete
-    assert len(answers.to_pandas()) == answers.to_arrow().num_rows == 1
+    assert len(answers.df()) == answers.arrow().num_rows == 1
     assert hapax.query("is_in(milk, pancake)", rules, kb).holds
     assert not hapax.query("is_in(milk, bread)", rules, kb)
     assert hapax.query("may_eat(tom, D)", rules, kb, assume="eats(tom, milk)")[0] == {"D": "pancake"}

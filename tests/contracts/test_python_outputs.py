@@ -34,7 +34,7 @@ def test_contents_are_counted(kb: hapax.KnowledgeBase) -> None:
 
     assert contents.counts["statements"] == len(kb.statements())
     assert contents.to_json()["calls_by_role"] == kb.call_counts()
-    assert contents.to_pandas().set_index("table").loc["facts", "rows"] == len(kb.facts())
+    assert contents.df().set_index("table").loc["facts", "rows"] == len(kb.facts())
 
 
 def test_a_report_is_a_page(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_dataset_is_written_with_its_table(kb: hapax.KnowledgeBase, tmp_path: 
 
     assert list((tmp_path / "out").glob("**/*.jsonl"))
     assert written.value.formats == ("jsonl",)
-    assert len(written.tables[0].to_pandas()) > 0
+    assert len(written.tables[0].df()) > 0
     assert written.to_json()
 
 
@@ -71,3 +71,16 @@ def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(hapax.load_rules("shipped/library").rules) > 400
     (tmp_path / "shipped").write_text(mine, "utf-8")
     assert hapax.load_rules("shipped") == own
+
+
+def test_answers_come_out_as_data_frames() -> None:
+    """Whole numbers are int64 and others float64, in pandas and in Arrow; a number that no float is stays as it is."""
+    program = hapax.program("""
+        weighs(ann, 61.5). weighs(bob, 70). lives_in(ann, 3). lives_in(bob, 4). owes(ann, 0.1). owes(bob, 12345678901234567.89).
+    """)
+    frame = program.query("weighs(N, K), lives_in(N, F), owes(N, M)").df()
+    table = program.query("weighs(N, K), lives_in(N, F)").arrow()
+
+    assert sorted(frame["K"]) == [61.5, 70.0]
+    assert [str(frame[name].dtype) for name in ("K", "F", "M")] == ["float64", "int64", "object"]
+    assert [str(table.schema.field(name).type) for name in ("N", "K", "F")] == ["string", "double", "int64"]
