@@ -15,6 +15,7 @@ from hapax.commands.console import Commands, be_quiet, be_verbose
 from hapax.commands.program import with_program
 
 VERBS = {
+    "init": "hapax.commands.starting:init",
     "check": "hapax.commands.rules:check",
     "plan": "hapax.commands.search:plan",
     "search": "hapax.commands.search:search",
@@ -22,6 +23,7 @@ VERBS = {
     "query": "hapax.commands.reasoning:query",
     "why": "hapax.commands.reasoning:why",
     "why-not": "hapax.commands.reasoning:why_not",
+    "shell": "hapax.commands.starting:shell",
     "import": "hapax.commands.store:import_",
     "export": "hapax.commands.store:export",
     "serve": "hapax.commands.serve:serve",

@@ -211,7 +211,7 @@ def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
     elif options["as_csv"]:
         answers.write_csv(sys.stdout)
     else:
-        _print_table(answers, options["at_least"])
+        print_answer_table(answers, options["at_least"])
     notes = list(answers.notes)
     if not result.rows and result.columns:
         # A model that was asked has given its values; why one of them is not a fact, `why-not` says.
@@ -233,7 +233,8 @@ def _write_answers(answers: Answers, output: Path) -> None:
     err.print(f"{counted(len(answers.rows), 'answer')} in {escape(str(output))}")
 
 
-def _print_table(answers: Answers, at_least: float | None) -> None:
+def print_answer_table(answers: Answers, at_least: float | None = None) -> None:
+    """Print answers as a table, or whether a goal without variables holds. `at_least`: their least probability."""
     result = answers.result
     if answers.basis:
         pairs = zip(result.rows, answers.probabilities, strict=True)

@@ -76,7 +76,7 @@ from hapax.kb.records import (
 )
 from hapax.kb.rows import OnConflict, TableSchema
 from hapax.kb.schema import FACTS_STATE, INDEX_PROOFS
-from hapax.kb.values import refusal
+from hapax.kb.values import encode_value, refusal
 
 if TYPE_CHECKING:
     from hapax.kb.attempts import AttemptLog
@@ -576,6 +576,15 @@ class KnowledgeBase(RecordStore):
         """Number of facts of a predicate, counted up to this many."""
         relation = self.relations.get(indicator)
         return self.relations.count(relation, at_most) if relation else 0
+
+    def texts_beginning(self, start: str, most: int = 50) -> list[str]:
+        """The first texts among all stored values that begin so."""
+        if refusal(start):
+            return []
+        # As JSON; GLOB tells capital letters from small ones, and an index finds the beginning.
+        begin = encode_value(start)[:-1].translate({ord(sign): f"[{sign}]" for sign in "*?["})
+        sql = "SELECT symbol FROM symbols WHERE symbol GLOB ? ORDER BY symbol LIMIT ?"
+        return [str(rows.VALUE.decode(text)) for (text,) in self.query(sql, (f"{begin}*", most))]
 
     def fact_indicators(self, without: Collection[str] = ()) -> list[str]:
         """Indicators of the predicates that have facts, but for the names `without`."""

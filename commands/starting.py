@@ -1,0 +1,116 @@
+"""The commands that begin: `hapax init` makes a folder from a table, `hapax shell` asks goals one after another."""
+
+from __future__ import annotations
+
+import cmd
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import hapax
+from hapax.commands.console import err
+from hapax.commands.options import open_for_goal, sound_library, with_database, with_paths
+from hapax.commands.reasoning import print_answer_table
+
+if TYPE_CHECKING:
+    from hapax.api.goals import Program
+
+
+@click.command()
+@click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+def init(table: Path, folder: Path | None) -> None:
+    """Begin with a CSV or TSV file: write its mapping, rules and settings into FOLDER, and name the next commands.
+
+    \b
+    hapax init flights.csv
+    """
+    from hapax.api.starting import start_folder
+
+    started = start_folder(table, folder)
+    for path in started.files:
+        click.echo(f"wrote {path}")
+    click.echo(f"\nNext, from {started.files[0].parent}:\n")
+    for command in started.commands:
+        click.echo(f"  {command}")
+
+
+@click.command()
+@with_paths
+@with_database
+def shell(paths: tuple[Path, ...], database: str) -> None:
+    """Ask goals one after another, over the knowledge base or over the facts and rules of PATHS alone.
+
+    \b
+    hapax shell family.rules
+    """
+    library = sound_library(paths, database)
+    with open_for_goal(database, paths, library) as kb:
+        GoalShell(hapax.Program(library, kb)).run()
+
+
+class GoalShell(cmd.Cmd):
+    """Reads goals from the terminal or from stdin. Tab completes predicates and values; arrows go back."""
+
+    prompt = "hapax> "
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.program = program
+        self.failed = False
+
+    def run(self) -> None:
+        """Read until the end. Raises SystemExit with 1 if a goal failed and nobody sits at the terminal."""
+        if not sys.stdin.isatty():
+            self.prompt, self.use_rawinput = "", False
+        else:
+            click.echo("A goal such as ancestor(ann, X), or: why ATOM, why-not ATOM, predicates, quit.")
+        self.cmdloop()
+        if self.failed and not sys.stdin.isatty():
+            sys.exit(1)
+
+    def onecmd(self, line: str) -> bool:
+        """Do one line; True ends the shell."""
+        word, _, rest = line.strip().rstrip(".").partition(" ")
+        if word in ("quit", "exit", "EOF"):
+            return True
+        try:
+            if word == "why":
+                click.echo(str(self.program.why(rest.strip())))
+            elif word == "why-not":
+                click.echo(str(self.program.why_not(rest.strip())))
+            elif word == "predicates":
+                click.echo("\n".join(self._predicates()))
+            elif word:
+                self._ask(line.strip().rstrip("."))
+        except hapax.HapaxError as fault:
+            self.failed = True
+            err.print(str(fault), markup=False, soft_wrap=True)
+        return False
+
+    def _ask(self, goal: str) -> None:
+        answers = self.program.query(goal)
+        print_answer_table(answers)
+        none = ["No answer."] if answers.columns and not answers.rows else []
+        more = ["There are more answers."] if answers.truncated else []
+        for note in (*answers.notes, *answers.warnings, *none, *more):
+            err.print(note, markup=False, soft_wrap=True)
+
+    def completenames(self, text: str, *_: object) -> list[str]:
+        """Words, predicates and values that begin so."""
+        words = ["why", "why-not", "predicates", "quit", *(name.partition("/")[0] for name in self._predicates())]
+        return sorted({word for word in (*words, *self.program.kb.texts_beginning(text)) if word.startswith(text)})
+
+    completedefault = completenames
+
+    def _predicates(self) -> list[str]:
+        declared = [signature.indicator for signature in self.program.rules.completed().signatures]
+        return sorted({*declared, *self.program.kb.fact_indicators()})
+
+
+with suppress(ImportError):
+    # Lines are kept and edited where it is there.
+    import readline  # noqa: F401

@@ -1,0 +1,78 @@
+"""The beginning with a table of one's own, and goals one after another."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from cli_fixture import invoke, run
+from click.testing import CliRunner
+
+import hapax
+from hapax.cli import main
+
+FLIGHTS = "Flight No.,carrier,day,air time\n" + "".join(
+    f"u{number},{'UA' if number % 3 else 'AA'},2013-01-{number:02},{50 * number if number != 4 else ''}\n"
+    for number in range(1, 10)
+)
+FAMILY = "parent(ann, bob). parent(bob, carol).\nancestor(X, Y) :- parent(X, Y).\nancestor(X, Z) :- parent(X, Y), ancestor(Y, Z).\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("my flights.csv").write_text(FLIGHTS, "utf-8")
+    Path("family.rules").write_text(FAMILY, "utf-8")
+    return tmp_path
+
+
+def test_a_table_becomes_a_folder_whose_commands_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`init` guesses names, types and key; the commands that it prints give answers, without a warning."""
+    told = run("init", "my flights.csv").stdout
+    commands = [shlex.split(line)[1:] for line in told.splitlines() if line.startswith("  hapax")]
+    monkeypatch.chdir(folder / "my_flights")
+    rules = Path("my_flights.rules").read_text("utf-8")
+    results = [invoke(*command) for command in commands]
+
+    assert "given my_flights(flight_no: Text, carrier: Text, day: Date, air_time: Number)" in rules
+    assert 'key: "Flight No."' in Path("map.yaml").read_text("utf-8")
+    assert [result.exit_code for result in results] == [0, 0, 0], [result.output for result in results]
+    assert not any("warning" in result.output for result in results)
+    assert "u9" in results[1].stdout
+
+
+def test_nothing_of_the_users_is_overwritten() -> None:
+    """A folder that has one of the files is refused, and so is a table without rows."""
+    run("init", "my flights.csv", "here")
+    Path("here/map.yaml").write_text("mine", "utf-8")
+    again = invoke("init", "my flights.csv", "here")
+    Path("empty.csv").write_text("a,b\n", "utf-8")
+    empty = invoke("init", "empty.csv")
+
+    assert (again.exit_code, empty.exit_code) == (1, 1)
+    assert "map.yaml" in again.output
+    assert Path("here/map.yaml").read_text("utf-8") == "mine"
+
+
+def test_goals_one_after_another() -> None:
+    """The shell answers goals, `why` and `why-not`, names faults and goes on; a fault in a script is its exit code."""
+    lines = "ancestor(ann, X)\nwhy ancestor(ann, carol)\nancestor(ann\nwhy-not ancestor(carol, ann)\npredicates\nquit\n"
+    result = CliRunner().invoke(main, ["shell", "family.rules"], input=lines)
+    good = CliRunner().invoke(main, ["shell", "family.rules"], input="ancestor(bob, carol)\n")
+
+    assert {"bob", "carol"} <= set(result.stdout.split())
+    assert "parent(bob, carol)" in result.stdout.replace('"', "")
+    assert "ancestor/2" in result.stdout
+    assert "HPX084" in result.output
+    assert (result.exit_code, good.exit_code) == (1, 0)
+    assert good.stdout.strip() == "true"
+
+
+def test_values_complete_what_is_typed() -> None:
+    """Texts of facts that begin so, capital letters apart."""
+    kb = hapax.KnowledgeBase()
+    hapax.add_facts(kb, "is_old", [("Rome",), ("rome*",), ("Rouen",)], hapax.parse_rules("given is_old(City)\n"))
+
+    assert kb.texts_beginning("Ro") == ["Rome", "Rouen"]
+    assert kb.texts_beginning("rome*") == ["rome*"]
