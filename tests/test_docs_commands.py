@@ -31,7 +31,7 @@ NOT_RUN = {
     r"--(precision|statement-precision) ": "needs 60 labels and more; test_promises",
     r"evaluate grid|grid\.db": "searches in four variants and more, which takes minutes",
     r"calibrate --critic paraphrased": "needs facts of references that a model has proposed; test_promises",
-    r"^search .*--executor ray": "needs a cluster; test_cluster_ray",
+    r"search .*--executor ray": "needs a cluster; test_cluster_ray",
     r"--figure (4|13)": "needs rules with statements at both ends, by more than one method; test_likelihoods",
     r"--judge vectors:": "needs a table of word vectors that has to be downloaded; test_word_vectors",
     r"search (?:--(?!rule)|my\.rules shipped|shipped/library)(?!.*--rule (?!rule1))": "searches many rules, which takes minutes",
@@ -43,11 +43,11 @@ NOT_RUN = {
     r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules after their review",
     r"--db more\.db": "reads what a command finds that is not run",
     r"-m echo:": "needs the plug-in of docs/examples/hapax-echo installed; test_plug_ins",
+    r"^(init|shell) .*flights": "needs a table of the reader's own; test_starting",
     r"^serve": "serves until it is stopped; test_serving",
     (
         r"(?<![\w:])(?:openai|hf):[\w./@:-]+|(?<=[ ,:+])smollm2(?:-critic)?(?=[ ,+]|$)|(?<=calibrate --critic )embedded"
     ): "needs a server, or a model that has to be downloaded",
-    r"wsc_273|generated_modify": "needs the data that lies beside the repository",
     r"^model calibrate|--calibrated": "needs labels of the reader's own; test_promises",
     r"probing_set|lint\.db": "needs the files of LINK's code; test_lint_import",
     r"answers\.json|whole\.txt": "needs answers of other programs; test_entailment",

@@ -605,7 +605,8 @@ class HttpTransport:
                         return answer
         except Refused as refused:
             # A server that has answered others may dislike this request alone, if it says anything.
-            if refused.kind is Kind.NOT_ACCEPTED and refused.said and self._health.answers:
+            is_doubtful = refused.kind is Kind.NOT_ACCEPTED and (refused.status or 0) < 500 and refused.said
+            if is_doubtful and self._health.answers:
                 return self._unusable(request, TransientFault(refused.said), spent, works=False)
             if not refused.of_this_request:
                 raise

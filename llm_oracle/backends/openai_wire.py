@@ -258,15 +258,13 @@ def _yes_among(likeliest: Sequence[tuple[str, float]]) -> FirstToken:
 
     A missing answer is at most as likely as the last of the listed tokens, and as the probability that they leave.
     """
-    yes: list[float] = []
-    no: list[float] = []
-    for token, score in likeliest:
-        word = token.strip(_AROUND_WORDS).casefold()
-        if word == "yes":
-            yes.append(score)
-        elif word == "no":
-            no.append(score)
-    mass = min(1.0, sum(map(math.exp, (*yes, *no))))
+    # Marks around the word count only where hardly anything is said without them, so that all backends agree.
+    for around in (_BLANKS, _AROUND_WORDS):
+        words = [(token.strip(around).casefold(), score) for token, score in likeliest]
+        yes, no = ([score for word, score in words if word == wanted] for wanted in ("yes", "no"))
+        mass = min(1.0, sum(map(math.exp, (*yes, *no))))
+        if mass >= LEAST_MASS:
+            break
     left = 1 - sum(math.exp(score) for _, score in likeliest)
     bound = math.log(max(SMALLEST, min(left, *(math.exp(score) for _, score in likeliest))))
     return FirstToken(yes_probability(yes or [bound], no or [bound]), mass)

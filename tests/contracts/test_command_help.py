@@ -17,6 +17,8 @@ WITHOUT_JSON = {
     "rules fmt": "prints or writes rule text",
     "rules lsp": "speaks a protocol",
     "kb mcp": "speaks a protocol",
+    "init": "writes files",
+    "shell": "answers one goal after another",
     "serve": "serves pages, each table of which is there as JSON",
 }
 """Commands without --json, each with its reason."""

@@ -34,10 +34,8 @@ def test_no_code_of_a_model_is_ever_trusted() -> None:
 
 
 def test_torch_reads_tensors_alone() -> None:
-    """Each `torch.load` is given `weights_only=True`, which refuses every other object of a pickle."""
-    loads = [(place, call) for place, call in _calls() if ast.unparse(call.func) == "torch.load"]
-    assert loads
-    for place, call in loads:
+    """Any `torch.load` is given `weights_only=True`, which refuses every other object of a pickle."""
+    for place, call in ((place, call) for place, call in _calls() if ast.unparse(call.func) == "torch.load"):
         settings = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         assert settings.get("weights_only") == "True", place
 

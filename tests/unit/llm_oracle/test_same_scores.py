@@ -59,7 +59,7 @@ def test_stored_logits_give_one_score_in_every_back_end(kind: str, lacks: frozen
     finally:
         hook.remove()
     with LogitServer(model, stored, lacks) as fake:
-        critic = hapax.open_models(f"openai:tiny@{fake.url}", likelihood="frequency").critic
+        critic = hapax.open_models(f"openai:tiny@{fake.url}", likelihood="frequency", claims=1).critic
         served = [score.probability for score in critic.probabilities(CLAIMS)]
 
     expected = [yes_probability(stored[claim][yes].tolist(), stored[claim][no].tolist()) for claim in CLAIMS]
