@@ -48,6 +48,7 @@ NOT_RUN = {
     (
         r"(?<![\w:])(?:openai|hf):[\w./@:-]+|(?<=[ ,:+])smollm2(?:-critic)?(?=[ ,+]|$)|(?<=calibrate --critic )embedded"
     ): "needs a server, or a model that has to be downloaded",
+    r"wsc_273|generated_modify": "needs the data that lies beside the repository",
     r"^model calibrate|--calibrated": "needs labels of the reader's own; test_promises",
     r"probing_set|lint\.db": "needs the files of LINK's code; test_lint_import",
     r"answers\.json|whole\.txt": "needs answers of other programs; test_entailment",
