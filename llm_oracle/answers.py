@@ -199,7 +199,7 @@ _NUMBERED_VERDICT = re.compile(r"\W*(\d{1,3})\W+(.*)")
 
 
 def numbered_verdicts(text: str, count: int) -> list[bool | None]:
-    """The verdicts of the numbered lines of an answer on so many claims; None for a claim of which none says anything."""
+    """The verdicts of an answer's numbered lines on so many claims; None for a claim of which no line says anything."""
     verdicts: list[bool | None] = [None] * count
     for line in text.splitlines()[:MOST_LINES]:
         found = _NUMBERED_VERDICT.match(line[:LONGEST_LINE])

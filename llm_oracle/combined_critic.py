@@ -1,7 +1,7 @@
 """Several critics, or several wordings of one critic's question, whose scores are combined into one.
 
 Without a calibration the combined score has the mean of the members' log odds (a logarithmic opinion pool with equal
-weights: Genest and Zidek 1986, Statistical Science 1, section 2.2). `hapax model calibrate` learns the weights from labels.
+weights: Genest and Zidek 1986, Statistical Science 1, section 2.2), which `hapax model calibrate` learns.
 """
 
 from __future__ import annotations

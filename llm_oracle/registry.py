@@ -58,7 +58,7 @@ BACKENDS: Mapping[str, str] = {
     "scripted": "hapax.llm_oracle.scripted:BACKEND",
     "simulated": "hapax.llm_oracle.simulated:BACKEND",
 }
-"""Built-in backends in the order of `hapax model list`: the name that begins a model string, and where its `Backend` is."""
+"""Built-in backends in the order of `hapax model list`: the beginning of a model string, and where its `Backend` is."""
 
 FALLBACK_RANKER = "frequency"
 """The likelihood model where none was named and the knowledge model gives no likelihoods."""

@@ -29,8 +29,8 @@ After `make search` or `make test` the program is `.venv/bin/hapax`; `.venv/bin/
 Data goes to stdout, everything else to stderr; `hapax -q COMMAND` leaves out all of the latter but errors,
 `hapax -v COMMAND` adds a line for each round of calls to a model, and `-vv` their texts.
 
-Options of models, such as `--device`, stand before the command: `hapax --seed 2 search`. Behind it they work in this version,
-too, as do commands by their earlier names, such as `verify` for `kb verify`; a line says how to write them now.
+Options of models, such as `--device`, stand before the command: `hapax --seed 2 search`. Behind it they work in this
+version, too, as do commands by their earlier names, such as `verify` for `kb verify`; a line says how to write them.
 
 ## Defaults in a file
 

@@ -201,7 +201,7 @@ def _order_note(order: Preset | None) -> str:
 
 
 def _report(best: ProfileScore, by_profile: Mapping[str, int], sent: str) -> str:
-    """`profile plain: 17 of 26 known answers; hapax 0, few-shot 15 ... (42 calls)`; without others if none was tried."""
+    """Such as `profile plain: 17 of 26 known answers; hapax 0, few-shot 15 ... (42 calls)`, alone if untried."""
     name = best.profile.name
     others = "".join(f", {profile} {known}" for profile, known in by_profile.items() if profile != name)
     found = f"profile {name}: {best.known} of {best.most} known answers"

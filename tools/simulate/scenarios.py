@@ -333,7 +333,7 @@ def judge(place: ScenarioFolder, voter: str) -> None:
         while (shown := judging.next(kb, "soundness", voter, len(items))) is not None:
             items.append(shown.item)
     for item in items:
-        question = next(question for question in item.questions if question.main)
+        question = item.questions[0]
         number = sum(map(ord, item.id + voter)) % len(question.choices)
         judging.vote("soundness", voter, item.id, question.key, Cells(question.choices[number]))
     with KnowledgeBase(place.database, read_only=True) as kb:
