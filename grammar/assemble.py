@@ -7,7 +7,7 @@ opposites and facts; rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -485,9 +485,11 @@ class _Assembly:
         declared: dict[str, str] = {}  # they count only for names without a written type
         counts: Counter[str] = Counter()
         atoms: list[syntax.RawAtom] = []
+        bound: set[str] = set()
         for item in plain_items(premise):
             if isinstance(item, syntax.RawLiteral) and not self._is_test(item.atom):
                 atoms.append(item.atom)
+                bound.update(() if item.negated else _words(item.atom))
                 continue
             counts.update(_words(item.atom if isinstance(item, syntax.RawLiteral) else item))
             if isinstance(item, syntax.RawComparison) and item.defined is not None:
@@ -505,7 +507,7 @@ class _Assembly:
                 elif signature is not None:
                     declared.setdefault(name, signature.argument_types[index])
         types_by_name = {**{name: [data_type] for name, data_type in declared.items()}, **written}
-        self._add_defined(tuple(plain_items(premise)), types_by_name)
+        self._add_defined(tuple(plain_items(premise)), types_by_name, bound)
         # Types of one name that are not on one line of subtypes stay with their occurrences; `check` reports them.
         chains = {name: self.types.most_specific(tuple(dict.fromkeys(types))) for name, types in types_by_name.items()}
         settled = {name: most_specific for name, most_specific in chains.items() if most_specific is not None}
@@ -516,14 +518,20 @@ class _Assembly:
         predicate = predicate_name(atom.name.words).replace(" ", "_") + self.suffix
         return self.declared.get(f"{predicate}/{len(atom.arguments)}")
 
-    def _add_defined(self, premise: Sequence[syntax.RawItem], types: dict[str, list[str]]) -> None:
-        """Add the types of the variables to which equations without a written type give values."""
+    def _add_defined(
+        self, premise: Sequence[syntax.RawItem], types: dict[str, list[str]], bound: Container[str]
+    ) -> None:
+        """Add the types of the variables to which equations without a written type give values.
+
+        `bound`: names of variables that have their values from atoms; an equation of such a one is a test.
+        """
         equations = [item for item in premise if isinstance(item, syntax.RawComparison) and _is_equation(item)]
         sides = [(item.left, item.right) for item in equations] + [(item.right, item.left) for item in equations]
         for _ in sides:  # an equation may need a type that another one gives
             for target, source in sides:
                 name = target.words[-1] if isinstance(target, syntax.RawWords) else ""
-                if name and is_variable_word(name) and name not in types and (found := self._type_of(source, types)):
+                is_new = bool(name) and is_variable_word(name) and name not in types and name not in bound
+                if is_new and (found := self._type_of(source, types)):
                     types[name] = [found]
 
     def _type_of(self, expression: syntax.RawExpression, types: Mapping[str, Sequence[str]]) -> str:
@@ -751,7 +759,7 @@ def _words(expression: syntax.RawArgument | syntax.RawComparison) -> Iterator[st
             yield from _words(left)
             yield from _words(right)
         case syntax.RawAtom(_, arguments):
-            for argument in arguments:
+            for argument in map(_unnamed, arguments):
                 yield from _words(argument)
 
 

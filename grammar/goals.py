@@ -108,7 +108,7 @@ list, i for a whole number, n for one from 0 on. `,` and `;` take any number of 
 AGGREGATES = {"sum/1": "e", "max/1": "e", "min/1": "e", "bag/1": "d", "set/1": "d", "max/2": "ed", "min/2": "ed"}
 """First arguments of aggregate_all/3 besides `count`, with letters as in BUILT_INS."""
 
-ARITHMETIC = frozenset(("+/2", "-/2", "*/2", "rdiv/2", "///2", "mod/2", "-/1", "abs/1", "min/2", "max/2"))
+ARITHMETIC = frozenset(("+/2", "-/2", "*/2", "rdiv/2", "///2", "mod/2", "abs/1", "min/2", "max/2"))
 
 LARGEST_EXPONENT = 1000
 """Largest exponent of `**` in a goal, which is written in digits."""
@@ -381,7 +381,6 @@ _CALCULATED: dict[str, Callable[..., Fraction]] = {
     "+/2": operator.add,
     "-/2": operator.sub,
     "*/2": operator.mul,
-    "-/1": operator.neg,
 }
 
 
@@ -449,7 +448,7 @@ def _text(term: GoalTerm) -> str:
         return f"[{', '.join(parts[:-1])}|{parts[-1]}]"
     if term.functor in INFIX and len(parts) >= 2:
         return f"({f' {term.functor} '.join(parts)})"
-    # With the blank: `\+(a, b)` would be a call with two arguments, and `-1` a number.
-    if term.functor in ("\\+", "-") and len(parts) == 1:
-        return f"({term.functor} {parts[0]})"
+    # With the blank: `\+(a, b)` would be a call with two arguments.
+    if term.functor == "\\+" and len(parts) == 1:
+        return f"(\\+ {parts[0]})"
     return f"{prolog_atom(term.functor)}({', '.join(parts)})"

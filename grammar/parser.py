@@ -677,6 +677,9 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     def negation(self, parts: list[Any]) -> syntax.RawNegation:
         return syntax.RawNegation(parts[2], at=_span(parts))
 
+    def untrue(self, parts: list[Any]) -> syntax.RawNegation:
+        return syntax.RawNegation((parts[1],), at=_span(parts))
+
     def stated(self, parts: list[Any]) -> syntax.RawFact:
         return syntax.RawFact("fact", parts[0], at=parts[0].at)
 
@@ -709,9 +712,12 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         name, *arguments, _ = parts
         return syntax.RawAtom(name, tuple(arguments), at=_span(parts))
 
-    def number(self, parts: list[Any]) -> syntax.RawNumber:
-        sign, digits = parts
-        return syntax.RawNumber(f"{sign or ''}{digits}", at=_span(parts))
+    def minus(self, parts: list[Any]) -> syntax.RawNode:
+        _, operand = parts
+        at = _span(parts)
+        if isinstance(operand, syntax.RawNumber):
+            return syntax.RawNumber(f"-{operand.source}".removeprefix("--"), at=at)
+        return syntax.RawOperation(syntax.RawNumber("0", at=at), "-", operand, at=at)
 
     def comparison(self, parts: list[Any]) -> syntax.RawComparison:
         left, operator, right = parts
@@ -745,7 +751,7 @@ def _span(parts: Sequence[Any]) -> syntax.Spot:
     last = -1
     while parts[last] is None:
         last -= 1
-    first = parts[0] or parts[1]  # a number may have no sign
+    first = parts[0] or parts[1]  # a literal may have no sign
     return _at(first)[:2] + _at(parts[last])[2:]
 
 
@@ -795,6 +801,7 @@ _AS_PROLOG = {
     "≤": "=<",
     "≥": ">=",
     "!=": "\\=",
+    "<>": "\\=",
     "≠": "\\=",
 }
 """The signs of rules that Prolog writes otherwise, by terminal or spelling."""
@@ -815,10 +822,12 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
 
     def prefix(self, parts: list[Any]) -> GoalTerm:
         operator, term = parts
+        if operator != "-":
+            return Compound("\\+", (term,), _place("<goal>", operator))
         # `-1` is a number, `-X` an operation.
-        if operator == "-" and isinstance(term, Constant) and not isinstance(term.value, str):
+        if isinstance(term, Constant) and not isinstance(term.value, str):
             return Constant(-term.value)
-        return Compound("-" if operator == "-" else "\\+", (term,), _place("<goal>", operator))
+        return Compound("-", (Constant(0), term), _place("<goal>", operator))
 
     def variable(self, parts: list[Token]) -> GoalVariable:
         # A type before it says nothing more: each predicate has its own.

@@ -365,6 +365,8 @@ def expression_text(expression: Expression) -> str:
 def _operand(expression: Expression, parent: Arithmetic, right: bool) -> str:
     """The operand of an operation, in parentheses if it would be read otherwise without them."""
     text = expression_text(expression)
+    if parent.operator == "**" and not right and text.startswith("-"):
+        return f"({text})"  # `-2 ** 2` is the negative of a square
     if not isinstance(expression, Arithmetic) or expression.operator not in OPERATIONS:
         return text
     inner, outer = OPERATIONS[expression.operator], OPERATIONS[parent.operator]
