@@ -18,8 +18,9 @@ from operator import attrgetter
 from typing import Any, Self
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME, moment_of
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import Library, PredicateKind, Tolerance
+from hapax.grammar.rules import NUMBER, Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
@@ -161,19 +162,37 @@ class RulesForFacts:
     names: FactNames | None = None
 
 
+_MEANT = {
+    NUMBER: ("a number", "write the number alone"),
+    DATE: ("a date", "write it as 2012-12-01"),
+    TIME: ("a time", "write it as 08:30"),
+    DATE_TIME: ("a date-time", "write it as 2012-12-01T08:30:00"),
+    DURATION: ("a duration", "write it as PT1H30M"),
+}
+"""What a kind of type has as its values, and the remedy for a text that is none."""
+
+
+def _is_of(value: Value, kind: str) -> bool:
+    """True for a value of a kind, and for "", which stands for an empty cell. Dates are date-times, and vice versa."""
+    if not isinstance(value, str):
+        return kind == NUMBER
+    moment = moment_of(value)
+    return not value or (moment is not None and (moment.kind == kind or (moment.is_day and kind in (DATE, DATE_TIME))))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FactKind:
     """Facts of one predicate with the same types. `beginning`: what their identities are hashed from first.
 
-    `numeric`: places, from 0, of the arguments that the rules have as numbers. `is_followed`: they can break a
-    declaration, so that their lines are needed when all are read.
+    `kinds`: by place, from 0, `Number`, `Date` and the like where the rules have them. `is_followed`: they can
+    break a declaration, so that their lines are needed when all are read.
     """
 
     predicate: str
     indicator: str
     types: tuple[str, ...]
     beginning: str
-    numeric: tuple[int, ...]
+    kinds: Mapping[int, str]
     is_followed: bool
 
 
@@ -248,12 +267,13 @@ class FactIntake:
         basis = None
         try:
             texts = encoded_arguments(kind.predicate, arguments, columns)
-            for place in kind.numeric:
-                if isinstance(arguments[place], str) and arguments[place]:  # "" stands for an empty cell
+            for place, wanted in kind.kinds.items():
+                if not _is_of(arguments[place], wanted):
+                    meaning, remedy = _MEANT[wanted]
                     raise FactRefused(
                         f"argument {place + 1} of {kind.indicator} is {short(arguments[place])}, where the rules have "
-                        f"a number ({self._types[kind.indicator][place]}); write the number alone",
-                        "text for a number",
+                        f"{meaning} ({self._types[kind.indicator][place]}); {remedy}",
+                        "text for a number" if wanted == NUMBER else "other value for a date or time",
                     )
             if self._renaming.title and kind.types:
                 arguments, basis = self._renaming.renamed(kind.predicate, arguments, kind.types)
@@ -305,12 +325,13 @@ class FactIntake:
             )
         indicator = f"{predicate}/{arity}"
         library, declared = self._rules.library, self._types.get(indicator, ())
-        numeric = [place for place, name in enumerate(declared) if library is not None and library.is_numeric(name)]
+        kinds = enumerate(map(library.kind_of, declared) if library is not None else ())
+        checked = {place: kind for place, kind in kinds if kind in _MEANT}
         if types is None:
             types = self._declared.get(indicator) or declared
         beginning = f'["fact",{values.encode_value(predicate)},'
         is_followed = indicator in self._functional or indicator in self._rules.constrained
-        return FactKind(predicate, indicator, types, beginning, tuple(numeric), is_followed)
+        return FactKind(predicate, indicator, types, beginning, checked, is_followed)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one."""

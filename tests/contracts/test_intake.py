@@ -155,6 +155,21 @@ def test_a_declared_predicate_is_known_to_an_import(tmp_path: Path) -> None:
         assert facts_of(kb) == [("likes", "ann", "bob"), ("rich", "ann")]
 
 
+def test_an_import_refuses_what_is_no_date_of_a_declared_column(tmp_path: Path) -> None:
+    """A month 13, a number and a word are told with their lines; dates and date-times stand for one another."""
+    (tmp_path / "r.rules").write_text("given left(Trip, Date)\n", "utf-8")
+    lines = ["predicate,argument1,argument2", "left,a,2013-12-31", "left,b,2013-12-31T08:00", "left,c,"]
+    (tmp_path / "f.csv").write_text("\n".join([*lines, "left,d,2013-13-01", "left,e,2013", "left,f,soon"]), "utf-8")
+
+    refused = invoke("import", tmp_path / "f.csv", "--rules", tmp_path / "r.rules", "--db", tmp_path / "kb.db")
+
+    assert refused.exit_code == 1
+    told = [
+        line.removeprefix("error: ").split(":")[1] for line in refused.stderr.splitlines() if "a date (Date)" in line
+    ]
+    assert told == ["5", "6", "7"]
+
+
 def test_a_merge_refuses_given_facts_that_break_a_declaration(tmp_path: Path) -> None:
     """A knowledge base with a text for a number is not merged into one whose rules have a number there."""
     (tmp_path / "r.rules").write_text(RULES, "utf-8")
