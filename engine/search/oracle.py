@@ -355,7 +355,7 @@ class Oracle:
         for question in asked:
             question.end()
         starved = [question for question in asked if question.is_starved]
-        if starved and self.scorer.only_ranks():
+        if starved and self.scorer.only_ranks() and self.settings.accept_by_rank:
             for question in starved:
                 question.gates.rank()
         self._report(question for question in asked if not question.restored)  # nor were their calls reported

@@ -135,15 +135,17 @@ class Scorer:
 
     @property
     def critic_note(self) -> str | None:
-        """Message about a critic that says no to everything; None unless values were ranked for it."""
+        """Message about a critic that says no to everything; None unless values were refused or ranked for it."""
         if self._probe is None or not self._probe.says_no(FACT_FLOOR):
             return None
-        return (
-            f"{self._models.critic.identity.name} as critic says no to everything: {self._probe}. Where "
-            "no value of a question reached a threshold, the better half was accepted by rank. Expect false "
-            f"statements. Choose another critic with {Setting('critic')}, or set a threshold with "
-            f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}."
+        said = (
+            f"{self._models.critic.identity.name} as critic says no to everything: {self._probe}. Where no value of a "
         )
+        other = f"Choose another critic with {Setting('critic')}, or set a threshold with "
+        other += f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}"
+        if self._settings.accept_by_rank:
+            return f"{said}question reached a threshold, the better half was accepted by rank. Expect false statements. {other}."
+        return f"{said}question reached a threshold, none was accepted. {other}; {Setting('settings.accept_by_rank')} takes guesses."
 
     # -- likelihood
 

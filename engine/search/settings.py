@@ -75,7 +75,8 @@ class SearchSettings:
     None: that of `compat`, or the one that suits the model best. `calibrated`: the critic's scores are those of the
     knowledge base's calibration. `promise`: on the precision of the accepted facts, whose thresholds labelled facts
     decide; `statement_promise`: on that of the kept statements, by judged statements; `certify_by`: for all facts or
-    statements together, or for each predicate or rule.
+    statements together, or for each predicate or rule. `accept_by_rank`: where a critic says no to known truths and no
+    value of a question reaches a threshold, accept the better half of them, which are guesses.
     """
 
     distributions: Annotated[
@@ -154,6 +155,12 @@ class SearchSettings:
     calibrated: Annotated[
         bool,
         Option("Compare calibrated probabilities instead of raw scores (`hapax model calibrate`).", in_any_folder=True),
+    ] = False
+    accept_by_rank: Annotated[
+        bool,
+        Option(
+            "Accept the better half of a question's values where the critic says no to everything; by default none is.",
+        ),
     ] = False
     promise: Promise | None = None
     statement_promise: Promise | None = None

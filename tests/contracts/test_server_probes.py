@@ -230,8 +230,10 @@ def test_chats_carry_system_prompt_template_and_effort(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("truths", "accepted"), [(0.05, True), (0.9, False)], ids=["says no", "knows truths"])
-def test_a_critic_that_says_no_to_known_truths_ranks_the_values(truths: float, accepted: bool, tmp_path: Path) -> None:
-    """Only of a critic that denies known truths, too, the better half of a question's values is accepted."""
+def test_a_critic_that_says_no_to_known_truths_accepts_guesses_only_if_wanted(
+    truths: float, accepted: bool, tmp_path: Path
+) -> None:
+    """By --accept-by-rank, of one that denies known truths, too, the better half of a question's values is accepted."""
     world = {**WORLD, "critic": {"Oslo is a city in Norway.": 0.06}, "defaults": {**WORLD["defaults"], "critic": 0.05}}
 
     def truthful(number: int, asked: Asked) -> Any:
@@ -249,9 +251,12 @@ def test_a_critic_that_says_no_to_known_truths_ranks_the_values(truths: float, a
 
     world["critic"] |= {"Paris is the capital of France.": 0.99}
     with FakeServer(world, misbehave=truthful) as fake:
-        result = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN)
+        usual = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, database="usual.db")
+        result = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--accept-by-rank")
         stated = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--fact-threshold", "0.5", database="own.db")
 
-    assert (result.exit_code, stated.exit_code) == (0, 0), result.output
+    assert (usual.exit_code, result.exit_code, stated.exit_code) == (0, 0, 0), result.output
+    assert len(found(tmp_path, "usual.db")[0]) == 1
+    assert ("--accept-by-rank" in flat(usual)) is accepted
     assert (len(found(tmp_path)[0]) > 1) is accepted
     assert len(found(tmp_path, "own.db")[0]) == 1  # a threshold of the user's holds
