@@ -138,14 +138,15 @@ class Scorer:
         """Message about a critic that says no to everything; None unless values were refused or ranked for it."""
         if self._probe is None or not self._probe.says_no(FACT_FLOOR):
             return None
-        said = (
-            f"{self._models.critic.identity.name} as critic says no to everything: {self._probe}. Where no value of a "
+        said = f"{self._models.critic.identity.name} as critic says no to everything: {self._probe}"
+        where = "Where no value of a question reached a threshold"
+        other = (
+            f"Choose another critic with {Setting('critic')}, or set a threshold with "
+            f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}"
         )
-        other = f"Choose another critic with {Setting('critic')}, or set a threshold with "
-        other += f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}"
         if self._settings.accept_by_rank:
-            return f"{said}question reached a threshold, the better half was accepted by rank. Expect false statements. {other}."
-        return f"{said}question reached a threshold, none was accepted. {other}; {Setting('settings.accept_by_rank')} takes guesses."
+            return f"{said}. {where}, the better half was accepted by rank. Expect false statements. {other}."
+        return f"{said}. {where}, none was accepted. {other}; {Setting('settings.accept_by_rank')} takes guesses."
 
     # -- likelihood
 
