@@ -49,13 +49,13 @@ def start_folder(table: Path, folder: Path | None = None) -> StartedFolder:
 
     Raises HapaxError for a table without a header and rows, and for a folder that has one of these files already.
     """
-    columns = _guessed_columns(table)
+    columns, delimiter = _guessed_columns(table)
     predicate = _names([table.stem])[0]
     folder = folder or table.parent / predicate
     key = next((column for column in columns if _is_key(column)), None)
     rule, goal = _first_rule(predicate, columns, key or columns[0])
     texts = {
-        folder / "map.yaml": _mapping(predicate, columns, key),
+        folder / "map.yaml": _mapping(predicate, columns, key, delimiter),
         folder / f"{predicate}.rules": _rules(table, predicate, columns, rule),
         folder / "hapax.toml": _SETTINGS,
     }
@@ -74,7 +74,8 @@ def start_folder(table: Path, folder: Path | None = None) -> StartedFolder:
     return StartedFolder(tuple(texts), commands)
 
 
-def _guessed_columns(table: Path) -> list[GuessedColumn]:
+def _guessed_columns(table: Path) -> tuple[list[GuessedColumn], str]:
+    """The columns, and the sign that separates them."""
     try:
         with table.open(encoding="utf-8-sig", newline="") as stream:
             first = stream.readline()
@@ -90,7 +91,7 @@ def _guessed_columns(table: Path) -> list[GuessedColumn]:
     for place, (cell, name) in enumerate(zip(header, _names(header), strict=True)):
         values = tuple(_value(row[place]) for row in rows if place < len(row))
         columns.append(GuessedColumn(cell.strip(), name, _type_of(values), values))
-    return columns
+    return columns, delimiter
 
 
 def _value(cell: str) -> object:
@@ -105,7 +106,7 @@ def _names(headers: Sequence[str]) -> list[str]:
     names: list[str] = []
     for place, header in enumerate(headers, 1):
         name = re.sub(r"\W+", "_", header.strip()).strip("_").lower()
-        name = name if name and name[0].isalpha() else f"column_{name or place}"
+        name = name if name and name[0].isalpha() and name != "not" else f"column_{name or place}"
         names.append(f"{name}_{place}" if name in names else name)
     return names
 
@@ -133,11 +134,12 @@ def _is_key(column: GuessedColumn) -> bool:
     return None not in column.values and len(set(column.values)) == len(column.values)
 
 
-def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None) -> str:
+def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None, delimiter: str) -> str:
     listed = ", ".join(encode_value(column.header) for column in columns)
     guess = f"\n  key: {encode_value(key.header)}  # no two rows have the same one" if key else ""
+    separated = "" if delimiter == "," else f"delimiter: {encode_value(delimiter)}\n"
     return (
-        "# Each row is one fact, whose arguments are these columns in this order.\n"
+        f"{separated}# Each row is one fact, whose arguments are these columns in this order.\n"
         f"facts:\n- predicate: {predicate}\n  columns: [{listed}]{guess}\n"
     )
 

@@ -236,7 +236,7 @@ class _GoalChecker:
         if not isinstance(term, Compound):
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
-        term = self._positional(term)
+        term = _calculated(self._positional(term))
         if term.functor in (",", ";"):
             kinds = "g" * len(term.arguments)
         elif term.indicator in BUILT_INS:
@@ -361,6 +361,22 @@ class _GoalChecker:
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
         self.diagnostics.append(hint(label).at(place, fix=(), remedy=remedy, **shortened))
+
+
+def _calculated(term: Compound) -> Compound:
+    """An equation or inequation with arithmetic as one of values, where Prolog's would be of terms."""
+    if term.indicator not in ("=/2", "==/2", "\\=/2", "\\==/2"):
+        return term
+    left, right = sorted(term.arguments, key=_is_arithmetic)
+    if not _is_arithmetic(right):
+        return term
+    if not term.functor.startswith("="):
+        return Compound("=\\=", (left, right), term.place)
+    return Compound("is" if isinstance(left, GoalVariable) else "=:=", (left, right), term.place)
+
+
+def _is_arithmetic(term: GoalTerm) -> bool:
+    return isinstance(term, Compound) and (term.functor in OPERATIONS or term.indicator in ARITHMETIC)
 
 
 _WANTED = {"l": "a list", "i": "a whole number", "n": "a whole number from 0 on"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.terms import CutDecimal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,13 +85,17 @@ class Tabular:
         return frame
 
     def _typed_columns(self) -> Iterator[tuple[str, list[Any]]]:
-        """Each column with its cells; numbers with decimals are floats, unless that would change one of them."""
+        """Each column with its cells; numbers with decimals are floats, unless that would change one of them.
+
+        A number whose decimals do not end, such as a third, is the nearest float.
+        """
         rows = self.cells()
         for place, name in enumerate(self.columns):
             cells = [row[place] for row in rows]
             numbers = [cell for cell in cells if isinstance(cell, int | float | Decimal)]
             decimals = [cell for cell in numbers if isinstance(cell, Decimal)]
-            is_exact = all(Decimal(repr(float(cell))) == cell for cell in decimals)
+            written = (cell for cell in decimals if not isinstance(cell, CutDecimal))
+            is_exact = all(Decimal(repr(float(cell))) == cell for cell in written)
             if decimals and is_exact and len(numbers) == len(cells) - cells.count(None):
                 cells = [None if cell is None else float(cell) for cell in cells]
             yield name, cells

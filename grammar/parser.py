@@ -787,7 +787,7 @@ def _goal_term(text: str) -> GoalTerm:
     tokens = list(_goal_lark().lex(text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
-    operators = ("PLUS", "MINUS", "TIMES", "HAT", "NOT")
+    operators = ("PLUS", "MINUS", "TIMES", "REMAINDER", "HAT", "POWER", "NOT")
     _refuse_depth(tokens, "goal too large", ("OPEN", "LEFT"), ("CLOSE", "CLOSE_LIST"), operators)
     term: GoalTerm = _built(_goal_lark(), "goal", tokens, tokens)
     return term
@@ -800,6 +800,7 @@ _AS_PROLOG = {
     "<=": "=<",
     "≤": "=<",
     "≥": ">=",
+    "%": "mod",
     "!=": "\\=",
     "<>": "\\=",
     "≠": "\\=",

@@ -74,13 +74,16 @@ def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_answers_come_out_as_data_frames() -> None:
-    """Whole numbers are int64 and others float64, in pandas and in Arrow; a number that no float is stays as it is."""
+    """Whole numbers are int64 and others float64, thirds too; a number with more digits than a float stays as it is."""
     program = hapax.program("""
         weighs(ann, 61.5). weighs(bob, 70). lives_in(ann, 3). lives_in(bob, 4). owes(ann, 0.1). owes(bob, 12345678901234567.89).
     """)
     frame = program.query("weighs(N, K), lives_in(N, F), owes(N, M)").df()
     table = program.query("weighs(N, K), lives_in(N, F)").arrow()
 
+    thirds = program.query("weighs(ann, K), lives_in(ann, F), T = F / 9").df()
+
+    assert list(thirds["T"] * 1.5) == [0.5]
     assert sorted(frame["K"]) == [61.5, 70.0]
     assert [str(frame[name].dtype) for name in ("K", "F", "M")] == ["float64", "int64", "object"]
     assert [str(table.schema.field(name).type) for name in ("N", "K", "F")] == ["string", "double", "int64"]

@@ -42,6 +42,18 @@ def test_a_table_becomes_a_folder_whose_commands_work(folder: Path, monkeypatch:
     assert "u9" in results[1].stdout
 
 
+def test_a_table_with_semicolons_and_a_column_not_is_begun_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mapping names the sign between the cells, and a word of the language is no column's name."""
+    Path("odd.csv").write_text("name;not;height,m\nann;1;1,75\nbob;2;1,80\n", "utf-8")
+    commands = [
+        shlex.split(line)[1:] for line in run("init", "odd.csv").stdout.splitlines() if line.startswith("  hapax")
+    ]
+    monkeypatch.chdir(folder / "odd")
+    results = [invoke(*command) for command in commands]
+
+    assert [result.exit_code for result in results] == [0, 0, 0], [result.output for result in results]
+
+
 def test_nothing_of_the_users_is_overwritten() -> None:
     """A folder that has one of the files is refused, and so is a table without rows."""
     run("init", "my flights.csv", "here")
