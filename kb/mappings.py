@@ -82,7 +82,8 @@ class TableMapping(BaseModel):
             raise HapaxError(f"{path} cannot be read: {fault}. Name a readable mapping file.") from fault
         except (yaml.YAMLError, ValueError) as fault:
             raise HapaxError(f"{path} is not YAML: {' '.join(str(fault).split())}. {_EXAMPLE}") from fault
-        return _validated(content, str(path))
+        # A list is that of the facts alone.
+        return _validated({"facts": content} if isinstance(content, list) else content, str(path))
 
     @property
     def named_columns(self) -> list[str]:

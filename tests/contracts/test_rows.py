@@ -10,7 +10,7 @@ from cli_fixture import invoke
 import hapax
 
 TRIPS = "flight,carrier,air_time\nu1,UA,100\nu2,AA,\nu3,UA,50\nu1,UA,100\n"
-MAPPING = "facts:\n- {predicate: trip, columns: [flight, carrier, air_time], key: flight}\n"
+MAPPING = "- {predicate: trip, columns: [flight, carrier, air_time], key: flight}\n"
 RULES = """
 type Minutes < Number
 given trip(id: Trip, carrier: Carrier, air_time: Minutes)
