@@ -240,7 +240,9 @@ def _check_path(path: Path, read_only: bool) -> None:
     if not path.resolve().parent.is_dir():
         raise HapaxError(f"{path}: its folder does not exist. Create the folder {path.resolve().parent} first.")
     if read_only and not path.exists():
-        raise HapaxError(f"{path}: there is no such knowledge base. Run a search first, or name an existing file.")
+        raise HapaxError(
+            f"{path}: there is no such knowledge base. Import facts or run a search first, or name an existing file."
+        )
 
 
 def _check_logs(path: Path) -> None:
