@@ -42,7 +42,8 @@ def use_defaults(context: click.Context, path: Path, *, is_named: bool) -> None:
         raise click.UsageError(f"HAPAX_CONFIG is {path}, which is another file in each folder. Set it to a whole path.")
     reader = _ConfigurationReader(path, is_named, str(context.invoked_subcommand))
     context.default_map = reader.defaults(context.command, _read_table(path), {}, ())
-    err.print(f"Options from {path}", markup=False)
+    if context.default_map:
+        err.print(f"Options from {path}", markup=False)
     if ignored := reader.ignored:
         names = ", ".join(ignored[:MOST_NAMES]) + (" ..." if len(ignored) > MOST_NAMES else "")
         err.print(
