@@ -73,7 +73,7 @@ class FactRelations:
 
     def named(self, predicate: str) -> list[StoredRelation]:
         """The relations of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
-        name, _, arity = predicate.partition("/")
+        name, _, arity = predicate.rpartition("/") if "/" in predicate else (predicate, "", "")
         if refusal(name):
             return []
         found = self._kb.query(f"{schema.RELATIONS} WHERE predicate = ? ORDER BY arity", (name,))
