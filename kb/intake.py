@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME, moment_of
+from hapax.grammar.moments import DATE, DATE_TIME, DURATION, moment_of
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import NUMBER, Library, PredicateKind, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
@@ -165,11 +165,10 @@ class RulesForFacts:
 _MEANT = {
     NUMBER: ("a number", "write the number alone"),
     DATE: ("a date", "write it as 2012-12-01"),
-    TIME: ("a time", "write it as 08:30"),
     DATE_TIME: ("a date-time", "write it as 2012-12-01T08:30:00"),
     DURATION: ("a duration", "write it as PT1H30M"),
 }
-"""What a kind of type has as its values, and the remedy for a text that is none."""
+"""What a kind of type has as its values, and the remedy for a text that is none. A `Time` may be a year, as in LINK."""
 
 
 def _is_of(value: Value, kind: str) -> bool:
