@@ -30,7 +30,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from prolog_fixture import ForkedWorker, WorkerSource
+from prolog_fixture import WorkerSource
 
 import hapax
 from hapax import cli
@@ -449,13 +449,6 @@ def die_when_told(told: Path) -> None:
     """SIGKILL as soon as there is this file."""
     wait_until(told.exists)
     die()
-
-
-def kill_prolog() -> None:
-    """SIGKILL to the Prolog worker, as the system does where memory runs out."""
-    if ForkedWorker.newest is not None:
-        with suppress(ProcessLookupError):  # its session has ended it
-            os.killpg(ForkedWorker.newest.pid, signal.SIGKILL)
 
 
 def fill_disk() -> None:

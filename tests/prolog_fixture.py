@@ -76,14 +76,11 @@ start_process = subprocess.Popen
 class ForkedWorker:
     """A worker as the session sees it: the part of `subprocess.Popen` that it uses."""
 
-    newest: ForkedWorker | None = None
-
     def __init__(self, pid: int) -> None:
         self.pid = pid
         # Its parent is the process that forked it, so `waitpid` does not know it here.
         self.handle = os.pidfd_open(pid)
         self.has_ended = False
-        ForkedWorker.newest = self
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait for the end of the process."""

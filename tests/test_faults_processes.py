@@ -6,6 +6,8 @@ import io
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -24,7 +26,6 @@ from fault_harness import (
     close_stdout,
     die_when_told,
     is_same,
-    kill_prolog,
     set_clock_back,
     simulate,
     undisturbed,
@@ -34,6 +35,8 @@ from fault_harness import (
 )
 
 import hapax
+
+CLI = Path(__file__).parents[1] / "cli.py"
 
 pytestmark = pytest.mark.slow
 
@@ -163,22 +166,24 @@ def is_writable(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def test_a_dead_prolog_ends_a_search_clearly(stage: Stage) -> None:
-    """Whichever batch the Prolog process dies at, the search ends well or says so, and goes on when asked again."""
-    codes = Counter[int]()
-    for number in range(1, len(whole(stage).batches()) + 1):
-        place = f"prolog-{number}"
-        killing = partial(simulate, stage.folder / place / "alone.asked", number, kill_prolog)
-        command = stage.command(place, "alone", asked=killing)
-        ended = stage.warm.run(command)
-        codes[ended.code] += 1
-        if ended.code:
-            assert "The Prolog process ended" in ended.stderr
-            stage.check_resumed(command, whole(stage))
-        else:
-            assert is_same(stage.database("whole"), stage.database(place))
+def children(pid: int) -> list[int]:
+    """The processes that any thread of this one started."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
-    assert set(codes) == {0, 1}
+
+def test_a_dead_prolog_ends_a_goal_clearly(tmp_path: Path) -> None:
+    """Whenever the Prolog process of a goal dies, as when memory runs out, the command says so and ends."""
+    (tmp_path / "family.rules").write_text("parent(ann, bob).\n", encoding="utf-8")
+    goal = "parent(ann, X), length(L, 3), between(1, 99999999999, N), N < 0"
+    command = [sys.executable, CLI, "query", goal, "family.rules", "--inferences", "100000000000"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: bool(children(process.pid)))
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+        _, said = process.communicate()
+
+    assert process.returncode == 1
+    assert "process ended" in said
 
 
 def test_a_reader_that_has_gone_costs_no_answer(stage: Stage) -> None:

@@ -33,13 +33,16 @@ def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         if table is ATTEMPTS:
             continue  # requests of a run of its own, such as the repeated ones
         ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
-        columns = ", ".join(name for name in table.all_columns if name not in ignored)
-        here, there = (_rows(connection, file, table.name, columns) for file in ("main", "other"))
+        here, there = (_rows(connection, file, table.name, ignored) for file in ("main", "other"))
         yield table.name, (here - there).total() + (there - here).total()
 
 
-def _rows(connection: sqlite3.Connection, file: str, table: str, columns: str) -> Counter[tuple[object, ...]]:
-    """The rows of a table with their numbers; none where there is no such table yet."""
-    if not connection.execute(f"SELECT 1 FROM {file}.sqlite_master WHERE name = ?", (table,)).fetchone():  # noqa: S608
+def _rows(
+    connection: sqlite3.Connection, file: str, table: str, ignored: frozenset[str]
+) -> Counter[tuple[object, ...]]:
+    """The rows of a table with their numbers, in the columns of the file's own version; none without the table."""
+    names = connection.execute("SELECT name FROM pragma_table_info(?, ?)", (table, file))
+    columns = ", ".join(name for (name,) in names if name not in ignored)
+    if not columns:
         return Counter()
     return Counter(connection.execute(f"SELECT {columns} FROM {file}.{table}"))  # noqa: S608  our names
