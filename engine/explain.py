@@ -225,7 +225,7 @@ def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
     is_wanted = _named(text)
     # Before records are made, whose proofs take longest to read.
     ids = set()
-    for identity, premise, conclusion in kb.query("SELECT id, premise, conclusion FROM statements"):
+    for identity, premise, conclusion in kb.sql("SELECT id, premise, conclusion FROM statements"):
         if is_wanted(identity, StatementText(premise, conclusion).sentence):
             ids.add(identity)
     named = kb.select_in(STATEMENTS, "id", ids)

@@ -60,7 +60,7 @@ class DerivedIds:
     @property
     def is_complete(self) -> bool:
         """True if all statements are in the index, which has none of rules whose words were not stored."""
-        if self._kb.query("SELECT 1 FROM derivations WHERE kind = 'rule' AND words IS NULL"):
+        if self._kb.sql("SELECT 1 FROM derivations WHERE kind = 'rule' AND words IS NULL"):
             return False
         return self._kb.has("derived_ids") and not self._unindexed()
 
@@ -85,9 +85,9 @@ class DerivedIds:
     def find(self, identity: str) -> Iterator[tuple[str, int]]:
         """Rule and number of the instances that are the statement with this id."""
         symbols = Relations(self._kb).symbols
-        for rule, number, words, instance in self._kb.query(_FOUND, (identity,)):
+        for rule, number, words, instance in self._kb.sql(_FOUND, (identity,)):
             entry = _RuleInstances(rule, number, RuleWords.from_json(words).variables, instance)
-            for row in self._kb.query(f"SELECT {entry.columns} FROM {entry.table} WHERE id = ?", (instance,)):  # noqa: S608
+            for row in self._kb.sql(f"SELECT {entry.columns} FROM {entry.table} WHERE id = ?", (instance,)):  # noqa: S608
                 if list(entry.ids(symbols, [row])) == [(identity, number, instance)]:
                     yield rule, instance
 
@@ -96,13 +96,13 @@ class DerivedIds:
         for entry in self._rules():
             if not rules or entry.rule in rules:
                 sql = f"SELECT DISTINCT d.id FROM derived_ids AS d JOIN {entry.table} AS i ON i.id = d.instance "  # noqa: S608  ours
-                for (identity,) in self._kb.query(f"{sql} WHERE d.number = ?", (entry.number,)):
+                for (identity,) in self._kb.sql(f"{sql} WHERE d.number = ?", (entry.number,)):
                     yield identity
 
     def _rules(self) -> list[_RuleInstances]:
         return [
             _RuleInstances(rule, number, RuleWords.from_json(words).variables, indexed)
-            for rule, number, words, indexed in self._kb.query(_RULES)
+            for rule, number, words, indexed in self._kb.sql(_RULES)
         ]
 
     def _unindexed(self) -> list[_RuleInstances]:
@@ -111,7 +111,7 @@ class DerivedIds:
         with translated(self._kb.place):
             for waiting in self._rules():
                 sql = f"SELECT 1 FROM {waiting.table} WHERE id > ? LIMIT 1"  # noqa: S608  ours
-                if self._kb.query(sql, (waiting.indexed,)):
+                if self._kb.sql(sql, (waiting.indexed,)):
                     found.append(waiting)
         return found
 

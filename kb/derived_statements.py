@@ -157,7 +157,7 @@ def _cell(column: str, table: str, text: str) -> str:
 def has_derived(kb: KnowledgeBase) -> bool:
     """True if `derive` has stored statements that the view words. Raises HapaxError for another program's view."""
     names = (VIEW, _TEXTS)
-    found = dict(kb.query("SELECT name, sql FROM sqlite_master WHERE type = 'view' AND name IN (?, ?)", names))
+    found = dict(kb.sql("SELECT name, sql FROM sqlite_master WHERE type = 'view' AND name IN (?, ?)", names))
     if VIEW not in found:
         return False
     try:
@@ -180,7 +180,7 @@ def derived_statements(
         return
     condition, values = ("WHERE rule = ?", (rule,)) if rule is not None else ("", ())
     sql = f"SELECT rule, number, premise, conclusion, substitution FROM {VIEW} {condition} LIMIT ?"  # noqa: S608  ours
-    for name, number, premise, conclusion, cell in kb.query(sql, (*values, -1 if most is None else most)):
+    for name, number, premise, conclusion, cell in kb.sql(sql, (*values, -1 if most is None else most)):
         yield DerivedStatement(name, number, premise, conclusion, BINDINGS.decode(cell))
 
 
@@ -190,4 +190,4 @@ def current_counts(kb: KnowledgeBase) -> dict[str, int]:
         "SELECT name, coalesce(count, 0) FROM derivations "  # noqa: S608  ours
         f"WHERE kind = 'rule' AND stale = 0 AND {UP_TO_DATE} ORDER BY number"
     )
-    return dict(kb.query(sql))
+    return dict(kb.sql(sql))

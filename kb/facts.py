@@ -69,14 +69,14 @@ class FactRelations:
 
     def all(self) -> list[StoredRelation]:
         """The relations in the order in which they were made."""
-        return [StoredRelation(*row) for row in self._kb.query(f"{schema.RELATIONS} ORDER BY number")]
+        return [StoredRelation(*row) for row in self._kb.sql(f"{schema.RELATIONS} ORDER BY number")]
 
     def named(self, predicate: str) -> list[StoredRelation]:
         """The relations of a predicate by name (`is_spicy`) or indicator (`is_spicy/1`)."""
         name, _, arity = predicate.rpartition("/") if "/" in predicate else (predicate, "", "")
         if refusal(name):
             return []
-        found = self._kb.query(f"{schema.RELATIONS} WHERE predicate = ? ORDER BY arity", (name,))
+        found = self._kb.sql(f"{schema.RELATIONS} WHERE predicate = ? ORDER BY arity", (name,))
         return [StoredRelation(*row) for row in found if not arity or str(row[2]) == arity]
 
     def get(self, indicator: str) -> StoredRelation | None:
@@ -102,7 +102,7 @@ class FactRelations:
             if relation is None:
                 predicate, _, arity = indicator.rpartition("/")
                 sql = "INSERT INTO relations (predicate, arity, types) VALUES (?, ?, ?) RETURNING number"
-                ((number,),) = self._kb.query(sql, (predicate, int(arity), types))
+                ((number,),) = self._kb.sql(sql, (predicate, int(arity), types))
                 relation, new = StoredRelation(number, predicate, int(arity), types), True
                 self._conn.execute(schema.relation_table(number, relation.columns))
             found[indicator] = relation
@@ -143,7 +143,7 @@ class FactRelations:
     def new_refs(self, count: int) -> range:
         """Numbers for so many new facts, or for other changes of facts."""
         sql = "UPDATE fact_numbers SET last = last + ? RETURNING last"
-        ((last,),) = self._kb.query(sql, (count,))
+        ((last,),) = self._kb.sql(sql, (count,))
         return range(last - count + 1, last + 1)
 
     def insert(
@@ -197,7 +197,7 @@ class FactRelations:
     def remove(self, facts: Iterable[FactRecord]) -> int:
         """Delete facts, and return how many were there. What is derived from them follows by `gone_facts`."""
         count, gone = 0, []
-        ((derived,),) = self._kb.query("SELECT derived FROM fact_numbers")
+        ((derived,),) = self._kb.sql("SELECT derived FROM fact_numbers")
         is_ranked = self._kb.has("facts_popularity")
         for fact in facts:
             relation = self.get(fact.indicator)
@@ -246,7 +246,7 @@ class FactRelations:
         if relation is not None and tags is not None:
             for place, column in enumerate(relation.columns):
                 sql = f"SELECT DISTINCT coalesce(types, ?) FROM {relation.table} WHERE {column} = ?"  # noqa: S608  ours
-                for (text,) in self._kb.query(sql, (relation.types, *tags)):
+                for (text,) in self._kb.sql(sql, (relation.types, *tags)):
                     found.update(_names(text)[place : place + 1])
         return found
 
@@ -259,7 +259,7 @@ class FactRelations:
         relation = self.get(indicator)
         if relation is None:
             return found
-        lists = self._kb.query(f"SELECT DISTINCT coalesce(types, ?) FROM {relation.table}", (relation.types,))  # noqa: S608
+        lists = self._kb.sql(f"SELECT DISTINCT coalesce(types, ?) FROM {relation.table}", (relation.types,))  # noqa: S608
         if any(map(is_wanted, chain.from_iterable(_names(text) for (text,) in lists))):
             for _, fact in self.records(relation):
                 # Imported facts may have no types.
@@ -295,7 +295,7 @@ class FactRelations:
     def count(self, relation: StoredRelation, at_most: int | None = None) -> int:
         """Number of a relation's facts, counted up to `at_most`."""
         source = f"(SELECT 1 FROM {relation.table} LIMIT {at_most})" if at_most is not None else relation.table  # noqa: S608
-        return int(self._kb.query(f"SELECT count(*) FROM {source}")[0][0])  # noqa: S608  ours
+        return int(self._kb.sql(f"SELECT count(*) FROM {source}")[0][0])  # noqa: S608  ours
 
     def is_large(self, indicator: str) -> bool:
         """True if the predicate's facts are many, so that some are looked up sooner than all are read."""
@@ -308,7 +308,7 @@ class FactRelations:
         if relation is None or relation.arity == 1:
             return False
         sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
-        has_index = self._kb.query(sql, (f"relation_{relation.number}_by_{relation.arity}",))
+        has_index = self._kb.sql(sql, (f"relation_{relation.number}_by_{relation.arity}",))
         return not has_index and self.is_large(indicator)
 
     def index(self, indicators: Iterable[str]) -> None:

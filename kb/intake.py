@@ -543,7 +543,7 @@ class _ArrivingFacts:
     def _begin(self) -> None:
         """Begin to store, in a transaction that ends with the intake."""
         self.transaction.enter_context(self._kb.transaction())
-        ((last,),) = self._kb.query("SELECT last FROM fact_numbers")
+        ((last,),) = self._kb.sql("SELECT last FROM fact_numbers")
         self._first = last + 1
         # Of facts that can break a declaration the lines, and those that claim a stored fact with what they say of it.
         for sql in (
@@ -552,7 +552,7 @@ class _ArrivingFacts:
             "CREATE TEMP TABLE arriving (relation, ref, line, PRIMARY KEY (relation, ref)) WITHOUT ROWID",
             "CREATE TEMP TABLE claims (relation, ref, source, types, basis, PRIMARY KEY (relation, ref)) WITHOUT ROWID",
         ):
-            self._kb.query(sql)
+            self._kb.sql(sql)
 
     def _insert(
         self, relation: StoredRelation, kind: FactKind, facts: Sequence[_ArrivingFact], refs: list[int]
@@ -605,7 +605,7 @@ class _ArrivingFacts:
             groups_of = f"FROM {relation.table} WHERE ({keys}) IN ({touched}) GROUP BY {keys}"
             several = f"SELECT {keys} {groups_of} HAVING count(*) > 1"
             wanted = f"SELECT ref FROM {relation.table} WHERE ({keys}) IN ({several})"  # noqa: S608  ours
-            numbers = {ref for (ref,) in self._kb.query(arriving)}
+            numbers = {ref for (ref,) in self._kb.sql(arriving)}
             groups: dict[tuple[Value, ...], list[tuple[int, FactRecord]]] = {}
             for ref, fact in self._kb.relations.records(relation, f"WHERE r.ref IN ({wanted})"):
                 groups.setdefault(fact.arguments[:-1], []).append((ref, fact))
@@ -630,13 +630,13 @@ class _ArrivingFacts:
                     f"SELECT r.ref, a.line FROM {relation.table} AS r JOIN temp.arriving AS a "  # noqa: S608  ours
                     "ON a.relation = ? AND a.ref = r.ref WHERE r.id = ?"
                 )
-                for ref, line in self._kb.query(sql, (relation.number, bytes.fromhex(identity))):
+                for ref, line in self._kb.sql(sql, (relation.number, bytes.fromhex(identity))):
                     withdrawn.append((line, relation.indicator))
                     self._count -= ref >= self._first
-                    self._kb.query(f"DELETE FROM {relation.table} WHERE ref = ? AND ref >= ?", (ref, self._first))  # noqa: S608
+                    self._kb.sql(f"DELETE FROM {relation.table} WHERE ref = ? AND ref >= ?", (ref, self._first))  # noqa: S608
                     for table in ("arriving", "claims"):
                         where = "relation = ? AND ref = ?"
-                        self._kb.query(f"DELETE FROM temp.{table} WHERE {where}", (relation.number, ref))  # noqa: S608
+                        self._kb.sql(f"DELETE FROM temp.{table} WHERE {where}", (relation.number, ref))  # noqa: S608
         return sorted(withdrawn)
 
     def store(self) -> tuple[int, Counter[Source], list[tuple[int, str]]]:
@@ -649,7 +649,7 @@ class _ArrivingFacts:
         known: Counter[Source] = Counter()
         if self._first:
             relations = {relation.number: relation for relation in self._kb.relations.all()}
-            for number, ref, source, types, basis in self._kb.query("SELECT * FROM temp.claims"):
+            for number, ref, source, types, basis in self._kb.sql("SELECT * FROM temp.claims"):
                 known[Source(source or Source.GIVEN)] += 1
                 origin = (None if types == relations[number].types else types, None, None, None, None, basis)
                 self._kb.relations.improve(relations[number], ref, origin)

@@ -85,10 +85,10 @@ def merge(kb: KnowledgeBase, path: str | Path) -> MergeReport:
 def _settle_withdrawals(kb: KnowledgeBase) -> None:
     """Withdraw what the user of either file withdrew. Other facts that are in either file stand."""
     # Of two proofs under one key the other file's may have stayed, so all are indexed anew.
-    kb.query("DELETE FROM statement_facts")
+    kb.sql("DELETE FROM statement_facts")
     for index in INDEX_PROOFS:
-        kb.query(index)
-    kb.query("UPDATE statement_facts SET checked = NULL")  # the facts of the other file may refute any
+        kb.sql(index)
+    kb.sql("UPDATE statement_facts SET checked = NULL")  # the facts of the other file may refute any
     kb.relations.remove(item.fact for item in kb.withdrawals() if item.author == USER)
     standing = {(item.fact_id,) for item in kb.withdrawals() if kb.fact(item.predicate, item.arguments)}
     # When neither file says: both give the same time.

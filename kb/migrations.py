@@ -86,7 +86,7 @@ def _add_facts(records: OpenRecords) -> None:
     now = system.now().isoformat(timespec="microseconds")
     columns = ", ".join(("rowid", *FACTS.columns))
     cursor = records.connection.execute(f"SELECT {columns} FROM old_facts ORDER BY rowid")  # noqa: S608  ours
-    records.query("UPDATE fact_numbers SET last = (SELECT coalesce(max(rowid), 0) FROM old_facts)")
+    records.sql("UPDATE fact_numbers SET last = (SELECT coalesce(max(rowid), 0) FROM old_facts)")
     while batch := cursor.fetchmany(_BATCH):
         facts = list(_facts(batch))
         refused = [(fact, reason) for _, fact in facts if (reason := _refusal(fact))]

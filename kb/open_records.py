@@ -37,13 +37,13 @@ class OpenRecords:
 
     def has(self, table: str) -> bool:
         """True if the file has a table or view of this name."""
-        return bool(self.query("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
+        return bool(self.sql("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)))
 
     def make(self, table: str) -> None:
         """Create a table of `schema.LATE`, if it is not there yet."""
         if not self.has(table):
             for sql in schema.LATE[table]:
-                self.query(sql)
+                self.sql(sql)
 
     def read_rows(self, table: TableSchema[R], rows: Iterable[tuple[Any, ...]]) -> Iterator[R]:
         """The records of rows. Raises HapaxError for one that cannot be read, unless `unreadable` names it."""
@@ -61,7 +61,7 @@ class OpenRecords:
             raise fault
         self.unreadable[f"{subject}{fault}"] = None
 
-    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def sql(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a SELECT of ours."""
         with translated(self.place):
             return self.connection.execute(sql, tuple(parameters)).fetchall()

@@ -30,10 +30,10 @@ def is_ranked(kb: KnowledgeBase, table: str) -> bool:
     """True if every row of the table has its frequency."""
     # Filled in the order of rows, and a row's number is used again only after the last rows were deleted.
     number = CELLS[table][1]
-    ((last,),) = kb.query(f"SELECT coalesce(max({number}), 0) FROM {table}")  # noqa: S608  ours
+    ((last,),) = kb.sql(f"SELECT coalesce(max({number}), 0) FROM {table}")  # noqa: S608  ours
     if not kb.has(ranks_table(table)):
         return not last
-    ((ranked,),) = kb.query(f"SELECT coalesce(max(row), 0) FROM {ranks_table(table)}")  # noqa: S608  ours
+    ((ranked,),) = kb.sql(f"SELECT coalesce(max(row), 0) FROM {ranks_table(table)}")  # noqa: S608  ours
     return bool(last <= ranked)
 
 
@@ -50,5 +50,5 @@ def add_ranks(database: Path, measure: Measure) -> None:
             )
             while not is_ranked(kb, table):
                 with kb.transaction():
-                    rows = [(row, measure(values)) for row, values in kb.query(sql, (BATCH,))]
+                    rows = [(row, measure(values)) for row, values in kb.sql(sql, (BATCH,))]
                     kb.write(f"INSERT INTO {ranks} VALUES (?, ?)", rows)  # noqa: S608  ours

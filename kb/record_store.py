@@ -133,7 +133,7 @@ class RecordStore(OpenRecords):
         if table.is_late and not self.has(table.name):
             return []
         sql = f"{table.select} {condition} ORDER BY {table.name}.{table.order}"
-        return list(self.read_rows(table, self.query(sql, parameters)))
+        return list(self.read_rows(table, self.sql(sql, parameters)))
 
     def select_in(self, table: TableSchema[R], column: str, wanted: Iterable[str]) -> list[R]:
         """Records whose `column` is one of the wanted texts."""

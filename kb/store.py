@@ -188,8 +188,8 @@ class KnowledgeBase(RecordStore):
             if any(counts.values()) or spill.spill_path(self.path).exists():
                 return
             # SQLite ends the log only for the sole connection to a file.
-            self.query("PRAGMA busy_timeout = 0")
-            self.query("PRAGMA journal_mode = DELETE")
+            self.sql("PRAGMA busy_timeout = 0")
+            self.sql("PRAGMA journal_mode = DELETE")
             with asking.asking(self.path, 0.0):
                 system.remove(self.path.resolve())
             asking.remove_lock(self.path)
@@ -264,7 +264,7 @@ class KnowledgeBase(RecordStore):
 
     def writes_elsewhere(self) -> int:
         """Counter that changes when another connection or process writes to the file."""
-        return int(self.query("PRAGMA data_version")[0][0])
+        return int(self.sql("PRAGMA data_version")[0][0])
 
     def record_calls(self, calls: Iterable[CallRecord]) -> None:
         """Store paid answers, on disk when this returns.
@@ -349,7 +349,7 @@ class KnowledgeBase(RecordStore):
         """Number of requests that were written down before they left for servers, by outcome; None: none is known."""
         if not self.has(ATTEMPTS.name):
             return {}
-        return dict(self.query("SELECT outcome, count(*) FROM attempts GROUP BY 1"))
+        return dict(self.sql("SELECT outcome, count(*) FROM attempts GROUP BY 1"))
 
     def attempt_sums(self) -> dict[tuple[str, str], tuple[int, int, int, int]]:
         """By model and role: requests that left, those answered, and their prompt and completion tokens."""
@@ -360,7 +360,7 @@ class KnowledgeBase(RecordStore):
             "sum(completion_tokens) FROM attempts WHERE coalesce(outcome, '') NOT IN ('unsent', 'queued') GROUP BY 1, 2"
         )
         return {
-            (model, role): (count, answered or 0, *tokens) for model, role, count, answered, *tokens in self.query(sql)
+            (model, role): (count, answered or 0, *tokens) for model, role, count, answered, *tokens in self.sql(sql)
         }
 
     def attempt_totals(self) -> tuple[int, int, int, float | None]:
@@ -372,7 +372,7 @@ class KnowledgeBase(RecordStore):
         sums = ", ".join(f"coalesce(sum({name}), 0)" for name in ("prompt_tokens", "completion_tokens", "cost"))
         left = "coalesce(outcome, '') NOT IN ('unsent', 'queued')"
         sql = f"SELECT count(*), {sums}, count(cost) FROM attempts WHERE {left}"  # noqa: S608  ours
-        ((count, prompt, completion, cost, priced),) = self.query(sql)
+        ((count, prompt, completion, cost, priced),) = self.sql(sql)
         return count, prompt, completion, cost if priced == count else None
 
     def call(self, request_id: str) -> CallRecord | None:
@@ -394,7 +394,7 @@ class KnowledgeBase(RecordStore):
         """Revision of the model of this name that gave the newest answer, maybe empty; None if none did."""
         # Not LIKE, since a name may contain `_` and `%`.
         sql = "SELECT model FROM calls WHERE model = ? OR substr(model, 1, ?) = ? ORDER BY rowid DESC LIMIT 1"
-        answered = self.query(sql, (model, len(model) + 1, f"{model}@"))
+        answered = self.sql(sql, (model, len(model) + 1, f"{model}@"))
         return answered[0][0][len(model) + 1 :] if answered else None
 
     def seconds_per_answer(self, role: str, model: str) -> float | None:
@@ -412,24 +412,24 @@ class KnowledgeBase(RecordStore):
                 )
             ) WHERE role = ? AND model = ? AND seconds < ?
         """
-        total, count = self.query(sql, (TIMED_ANSWERS, role, model, LONGEST_PAUSE))[0]
+        total, count = self.sql(sql, (TIMED_ANSWERS, role, model, LONGEST_PAUSE))[0]
         return total / count if count else None
 
     def last_call_row(self) -> int:
         """Row number of the newest call, for `calls_after`; 0 for an empty journal."""
-        return int(self.query("SELECT coalesce(max(rowid), 0) FROM calls")[0][0])
+        return int(self.sql("SELECT coalesce(max(rowid), 0) FROM calls")[0][0])
 
     def calls_after(self, row: int, most: int) -> tuple[list[CallRecord], int]:
         """Up to `most` calls after this row (0: from the beginning), and the last row read; the given row if none."""
         sql = "SELECT max(rowid) FROM (SELECT rowid FROM calls WHERE rowid > ? ORDER BY rowid LIMIT ?)"
-        ((last,),) = self.query(sql, (row, most))
+        ((last,),) = self.sql(sql, (row, most))
         if last is None:
             return [], row
         return self.select(CALLS, "WHERE calls.rowid > ? AND calls.rowid <= ?", (row, last)), last
 
     def call_counts(self) -> dict[str, int]:
         """Number of journaled requests by the role of the model that was asked first."""
-        return dict(self.query("SELECT role, count(*) FROM calls GROUP BY 1 ORDER BY min(rowid)"))
+        return dict(self.sql("SELECT role, count(*) FROM calls GROUP BY 1 ORDER BY min(rowid)"))
 
     def refusals(self) -> list[tuple[str, str, int]]:
         """Number of permanently refused requests by role and reason."""
@@ -437,7 +437,7 @@ class KnowledgeBase(RecordStore):
             "SELECT role, json_extract(response, '$.refused'), count(*) FROM calls "
             "WHERE json_extract(response, '$.refused') IS NOT NULL GROUP BY 1, 2 ORDER BY min(rowid)"
         )
-        return [(role, str(reason), count) for role, reason, count in self.query(sql)]
+        return [(role, str(reason), count) for role, reason, count in self.sql(sql)]
 
     # -- questions and candidates
 
@@ -498,7 +498,7 @@ class KnowledgeBase(RecordStore):
     def assessors(self, measure: str) -> list[str]:
         """Names of the models with stored scores of this measure."""
         sql = "SELECT DISTINCT model FROM assessments WHERE measure = ? ORDER BY model"
-        return [model for (model,) in self.query(sql, (measure,))]
+        return [model for (model,) in self.sql(sql, (measure,))]
 
     def decisions(
         self, *, subject: str | None = None, run_id: str | None = None, gate: str | None = None
@@ -520,7 +520,7 @@ class KnowledgeBase(RecordStore):
         sql = f"SELECT gate, accepted, scored, proposed, count(*) FROM ({last_decisions}) GROUP BY 1, 2, 3, 4"  # noqa: S608 - ours
         return [
             VerdictCount(gate, bool(accepted), bool(scored), bool(proposed), count)
-            for gate, accepted, scored, proposed, count in self.query(sql, (json.dumps(list(run_ids)),))
+            for gate, accepted, scored, proposed, count in self.sql(sql, (json.dumps(list(run_ids)),))
         ]
 
     # -- facts
@@ -584,7 +584,7 @@ class KnowledgeBase(RecordStore):
         # As JSON; GLOB tells capital letters from small ones, and an index finds the beginning.
         begin = encode_value(start)[:-1].translate({ord(sign): f"[{sign}]" for sign in "*?["})
         sql = "SELECT symbol FROM symbols WHERE symbol GLOB ? ORDER BY symbol LIMIT ?"
-        return [str(rows.VALUE.decode(text)) for (text,) in self.query(sql, (f"{begin}*", most))]
+        return [str(rows.VALUE.decode(text)) for (text,) in self.sql(sql, (f"{begin}*", most))]
 
     def fact_indicators(self, without: Collection[str] = ()) -> list[str]:
         """Indicators of the predicates that have facts, but for the names `without`."""
@@ -594,7 +594,7 @@ class KnowledgeBase(RecordStore):
     def sourced_facts(self) -> tuple[int, int]:
         """Number of facts that a source states, such as a reference, and of all facts that models proposed."""
         counts = "SELECT count(basis), count(*) FROM {} WHERE source IS NOT NULL"
-        found = [self.query(counts.format(relation.table))[0] for relation in self.relations.all()]
+        found = [self.sql(counts.format(relation.table))[0] for relation in self.relations.all()]
         return sum(sourced for sourced, _ in found), sum(count for _, count in found)
 
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
@@ -646,13 +646,13 @@ class KnowledgeBase(RecordStore):
     def withdrawn_by_user(self) -> frozenset[str]:
         """Ids of the facts that the user withdrew, which no search brings back."""
         sql = "SELECT fact_id FROM withdrawals WHERE restored IS NULL AND author = 'user'"
-        return frozenset(fact_id for (fact_id,) in self.query(sql))
+        return frozenset(fact_id for (fact_id,) in self.sql(sql))
 
     def fallen(self, statement: StatementRecord) -> list[Withdrawal]:
         """The withdrawals of facts that a stored statement's proof rests on; none if the statement stands."""
         sql = f"SELECT DISTINCT fact_id FROM ({_FALLEN}) WHERE key = ?"  # noqa: S608  ours
         found: list[Withdrawal] = []
-        for (fact_id,) in self.query(sql, (statement.key,)):
+        for (fact_id,) in self.sql(sql, (statement.key,)):
             found += self.withdrawals(fact_id)
         return found
 
@@ -666,7 +666,7 @@ class KnowledgeBase(RecordStore):
 
     def standing_count(self) -> int:
         """Number of statements of searches that stand, each once, by the index of ids alone where none is gone."""
-        return int(self.query(_STANDING_COUNT)[0][0])
+        return int(self.sql(_STANDING_COUNT)[0][0])
 
     def fallen_statements(self) -> list[StatementRecord]:
         """Stored statements that do not stand: proofs rest on facts that were withdrawn, or later facts refute them."""
@@ -675,7 +675,7 @@ class KnowledgeBase(RecordStore):
     def lapsed_since(self, statement: StatementRecord) -> str | None:
         """Since when facts that were added refute a stored statement (ISO 8601); None if none do."""
         sql = "SELECT lapsed FROM statement_facts WHERE fact_id = '' AND key = ?"
-        return next((lapsed for (lapsed,) in self.query(sql, (statement.key,))), None)
+        return next((lapsed for (lapsed,) in self.sql(sql, (statement.key,))), None)
 
     def unrevised_statements(self) -> list[StatementRecord]:
         """Statements that later facts could refute, or no longer refute, and which were not proved since facts changed.
@@ -722,7 +722,7 @@ class KnowledgeBase(RecordStore):
         """Store all statements of a rule in a run, in the place of those that an earlier pass of the run stored."""
         kept = {record.key for record in statements}
         with self.transaction():
-            stored = self.query("SELECT key FROM statements WHERE run_id = ? AND rule = ?", (run_id, rule))
+            stored = self.sql("SELECT key FROM statements WHERE run_id = ? AND rule = ?", (run_id, rule))
             gone = [(key,) for (key,) in stored if key not in kept]
             for table in ("statement_facts", "statements"):
                 self.write(f"DELETE FROM {table} WHERE key = ?", gone)  # noqa: S608  ours
@@ -749,7 +749,7 @@ class KnowledgeBase(RecordStore):
     def statement_places(self) -> list[StatementPlace]:
         """Keys of the statements that stand, without texts and proofs, in the order they were first written."""
         columns = "key, id, rule, distribution, run_id, premise, conclusion"
-        found = self.query(f"SELECT {columns} FROM statements WHERE {STANDING} ORDER BY rowid")  # noqa: S608  ours
+        found = self.sql(f"SELECT {columns} FROM statements WHERE {STANDING} ORDER BY rowid")  # noqa: S608  ours
         places = []
         for key, identity, rule, distribution, run, *clauses in found:
             places.append(StatementPlace(key, identity, rule, Distribution(distribution), run, text_id(*clauses)))
@@ -767,7 +767,7 @@ class KnowledgeBase(RecordStore):
     def voted_texts(self) -> list[list[str]]:
         """The ids of the statements that stand and read like one with votes, in a list for each text."""
         voted = "SELECT premise, conclusion FROM statements WHERE id IN (SELECT statement_id FROM votes)"
-        found = self.query(
+        found = self.sql(
             f"SELECT json_group_array(DISTINCT id) FROM statements WHERE {STANDING} "  # noqa: S608  ours
             f"AND (premise, conclusion) IN ({voted}) GROUP BY premise, conclusion"
         )
@@ -777,17 +777,17 @@ class KnowledgeBase(RecordStore):
 
     def derived_counts(self) -> dict[str, int]:
         """Number of stored derived statements by rule."""
-        return dict(self.query("SELECT name, coalesce(count, 0) FROM derivations WHERE kind = 'rule' ORDER BY number"))
+        return dict(self.sql("SELECT name, coalesce(count, 0) FROM derivations WHERE kind = 'rule' ORDER BY number"))
 
     def derived_predicates(self) -> frozenset[str]:
         """Indicators of the predicates with stored derived atoms: those that other rules use as premises."""
-        found = self.query("SELECT name FROM derivations WHERE kind = 'predicate'")
+        found = self.sql("SELECT name FROM derivations WHERE kind = 'predicate'")
         return frozenset(indicator for (indicator,) in found)
 
     def first_knowledge_call(self, model: str) -> CallRecord | None:
         """The oldest answer of a model in the role knowledge."""
         sql = "SELECT request_id FROM calls WHERE model = ? AND role = 'knowledge' ORDER BY rowid LIMIT 1"
-        found = self.query(sql, (model,))
+        found = self.sql(sql, (model,))
         return self.call(found[0][0]) if found else None
 
     # -- labels, calibrations and certificates
@@ -819,7 +819,7 @@ class KnowledgeBase(RecordStore):
         with self.transaction():
             self.make(JUDGING_DRAWS.name)
             self.make(DRAWN_ITEMS.name)
-            self.query(
+            self.sql(
                 "DELETE FROM drawn_items WHERE salt NOT IN (SELECT salt FROM judging_draws WHERE kind <> ?)"
                 " AND salt <> ?",
                 (draw.kind, draw.salt),
@@ -831,7 +831,7 @@ class KnowledgeBase(RecordStore):
 
     def counts(self) -> dict[str, int]:
         """Number of rows by table; of statements those that stand."""
-        ((fallen,),) = self.query(f"SELECT count(*) FROM statements WHERE NOT ({STANDING})")  # noqa: S608  ours
+        ((fallen,),) = self.sql(f"SELECT count(*) FROM statements WHERE NOT ({STANDING})")  # noqa: S608  ours
         counts = self.row_counts()
         return {**counts, "statements": counts["statements"] - fallen}
 
@@ -845,5 +845,5 @@ class KnowledgeBase(RecordStore):
             elif table.is_late and not self.has(table.name):
                 counts[table.name] = 0
             else:
-                counts[table.name] = self.query(f"SELECT count(*) FROM {table.name}")[0][0]  # noqa: S608  ours
+                counts[table.name] = self.sql(f"SELECT count(*) FROM {table.name}")[0][0]  # noqa: S608  ours
         return counts

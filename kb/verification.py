@@ -29,7 +29,7 @@ class Damage:
 
 def damages(kb: KnowledgeBase) -> Iterator[Damage]:
     """All damages of a knowledge base. An identity is a hash of its row's content, so a changed row shows."""
-    broken = [str(line) for (line,) in kb.query("PRAGMA integrity_check") if line != "ok"]
+    broken = [str(line) for (line,) in kb.sql("PRAGMA integrity_check") if line != "ok"]
     if broken:
         yield from (Damage("SQLite", "", line) for line in broken)
         return  # rows of a broken file may be read wrongly
@@ -39,7 +39,7 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
             yield Damage("schema", f"{entry.kind} {entry.name}", strange.reason, " ".join(entry.sql.split())[:200])
     for table in TABLES:
         yield from changed_rows(kb, table)
-    for name, rowid, parent, _ in kb.query("PRAGMA foreign_key_check"):
+    for name, rowid, parent, _ in kb.sql("PRAGMA foreign_key_check"):
         shown = "facts" if objects.is_of_one_predicate(name) else name
         yield Damage(shown, f"row {rowid}", f"it refers to a row of {parent} that is not there")
 

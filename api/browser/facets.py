@@ -113,4 +113,4 @@ class Facets:
         return Facet(name, label, chosen, tuple(choices))
 
     def _texts(self, sql: str) -> list[str]:
-        return [str(text) for (text,) in self._kb.query(sql)]
+        return [str(text) for (text,) in self._kb.sql(sql)]

@@ -158,7 +158,7 @@ class Judging:
         """Agreement of people on the last question of a sheet; None where no item has two votes."""
         question = self.sheet(name).last
         by_item: dict[str, Counter[str]] = defaultdict(Counter)
-        for item, answer, count in kb.query(_COUNTS, (question, f"{MODEL_VOTER}%")):
+        for item, answer, count in kb.sql(_COUNTS, (question, f"{MODEL_VOTER}%")):
             by_item[item][answer] = count
         twice = [counts for counts in by_item.values() if counts.total() > 1]
         if not twice:
@@ -166,7 +166,7 @@ class Judging:
         answers = sorted(set(chain.from_iterable(twice)))
         counts = np.array([[of_item[answer] for answer in answers] for of_item in twice])
         alpha = krippendorff_alpha(counts)
-        ((voters,),) = kb.query(
+        ((voters,),) = kb.sql(
             "SELECT count(DISTINCT voter) FROM votes WHERE question = ? AND voter NOT LIKE ?",
             (question, f"{MODEL_VOTER}%"),
         )
@@ -199,7 +199,7 @@ class Judging:
 
 def _judged(kb: KnowledgeBase, sheet: JudgingSheet, voter: str) -> set[str]:
     sql = "SELECT statement_id FROM votes WHERE voter = ? AND question = ?"
-    return {subject for (subject,) in kb.query(sql, (voter, sheet.last))}
+    return {subject for (subject,) in kb.sql(sql, (voter, sheet.last))}
 
 
 def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool) -> Iterator[str]:
@@ -210,9 +210,9 @@ def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool
     if sheet.others:
         yield from _in_pool(kb, sheet, pool, _BEGUN, (voter, f"{sheet.others}%"))
     for draw in _DRAWS.get(sheet.kind, ()) if kb.has(DRAWN_ITEMS.name) else ():
-        yield from (subject for (subject,) in kb.query(_DRAWN, (draw,)))
+        yield from (subject for (subject,) in kb.sql(_DRAWN, (draw,)))
     last, fresh = "", _FRESH.format(pool=pool.sql)
-    while found := kb.query(fresh, (*pool.parameters, last, sheet.last)):
+    while found := kb.sql(fresh, (*pool.parameters, last, sheet.last)):
         yield from (subject for (subject,) in found)
         ((last,),) = found[-1:]
     yield from _in_pool(kb, sheet, pool, _VOTED, (sheet.last,))
@@ -222,7 +222,7 @@ def _in_pool(
     kb: KnowledgeBase, sheet: JudgingSheet, pool: ItemPool, sql: str, parameters: Sequence[object]
 ) -> Iterator[str]:
     """The ids that a query of votes gives, without those of items that the sheet does not have."""
-    for (subject,) in kb.query(sql, parameters):
+    for (subject,) in kb.sql(sql, parameters):
         # Other statements and facts are found missing when they are read.
         if sheet.kind not in (SheetKind.BASELINE, SheetKind.SCHEMAS) or pool.has(kb, subject):
             yield subject

@@ -123,11 +123,11 @@ class ItemPool:
         """The number of items."""
         if self.size is not None:
             return self.size
-        return int(kb.query(f"SELECT count(*) FROM ({self.sql})", self.parameters)[0][0])  # noqa: S608  ours
+        return int(kb.sql(f"SELECT count(*) FROM ({self.sql})", self.parameters)[0][0])  # noqa: S608  ours
 
     def has(self, kb: KnowledgeBase, identity: str) -> bool:
         """True if the item is in the pool."""
-        return bool(kb.query(f"{self.sql} AND id = ? LIMIT 1", (*self.parameters, identity)))
+        return bool(kb.sql(f"{self.sql} AND id = ? LIMIT 1", (*self.parameters, identity)))
 
 
 def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str]) -> ItemPool:
@@ -155,6 +155,6 @@ def _baseline_pool(kb: KnowledgeBase) -> ItemPool:
     wrong = {identity for identity, judgement in judged.items() if judgement.typed is False}
     labelled = {identity for identity, judgement in judged.items() if judgement.truth} - wrong
     chosen = ItemPool(f"{_STATEMENTS} AND id IN {_VALUES}", (json.dumps(sorted(labelled)),))
-    if labelled and kb.query(f"{chosen.sql} LIMIT 1", chosen.parameters):
+    if labelled and kb.sql(f"{chosen.sql} LIMIT 1", chosen.parameters):
         return chosen
     return ItemPool(f"{_STATEMENTS} AND id NOT IN {_VALUES}", (json.dumps(sorted(wrong)),))

@@ -47,7 +47,7 @@ def search_tables(kb: KnowledgeBase, matches: WordMatches) -> dict[str, StoredTa
     # The index gives few rows, however many match.
     marks = ",".join("?" * len(matches.rows))
     sql = f"SELECT rowid, id, {SENTENCE} FROM statements WHERE {STANDING} AND statements.rowid IN ({marks})"  # noqa: S608
-    found = {row: (identity, sentence) for row, identity, sentence in kb.query(sql, matches.rows)}
+    found = {row: (identity, sentence) for row, identity, sentence in kb.sql(sql, matches.rows)}
     # In the order of the matches; a statement at both ends has two rows.
     statements = list(dict(found[row] for row in matches.rows if row in found).items())
     listed = ", ".join(tables.literal(identity) for identity, _ in statements)
@@ -102,7 +102,7 @@ def rule_page(
         shown_run, summary = _last_search(kb, name)
     else:
         shown_run, summary = run, search_summary(kb, run).rules.get(name, RuleSummary())
-    ((count,),) = kb.query("SELECT count(*) FROM statements WHERE rule = ?", (name,))
+    ((count,),) = kb.sql("SELECT count(*) FROM statements WHERE rule = ?", (name,))
     every = max(1, count // MOST_SCORED)
     scored = {} if shown_run is None else _scored(kb, shown_run.id, name, every)
     scores: dict[str, list[float]] = {}
@@ -152,7 +152,7 @@ def _scored(kb: KnowledgeBase, run_id: str, rule: str, every: int) -> dict[str, 
         f"AND {STANDING} ORDER BY log_likelihood, id"
     )
     scored: dict[str, list[tuple[float, int]]] = {end.value: [] for end in Distribution}
-    for end, score, row in kb.query(sql, (run_id, rule, every)):
+    for end, score, row in kb.sql(sql, (run_id, rule, every)):
         if end in scored:  # another program may write other ends
             scored[end].append((score, row))
     return scored if any(scored.values()) else {}
@@ -176,7 +176,7 @@ def _dots(
     # The chosen rows alone are read with their texts.
     marks = ",".join("?" * len(chosen))
     sql = f"SELECT rowid, id, {SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
-    texts = {row: (identity, text) for row, identity, text in kb.query(sql, chosen)}
+    texts = {row: (identity, text) for row, identity, text in kb.sql(sql, chosen)}
     dots = []
     for end, pairs in picked.items():
         for score, row in pairs:

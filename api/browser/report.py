@@ -199,7 +199,7 @@ def _rule_names(kb: KnowledgeBase, run: RunPage | None) -> list[str]:
         searched = run.run.settings.get("rules")
         names += map(str, searched) if isinstance(searched, list) else ()
         sql = f"SELECT DISTINCT rule FROM statements WHERE run_id = ? AND {STANDING} ORDER BY rule"  # noqa: S608  ours
-        names += [name for (name,) in kb.query(sql, (run.run.id,))]
+        names += [name for (name,) in kb.sql(sql, (run.run.id,))]
     return list(dict.fromkeys([*names, *kb.derived_counts()]))
 
 

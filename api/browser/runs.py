@@ -346,9 +346,9 @@ class RunPage:
 def run_page(kb: KnowledgeBase, identity: str | None) -> RunPage:
     """The page of a run, counted from what is stored so far; `identity` as in `chosen_run`."""
     run = chosen_run(kb, identity)
-    counts = {row[0]: row for row in kb.query(_GATES % tables.literal(run.id))}
-    ((statements,),) = kb.query("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
-    ((facts,),) = kb.query("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
+    counts = {row[0]: row for row in kb.sql(_GATES % tables.literal(run.id))}
+    ((statements,),) = kb.sql("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
+    ((facts,),) = kb.sql("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
     compat = run.settings.get("compat")
     order = [gate.name for gate in gates_in_order(compat if isinstance(compat, str) else None) if gate.name in counts]
     # A gate of another version of Hapax comes last.

@@ -144,7 +144,7 @@ class StatementReader:
         shown = ShownStatement.of(self._theory, record, votes, self._judged)
         values = [(name, str(value)) for name, value in record.substitution]
         ends = sorted({statement.distribution for statement in stored})
-        facts = kb.facts_by_id(text for (text,) in kb.query(_PROOF_FACTS, (record.id,))).values()
+        facts = kb.facts_by_id(text for (text,) in kb.sql(_PROOF_FACTS, (record.id,))).values()
         certificates = [*certificates_of_statement(kb, record), *certificates_of(kb, facts)]
         misses = near_misses(kb, [fact.candidate_id for fact in facts if fact.candidate_id])
         return StatementPage(shown, ends, values, certificates, misses)
@@ -180,7 +180,7 @@ def near_misses(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMis
     closest: dict[str, NearMiss] = {}
     for candidate_id in candidate_ids:
         # Twice as many as are shown, since some are facts by another question.
-        rivals = kb.query(_RIVALS, (candidate_id, 2 * MISSES))
+        rivals = kb.sql(_RIVALS, (candidate_id, 2 * MISSES))
         question_ids = {question_id for question_id, *_ in rivals}
         rival_ids = {rival_id for _, rival_id, *_ in rivals}
         questions = {row.question.id: row.question for row in kb.select_in(QUESTIONS, "id", question_ids)}

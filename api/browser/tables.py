@@ -172,10 +172,10 @@ class _Select:
             return [], False, self._printed(f"{sql} ORDER BY {order}")
         behind = None if self.total is None else self.total - start - most
         if behind is not None and 0 <= behind < start:
-            rows = kb.query(f"{sql} ORDER BY {_reversed(order)} LIMIT ? OFFSET ?", (*self.parameters, most, behind))
+            rows = kb.sql(f"{sql} ORDER BY {_reversed(order)} LIMIT ? OFFSET ?", (*self.parameters, most, behind))
             return rows[::-1], behind > 0, self._printed(f"{sql} ORDER BY {order}")
         # One row more, to know whether there is another page.
-        rows = kb.query(f"{sql} ORDER BY {order} LIMIT ? OFFSET ?", (*self.parameters, most + 1, start))
+        rows = kb.sql(f"{sql} ORDER BY {order} LIMIT ? OFFSET ?", (*self.parameters, most + 1, start))
         return rows[:most], len(rows) > most, self._printed(f"{sql} ORDER BY {order}")
 
     def _order(self, page: Page) -> str:
@@ -387,7 +387,7 @@ def searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
 
 
 def _listed(kb: KnowledgeBase, select: _Select, columns: Sequence[str], page: Page, is_whole: bool) -> StoredTable:
-    count = kb.query("SELECT count(*) FROM statements")[0][0] if is_whole else None
+    count = kb.sql("SELECT count(*) FROM statements")[0][0] if is_whole else None
     table = select.table(kb, columns, page, count)
     _name_changed_statements(kb, [row[0] for row in table.rows])
     return table
@@ -396,7 +396,7 @@ def _listed(kb: KnowledgeBase, select: _Select, columns: Sequence[str], page: Pa
 def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> None:
     """Name those of these statements whose values or end another program changed."""
     sql = "SELECT id, rule, distribution, substitution FROM statements WHERE id IN (SELECT value FROM json_each(?))"
-    for identity, rule, end, cell in kb.query(sql, (json.dumps(identities),)):
+    for identity, rule, end, cell in kb.sql(sql, (json.dumps(identities),)):
         column, content, fault = "id", cell, OTHER_CONTENT
         try:
             if statement_id(rule, BINDINGS.decode(cell)) == identity and end in list(Distribution):

@@ -267,7 +267,7 @@ class StoredEdges:
             return set()
         table = self._relation.table
         tags = f"SELECT a1 FROM {table} UNION SELECT a2 FROM {table}"  # noqa: S608  ours
-        texts = self._kb.query(f"SELECT symbol FROM symbols WHERE id IN ({tags})")  # noqa: S608  ours
+        texts = self._kb.sql(f"SELECT symbol FROM symbols WHERE id IN ({tags})")  # noqa: S608  ours
         return {_name(text) for (text,) in texts}
 
     def count(self) -> int:
@@ -285,7 +285,7 @@ class StoredEdges:
             # The text of an atom that begins like this: `"went_to(` and what follows.
             span = (str(low)[:-1], str(low)[:-1] + "\U0010ffff")
             sql = "SELECT id, symbol FROM symbols WHERE symbol >= ? AND symbol < ?"
-            for tag, text in self._kb.query(sql, span):
+            for tag, text in self._kb.sql(sql, span):
                 if _name(text) == predicate:
                     for _, fact in self._kb.relations.records(self._relation, f"WHERE r.a{place + 1} = ?", (tag,)):
                         partner = str(fact.arguments[1 - place]).partition("(")[0]

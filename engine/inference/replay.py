@@ -73,10 +73,10 @@ class Replay:
         columns = "key, id, rule, run_id, premise, conclusion, substitution, proof"
         select = f"SELECT {columns} FROM statements"  # noqa: S608  ours
         # By key instead of OFFSET, which would pass over all earlier rows each time.
-        batch = self.kb.query(f"{select} ORDER BY key LIMIT {BATCH}")
+        batch = self.kb.sql(f"{select} ORDER BY key LIMIT {BATCH}")
         while batch:
             yield from batch
-            batch = self.kb.query(f"{select} WHERE key > ? ORDER BY key LIMIT {BATCH}", (batch[-1][0],))
+            batch = self.kb.sql(f"{select} WHERE key > ? ORDER BY key LIMIT {BATCH}", (batch[-1][0],))
 
 
 class StepChecker:
@@ -86,7 +86,7 @@ class StepChecker:
         self.kb = kb
         self.fitting: set[tuple[str, str]] = set()
         # Deleted facts are among the withdrawals: their statements have fallen, but are not damaged.
-        known = kb.query("SELECT id FROM facts UNION SELECT fact_id FROM withdrawals")
+        known = kb.sql("SELECT id FROM facts UNION SELECT fact_id FROM withdrawals")
         self._facts = {identity for (identity,) in known}
         self._denials = {denial.id for denial in kb.denials()}
         self._rules: dict[str, list[Rule]] = {}

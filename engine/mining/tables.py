@@ -235,7 +235,7 @@ class MiningTables:
         """The types of each predicate's arguments: those declared, else those of its facts."""
         observed: dict[str, list[tuple[str, ...]]] = {}
         sql = "SELECT predicate, json_array_length(arguments), types FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        for name, arity, text in self._kb.query(sql):
+        for name, arity, text in self._kb.sql(sql):
             observed.setdefault(f"{name}/{arity}", []).append(rows.NAMES.decode(text))
         recorded = {record.indicator: record.argument_types for record in self._kb.select(PREDICATES)}
         found: dict[str, tuple[str | None, ...]] = {}

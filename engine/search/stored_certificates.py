@@ -102,7 +102,7 @@ def certificates_of(kb: KnowledgeBase, facts: Iterable[FactRecord]) -> list[Stor
 def certificates_of_statement(kb: KnowledgeBase, statement: StatementRecord) -> list[StoredCertificate]:
     """The promises on statements that cover this one, by any run that kept it."""
     groups = (STATEMENTS, f"{STATEMENTS} of {statement.rule}")
-    runs = [run for (run,) in kb.query("SELECT DISTINCT run_id FROM statements WHERE id = ?", (statement.id,))]
+    runs = [run for (run,) in kb.sql("SELECT DISTINCT run_id FROM statements WHERE id = ?", (statement.id,))]
     stored = stored_certificates(kb, runs)
     return [certificate for certificate in stored if certificate.record.fact_group in groups]
 

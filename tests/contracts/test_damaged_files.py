@@ -242,7 +242,7 @@ def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
     """A fact that is gone without a withdrawal; not a fact that was withdrawn."""
     gone = copied(proved, tmp_path / "gone.db")
     with hapax.KnowledgeBase(proved) as kb:
-        (rested,) = kb.query("SELECT fact_id FROM statement_facts WHERE fact_id <> '' LIMIT 1")
+        (rested,) = kb.sql("SELECT fact_id FROM statement_facts WHERE fact_id <> '' LIMIT 1")
         kb.withdraw(kb.facts_by_id(rested).values(), "", "user")
     with closing(sqlite3.connect(gone)) as connection, connection:
         select = "SELECT fact_id, count(*) FROM statement_facts WHERE fact_id <> '' GROUP BY fact_id ORDER BY 2 LIMIT 1"

@@ -200,5 +200,5 @@ def test_a_refused_import_leaves_nothing_behind(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert sorted(run("export", "--format", "csv", "--db", database).stdout.splitlines()) == before
     with hapax.KnowledgeBase(database) as kb:
-        assert kb.query("SELECT count(*) FROM symbols WHERE symbol = '\"x\"'") == [(0,)]
-        assert [name for (name,) in kb.query("SELECT predicate FROM relations")] == ["likes"]
+        assert kb.sql("SELECT count(*) FROM symbols WHERE symbol = '\"x\"'") == [(0,)]
+        assert [name for (name,) in kb.sql("SELECT predicate FROM relations")] == ["likes"]

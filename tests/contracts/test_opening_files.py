@@ -46,8 +46,8 @@ def rows(path: Path) -> Rows:
 def test_every_commit_reaches_the_disk(tmp_path: Path) -> None:
     """Readers need not wait, and what was committed survives a power cut, whatever signs the name has."""
     with hapax.KnowledgeBase(tmp_path / "odd ?#% name.db") as kb:
-        assert kb.query("PRAGMA journal_mode") == [("wal",)]
-        assert kb.query("PRAGMA synchronous") == [(2,)]
+        assert kb.sql("PRAGMA journal_mode") == [("wal",)]
+        assert kb.sql("PRAGMA synchronous") == [(2,)]
     assert names(tmp_path) == ["odd ?#% name.db"]
 
 
@@ -104,7 +104,7 @@ def test_a_file_of_the_last_version_before_the_first_release_is_converted(read_o
     before = rows(path)
     with hapax.KnowledgeBase(path, read_only=read_only) as kb:
         assert kb.opening_notice()
-        assert kb.query(f"SELECT ref, {numbered} ORDER BY ref") == facts
+        assert kb.sql(f"SELECT ref, {numbered} ORDER BY ref") == facts
         assert hapax.verify(kb).is_clean
     with hapax.KnowledgeBase(path) as kb:
         assert not kb.opening_notice()

@@ -57,8 +57,8 @@ def test_a_search_ends_with_counts_that_add_up(
     sent = sum(role["calls"] for role in summary["calls"].values())
     with hapax.KnowledgeBase("hapax.db") as kb:
         assert len(kb.calls()) == sent > 0
-        (candidates, rejected), *_ = kb.query("SELECT count(*), count(rejected_by_parser) FROM candidates")
-        (judged,), *_ = kb.query("SELECT count(DISTINCT subject) FROM decisions WHERE gate = 'critic'")
+        (candidates, rejected), *_ = kb.sql("SELECT count(*), count(rejected_by_parser) FROM candidates")
+        (judged,), *_ = kb.sql("SELECT count(DISTINCT subject) FROM decisions WHERE gate = 'critic'")
     assert candidates - rejected >= judged
     assert sum(role["calls"] for role in repeated["calls"].values()) == 0
     assert repeated["statements"] == summary["statements"]

@@ -39,7 +39,7 @@ def content(folder: Path, scenario: Scenario) -> Content:
                 statements = read_statements(kb, rules(), rules().rule(name))
                 found[f"derived {name}"] = tuple(sorted(map(repr, statements)))
             for table in ("derivations", "relations"):
-                lines = kb.query(f"SELECT * FROM {table}")  # noqa: S608  ours
+                lines = kb.sql(f"SELECT * FROM {table}")  # noqa: S608  ours
                 found[f"derived tables, {table}"] = tuple(sorted(map(repr, lines)))
     return found | whole_files(folder)
 

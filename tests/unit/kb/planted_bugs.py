@@ -119,7 +119,7 @@ def newest_answer_overlooked() -> None:
 
     def without_newest(kb: KnowledgeBase, request_ids: Any = None) -> dict[str, CallRecord]:
         found = calls(kb, request_ids)
-        newest = kb.query("SELECT request_id FROM calls WHERE role <> 'probe' ORDER BY rowid DESC LIMIT 1")
+        newest = kb.sql("SELECT request_id FROM calls WHERE role <> 'probe' ORDER BY rowid DESC LIMIT 1")
         for (request_id,) in newest:
             found.pop(request_id, None)
         return found

@@ -64,7 +64,7 @@ def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
     """All rows of all tables, without their order."""
     tables = [table for table in records.TABLES if kb.has(table.name)]
     selects = {table.name: f"SELECT {', '.join(table.all_columns)} FROM {table.name}" for table in tables}  # noqa: S608
-    return {name: found for name, select in selects.items() if (found := set(kb.query(select)))}
+    return {name: found for name, select in selects.items() if (found := set(kb.sql(select)))}
 
 
 @given(CONTENTS, CONTENTS, CONTENTS)
