@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from hapax.grammar.checks import FAULTS, check_library
-from hapax.grammar.faults import KB_FAULTS, MODEL_FAULTS, RuleFault
+from hapax.grammar.explanations import explained_codes
 from hapax.grammar.goals import AGGREGATES, BUILT_INS
-from hapax.grammar.hints import FORM_HINTS, GOAL_HINTS, Hint
-from hapax.grammar.parser import parse_library
 
 _TOUR = """# The rule language
 
@@ -145,10 +141,12 @@ follows is derived anew. Rules that come with a knowledge base, or as texts from
 
 `hapax derive`, `query` and `search` prove what follows by `symmetric` and `transitive`, and the proof names the
 declaration. A search asks a model about an oracle predicate as the rule has it; it takes no further values from these
-declarations. Facts that break one of the others are a conflict: in a search the critic judges all facts of the
-smallest set together, and the least sure loses; facts that tie lose together; given facts never lose. `hapax why-not`
-explains the fact that lost, `hapax check --db FILE` lists the conflicts in a knowledge base. LINK has no declarations,
-so that `--compat` ignores conflicts.
+declarations.
+
+Facts that break one of the other declarations are a conflict. In a search the critic judges the smallest conflicting
+set, and the least sure fact loses; facts that tie lose together, and given facts never lose. `hapax why-not` explains
+the fact that lost, and `hapax check --db FILE` lists the conflicts in a knowledge base. With `--compat`, conflicts are
+ignored, as in LINK.
 
 Whether `not p(...)` holds where `p(...)` cannot be proved depends on the predicate:
 
@@ -264,9 +262,9 @@ Attributes stand before their rule.
 | `@most` | a number, `per` and variables: `2 per A B` | no cap |
 | `@withdrawn` | the reason, in quotation marks | the rule is searched |
 
-`@most 2 per A B` keeps, at each end of a search, the best statements so that at most two share a value of `A`, and at
-most two a value of `B`: one war must not fill the list with every invention after it. The search says how many it
-leaves out. A rule that is `@withdrawn` is only searched when it is named (`--rule`).
+`@most 2 per A B` keeps at most two statements with the same value of `A`, and two with the same value of `B`, at each
+end of a search. So one war does not fill the list with every invention after it. The search says how many it leaves
+out. A rule that is `@withdrawn` is only searched when it is named (`--rule`).
 
 The generic variables are those that a statement speaks about; a search does not bind them. By default they are the
 persons that premise and conclusion share; if there is none, the first argument of the premise, provided the conclusion
@@ -331,80 +329,39 @@ only Prolog answers, arithmetic on a text or on a variable without a value, and 
 error that names it.
 """
 
+_GRAMMAR = """## Grammar
+
+The grammar of rule files and goals is [grammar/rule.lark](../grammar/rule.lark), in the notation of
+[Lark](https://lark-parser.readthedocs.io/).
+"""
+
 _DIAGNOSTICS = """## Diagnostics
 
-Each kind of diagnostic has a code, a message with a remedy, and an example that causes it. A file that cannot be read
-(`HPX0..`) is refused as a whole. A rule or aggregate with an error is left out, and so are those that need what it
-concludes; goals about these predicates are refused, and all others are answered. An error of a type, a fact or another
-declaration refuses the file. Warnings and notes prevent nothing.
+Each fault has a code. `hapax rules explain HPX105` prints its meaning, an example and the example corrected.
 
-### Malformed rules and goals
+A file that cannot be read (`HPX0..`) is refused as a whole, and so is a file with an error in a type, a fact or
+another declaration. A rule or aggregate with an error is left out, with whatever needs its conclusion. Goals about
+these predicates are refused, and all others are answered. Warnings and notes prevent nothing.
 
-The diagnostics of all files are reported together, at most fifty per file, without those that only follow from
-another. HPX070 to HPX078, HPX083 and HPX084 are about goals. Words in braces stand for what was found.
-"""
+Reading reports the faults of all files together, at most fifty a file. `hapax rules lint` gives a model's opinion, not
+a proof.
 
-_CHECKS = """### Checks of rules
-
-`hapax check` finds these in well-formed rules. The message is the one for the example.
-"""
-
-_KB_CHECKS = """### Checks of a knowledge base
-
-`hapax check --db FILE` finds these in facts and statements. The examples are rules whose facts can have the fault.
-"""
-
-_MODEL_CHECKS = """### Checks by a model's judgement
-
-`hapax rules lint -m MODEL` finds these if the model's P(yes) is below one half. They are opinions, not proofs.
+| code | severity | fault | found by |
+|---|---|---|---|
 """
 
 
 def language_page() -> str:
     """The Markdown text of the page."""
-    grammar = Path(__file__).with_name("rule.lark").read_text(encoding="utf-8")
-    parts = [
-        _TOUR,
-        _PEERS,
-        _GOALS.format(
-            built_ins=", ".join(f"`{name}`" for name in BUILT_INS),
-            aggregates=", ".join(f"`{name}`" for name in AGGREGATES),
-        ),
-        f"## Grammar\n\n`grammar/rule.lark`:\n\n```\n{grammar.rstrip()}\n```\n",
-        _DIAGNOSTICS,
-        *map(_hint_section, sorted((*FORM_HINTS, *GOAL_HINTS), key=lambda hint: hint.code)),
-        _CHECKS,
-        *(_fault_section(fault, _message_for_example(fault)) for fault in FAULTS),
-        _KB_CHECKS,
-        *map(_fault_section, KB_FAULTS),
-        _MODEL_CHECKS,
-        *map(_fault_section, MODEL_FAULTS),
+    goals = _GOALS.format(
+        built_ins=", ".join(f"`{name}`" for name in BUILT_INS),
+        aggregates=", ".join(f"`{name}`" for name in AGGREGATES),
+    )
+    rows = [
+        f"| {entry.code} | {entry.severity} | {entry.name} | {entry.found_by} |\n"
+        for entry in explained_codes().values()
     ]
-    return "\n".join(parts)
-
-
-def _hint_section(entry: Hint) -> str:
-    example = entry.examples[0] or " "
-    shortened = example if len(example) <= 100 else f"{example[:97]}..."
-    # Double braces stand for literal ones, because messages and remedies are format strings.
-    message = f"{entry.message}. {entry.remedy}".replace("{{", "{").replace("}}", "}")
-    return _section(entry.code, entry.label, message, shortened)
-
-
-def _message_for_example(fault: RuleFault) -> str:
-    for diagnostic in check_library(parse_library([("example.rules", fault.example)])):
-        if diagnostic.code == fault.code:
-            return str(diagnostic).partition(f"{fault.code}: ")[2]
-    raise AssertionError(f"the example of {fault.code} does not have the fault")
-
-
-def _fault_section(fault: RuleFault, message: str = "") -> str:
-    return _section(fault.code, f"{fault.name} ({fault.severity})", message, fault.example)
-
-
-def _section(code: str, name: str, message: str, example: str) -> str:
-    parts = [f"#### {code} {name}", message, f"```\n{example}\n```"]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n".join([_TOUR, _PEERS, goals, _GRAMMAR, _DIAGNOSTICS + "".join(rows)])
 
 
 if __name__ == "__main__":

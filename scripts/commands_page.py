@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 import click
 
 from hapax.cli import main
 
 WIDTH = 100
+MANY = 3
+"""An option of at least so many commands is a shared one."""
+
+SHARED = "Shared options"
+SEARCHES = "Options of plan and search"
 
 _TOP = """# Commands
 
 <!-- Made by `python -m scripts.commands_page > docs/commands.md`; change the docstrings and options in commands/. -->
 
-After `make search` or `make test` the program is `.venv/bin/hapax`; `.venv/bin/python cli.py` is the same.
+`hapax search --help` prints all options of `search`. On this page an option of many commands stands once, under
+[shared options](#shared-options).
 
 | Exit code | Meaning |
 |---|---|
 | 0 | done |
-| 1 | failed; one line says what and what to do |
+| 1 | failed; the message says what to do |
 | 2 | wrong usage |
-| 3 | budget reached; what was answered is kept |
-| 4 | rules rejected; a goal that cannot be asked of sound rules is 1 |
-| 130 | interrupted; what was answered is kept |
+| 3 | budget reached; answers so far are kept |
+| 4 | rules rejected |
+| 130 | interrupted; answers so far are kept |
 
-Data goes to stdout, everything else to stderr; `hapax -q COMMAND` leaves out all of the latter but errors,
-`hapax -v COMMAND` adds a line for each round of calls to a model, and `-vv` their texts.
-
-Options of models, such as `--device`, stand before the command: `hapax --seed 2 search`. Behind it they work in this
-version, too, as do commands by their earlier names, such as `verify` for `kb verify`; a line says how to write them.
+Data goes to stdout, everything else to stderr. `hapax -q COMMAND` prints only data and errors. `hapax -v COMMAND` logs
+each round of calls to a model, and `-vv` their texts. Options of models, such as `--device`, stand before the command:
+`hapax --seed 2 search`.
 
 ## Defaults in a file
 
-The file that `--config` or `HAPAX_CONFIG` names sets options by their long names, for every command that has them or
-for one:
+A TOML file, named by `--config` or by `HAPAX_CONFIG`, sets options by their long names, for all commands or for one:
 
 ```toml
 db = "airports.db"
@@ -44,23 +48,21 @@ rules = ["airports.rules"]
 [search]
 knowledge = "smollm2"
 beam = 400
-max-calls = 2000
 
 [evaluate.likelihood]
 evaluator = ["smollm2", "frequency"]
 ```
 
-The command line comes first, then the environment, then the file; its paths start at the working folder. A name that
-no command has is an error. `HAPAX_CONFIG` takes a whole path.
+The command line overrides the environment, which overrides the file. Paths start at the working folder.
 
-Without either, `hapax.toml` of the working folder is read. It may have come with the folder, so it sets only the
-settings of searches: `beam`, `temperature`, `seed`, thresholds, promises and the like, but no file, host, model, price
-or budget. A warning names what it tried beyond that; `hapax --config hapax.toml` takes all of it.
+A `hapax.toml` in the working folder is read without being named. It may have come with the folder, so it sets only
+settings of searches, such as `beam`, `temperature` or thresholds. Files, hosts, models, prices and budgets are ignored
+there, with a warning. `hapax --config hapax.toml` takes everything in it.
 
 ## Commands of other packages
 
-A package adds commands by entry points of the group `hapax.commands`. Each is a command of
-[click](https://click.palletsprojects.com); before the name of one in a group stands the group's:
+A package adds [click](https://click.palletsprojects.com) commands by entry points of the group `hapax.commands`. The
+name of a command in a group begins with the group:
 
 ```toml
 [project.entry-points."hapax.commands"]
@@ -68,26 +70,60 @@ greet = "hapax_greetings:greet"
 "evaluate.greetings" = "hapax_greetings:evaluate"
 ```
 
-Entry points of the group `hapax.executors` search in place of this process, by the names of `search --executor`. Each
-is called with the rules and the options of a search; `search(job)` gives the report, and `print_report()` says what
-else was done. Its attribute `options` is a decorator that adds options to the command.
+Entry points of the group `hapax.executors` run searches elsewhere, chosen by `search --executor`. Hapax calls one with
+the rules and options of a search; its `search(job)` returns the report, and `print_report()` prints what else it did.
+Its attribute `options` is a decorator that adds options to the command.
 
-Hapax keeps its own commands: none can be replaced. A command that cannot be loaded names its package and the remedy
-when it is called. A plug-in is code that runs with your permissions: install only packages that you trust.
+A plug-in cannot replace a command of Hapax. It runs with your permissions: install only packages that you trust.
 
 ## Completion
 
-`eval "$(_HAPAX_COMPLETE=bash_source hapax)"` in `~/.bashrc` completes commands and options (`zsh_source` in `~/.zshrc`,
-`_HAPAX_COMPLETE=fish_source hapax | source` in fish).
+Put `eval "$(_HAPAX_COMPLETE=bash_source hapax)"` into `~/.bashrc`. For zsh write `zsh_source`; for fish,
+`_HAPAX_COMPLETE=fish_source hapax | source`.
 """
+
+_SEARCHES = f"""## {SEARCHES}
+
+A plan takes the options of the search that it describes.
+"""
+
+Option = tuple[str, str]
+"""Names and help of an option, as `--help` prints them."""
 
 
 def commands_page() -> str:
-    """The whole page: one section per command, in the order of the program's own list."""
+    """The whole page: shared options, then one section per command in the order of the program's own list."""
     root = click.Context(
         main, info_name="hapax", terminal_width=WIDTH, max_content_width=WIDTH, **main.context_settings
     )
-    return "\n".join([_TOP, *(_section(context) for context in _contexts(root))])
+    contexts = list(_contexts(root))
+    homes = _homes(contexts)
+    shared, searches = (_block(root, _at_home(homes, heading)) for heading in (SHARED, SEARCHES))
+    sections = [_section(context, homes) for context in contexts]
+    return "\n".join([_TOP, f"## {SHARED}\n", shared, _SEARCHES, searches, *sections])
+
+
+def _homes(contexts: Sequence[click.Context]) -> dict[Option, str]:
+    """The heading below which an option of several commands stands; an option of one command has none."""
+    users: dict[Option, list[str]] = {}
+    for context in contexts:
+        for option in _options(context):
+            users.setdefault(option, []).append(context.command_path)
+    homes = {}
+    for option, paths in users.items():
+        columns = zip(*(path.split() for path in paths), strict=False)
+        group = " ".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, columns))
+        if {"hapax plan", "hapax search"} == set(paths):
+            homes[option] = SEARCHES
+        elif len(paths) > 1 and group != "hapax":
+            homes[option] = group
+        elif len(paths) >= MANY:
+            homes[option] = SHARED
+    return homes
+
+
+def _at_home(homes: Mapping[Option, str], heading: str) -> list[Option]:
+    return [option for option, home in homes.items() if home == heading]
 
 
 def _contexts(context: click.Context) -> Iterator[click.Context]:
@@ -100,9 +136,53 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
             yield from _contexts(click.Context(command, parent=context, info_name=name))
 
 
-def _section(context: click.Context) -> str:
-    lines = (line.rstrip() for line in context.command.get_help(context).splitlines())
-    return f"## {context.command_path}\n\n```\n{chr(10).join(lines)}\n```\n"
+def _options(context: click.Context) -> list[Option]:
+    """The options of a command, without `--help`."""
+    records = (option.get_help_record(context) for option in context.command.get_params(context))
+    return [record for record in records if record and record[0].startswith("-") and record[0] != "-h, --help"]
+
+
+def _block(context: click.Context, options: Sequence[Option]) -> str:
+    formatter = context.make_formatter()
+    formatter.write_dl(options)
+    return _fenced(formatter.getvalue())
+
+
+def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
+    """Usage, description and own options of a command, then the names of those that stand elsewhere on the page."""
+    command = context.command
+    path = context.command_path
+    formatter = context.make_formatter()
+    command.format_usage(context, formatter)
+    command.format_help_text(context, formatter)
+    options = _options(context)
+    own = [option for option in options if homes.get(option, path) == path]
+    if own:
+        with formatter.section("Options"):
+            formatter.write_dl(own)
+    if isinstance(command, click.Group):
+        with formatter.section("Commands"):
+            formatter.write_text(", ".join(command.list_commands(context)))
+        common = _at_home(homes, path)
+        if common:
+            with formatter.section("Options of several of these commands"):
+                formatter.write_dl(common)
+    parts = [f"## {path}\n", _fenced(formatter.getvalue())]
+    elsewhere = [option for option in options if option not in own]
+    for home in dict.fromkeys(homes[option] for option in elsewhere):
+        names = [f"`{_long_name(option)}`" for option in elsewhere if homes[option] == home]
+        parts.append(f"[{home}](#{home.lower().replace(' ', '-')}): {', '.join(names)}\n")
+    return "\n".join(parts)
+
+
+def _long_name(option: Option) -> str:
+    names = option[0].replace(",", " ").split()
+    return next((name for name in names if name.startswith("--")), names[0])
+
+
+def _fenced(text: str) -> str:
+    lines = (line.rstrip() for line in text.strip("\n").splitlines())
+    return f"```\n{chr(10).join(lines)}\n```\n"
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def test_the_page_of_the_language_has_each_code() -> None:
     """And no others."""
     page = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8")
 
-    assert re.findall(r"^#### (HPX\d{3}) ", page, re.MULTILINE) == CODES
+    assert re.findall(r"^\| (HPX\d{3}) \|", page, re.MULTILINE) == CODES
 
 
 def test_faults_of_rules_and_goals_have_mended_examples() -> None:
