@@ -168,7 +168,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
 
     After an interruption the same command goes on, and asks nothing twice.
 
-    docs/models.md tells who answers the file of --queue, and writes that of --results.
+    docs/servers.md shows how to run the queue file as a batch and read its results.
 
     \b
     hapax search

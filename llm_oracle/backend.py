@@ -1,6 +1,6 @@
 """The value that adds a kind of model: `Backend`. Built-in backends and plug-ins of other packages both define one.
 
-A package of its own registers its backend as an entry point of the group `hapax.models`; see docs/models.md.
+A package of its own registers its backend as an entry point of the group `hapax.models`; see docs/backends.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All words put to a model, in one place, so that the embedded model is trained on exactly what the search asks.
 
-Wordings are LINK's (section 2.3 of the paper, and its released code); `docs/models.md` says which is which. Further
+Wordings are LINK's (section 2.3 of the paper, and its released code); `docs/link.md` says which is which. Further
 wordings of questions for values are in `profiles.py`.
 """
 

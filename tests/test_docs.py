@@ -153,11 +153,11 @@ def test_the_script_of_the_models_page_works(tmp_path: Path, monkeypatch: pytest
     assert printed in result.stdout
 
 
-def test_the_backend_of_the_models_page_works() -> None:
+def test_the_example_of_a_backend_works() -> None:
     """The example of a backend is a critic, and its arithmetic is right."""
-    (source,) = blocks(DOCS / "models.md", "python")
+    (source,) = blocks(DOCS / "backends.md", "python")
     names: dict[str, Any] = {}
-    exec(compile(source, "models.md", "exec"), names)  # noqa: S102  # our own page
+    exec(compile(source, "backends.md", "exec"), names)  # noqa: S102  # our own page
     asked: list[str] = []
 
     def post(body: dict[str, Any]) -> dict[str, Any]:

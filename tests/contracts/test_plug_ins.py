@@ -25,7 +25,7 @@ def run(target: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
 
 
 def test_the_example_package_installs_and_searches(tmp_path: Path) -> None:
-    """The package of docs/models.md, installed, is listed by `hapax model list` and answers a search in all roles."""
+    """The package of docs/backends.md, installed, is listed by `hapax model list` and answers a search in all roles."""
     target = tmp_path / "site"
     install(EXAMPLE, target, tmp_path)
     rules = tmp_path / "currency.rules"
