@@ -12,7 +12,7 @@ from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import sound_rules
-from hapax.engine.logic.query import run_query
+from hapax.engine.logic.query import answer
 from hapax.engine.near_misses import capitalised_values
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked, texts
@@ -158,6 +158,7 @@ def query(
     within their budget, and stores these. Raises RulesRejected, GoalRejected and LimitExceeded.
     """
     theory = Theory(sound_rules(rules), kb, texts(assume))
+    read = theory.goal(goal)
     options = options or QueryOptions()
     found, complete, stopped = None, True, ""
     if models is not None:
@@ -169,8 +170,8 @@ def query(
         probable = probable_answers(theory, goal, options.probability, options.limits)
         answers = Answers.probable(probable, complete, stopped)
     else:
-        answers = Answers(found or run_query(theory, goal, options.limits), complete=complete, stopped=stopped)
-    answers.notes = capitalised_values(theory.goal(goal), theory)
+        answers = Answers(found or answer(theory, read, options.limits), complete=complete, stopped=stopped)
+    answers.notes = capitalised_values(read, theory)
     return answers
 
 

@@ -215,7 +215,7 @@ def _goal_diagnostic(text: str, error: UnexpectedToken) -> Diagnostic:
     lines = text.rstrip().split("\n")
     last = Place("<goal>", len(lines), max(1, len(lines[-1])))
     opened: list[Token] = []
-    for token in _goal_lark().lex(text):
+    for token in _tokens(_goal_lark(), text):
         if token.type in ("OPEN", "LEFT"):
             opened.append(token)
         elif token.type in ("CLOSE", "CLOSE_LIST") and opened:
@@ -337,7 +337,7 @@ def _read_statements(file: str, text: str) -> RuleSource:
     source = RuleSource(file)
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for tokens in _statements(_lark().lex(text)):
+    for tokens in _statements(_tokens(_lark(), text)):
         # The rest of such a file is not worth the time; it is missing like an unreadable file.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
             source.lines.append(syntax.RawBroken("file"))
@@ -370,7 +370,7 @@ def parse_statements(file: str, text: str) -> tuple[Diagnostic, ...]:
 
 def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
     """All tokens of a text, newlines and full stops included, and those of each statement. Comments are not tokens."""
-    tokens = list(_lark().lex(text))
+    tokens = list(_tokens(_lark(), text))
     return tokens, list(_statements(tokens))
 
 
@@ -476,6 +476,12 @@ def _refuse_depth(
         chained += token.type in operators
         if max(depth, chained) > MAXIMUM_DEPTH:
             raise _TooLarge(label, MAXIMUM_DEPTH)
+
+
+def _tokens(lark: Lark, text: str) -> Iterator[Token]:
+    """The tokens of a text, as by `lark.lex`, which makes a new lexer for each text."""
+    parser = lark.parse_interactive(text, start=lark.options.start[0])
+    return parser.lexer_thread.lex(parser.parser_state)
 
 
 def _built(lark: Lark, start: str, tokens: Iterable[Token], written: Sequence[Token]) -> Any:
@@ -612,7 +618,7 @@ def _example_tokens() -> dict[str, list[Token]]:
     tokens: dict[str, list[Token]] = {}
     for entry in SYNTAX_HINTS:
         for text in entry.examples:
-            tokens[text] = next(_statements(_lark().lex(text)))
+            tokens[text] = next(_statements(_tokens(_lark(), text)))
     return tokens
 
 
@@ -784,7 +790,7 @@ def _goal_term(text: str) -> GoalTerm:
     if len(text) > MAXIMUM_GOAL:
         raise _TooLarge("goal too large", MAXIMUM_GOAL)
     # A full stop at the end is allowed, as in Prolog.
-    tokens = list(_goal_lark().lex(text))
+    tokens = list(_tokens(_goal_lark(), text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
     operators = ("PLUS", "MINUS", "TIMES", "REMAINDER", "HAT", "POWER", "NOT")
