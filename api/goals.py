@@ -11,7 +11,7 @@ from hapax.api.explanations import Explanation, why, why_not
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
-from hapax.engine.kept_rules import sound_rules
+from hapax.engine.kept_rules import kept_rules, sound_rules
 from hapax.engine.logic.query import answer
 from hapax.engine.near_misses import capitalised_values
 from hapax.engine.query_options import QueryOptions
@@ -21,8 +21,8 @@ from hapax.grammar.extras import extras_named
 from hapax.grammar.notebook import Tabular
 from hapax.grammar.parser import parse_rules
 from hapax.grammar.rules import Library
+from hapax.kb import store
 from hapax.kb.csv_text import write_rows
-from hapax.kb.store import KnowledgeBase
 from hapax.kb.values import encode_decimal
 from hapax.llm_oracle.protocols import Models
 
@@ -146,7 +146,7 @@ def _python_value(cell: Any) -> Any:
 def query(
     goal: str,
     rules: Library,
-    kb: KnowledgeBase,
+    kb: store.KnowledgeBase,
     *,
     assume: str | Sequence[str] = (),
     models: Models | None = None,
@@ -175,6 +175,18 @@ def query(
     return answers
 
 
+class KnowledgeBase(store.KnowledgeBase):
+    """Facts, rules and what follows from them, in a file or, without a path, in memory.
+
+    with hapax.KnowledgeBase("my.db") as kb:
+        kb.query("likes(ann, Who)", rules)
+    """
+
+    def query(self, goal: str, rules: Library | None = None, **arguments: Any) -> Answers:
+        """As `hapax.query`; without rules, with those that the knowledge base keeps."""
+        return query(goal, rules or kept_rules(self) or Library(), self, **arguments)
+
+
 @checked
 class Program:
     """Rules and facts of a text with a knowledge base, by default one in memory.
@@ -183,7 +195,7 @@ class Program:
     program.query("ancestor(ann, X)")
     """
 
-    def __init__(self, rules: Library, kb: KnowledgeBase) -> None:
+    def __init__(self, rules: Library, kb: store.KnowledgeBase) -> None:
         self.rules = rules
         self.kb = kb
 
@@ -201,7 +213,7 @@ class Program:
 
 
 @checked
-def program(text: str, kb: KnowledgeBase | None = None) -> Program:
+def program(text: str, kb: store.KnowledgeBase | None = None) -> Program:
     """The program of a text of rules and facts. Raises RulesRejected for a text that cannot be read."""
     return Program(parse_rules(text), kb if kb is not None else KnowledgeBase())
 

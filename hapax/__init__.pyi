@@ -7,6 +7,7 @@ from .api.explanations import Explanation as Explanation
 from .api.explanations import why as why
 from .api.explanations import why_not as why_not
 from .api.goals import Answers as Answers
+from .api.goals import KnowledgeBase as KnowledgeBase
 from .api.goals import Program as Program
 from .api.goals import program as program
 from .api.goals import query as query
@@ -168,7 +169,6 @@ from .kb.export import export_facts as export_facts
 from .kb.intake import FactsRejected as FactsRejected
 from .kb.mappings import TableMapping as TableMapping
 from .kb.records import Distribution as Distribution
-from .kb.store import KnowledgeBase as KnowledgeBase
 from .llm_oracle.backend import OpeningOptions as OpeningOptions
 from .llm_oracle.budget import Budget as Budget
 from .llm_oracle.budget import BudgetReached as BudgetReached

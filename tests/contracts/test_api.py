@@ -73,6 +73,21 @@ def test_answers_are_python_values(rules: hapax.Library, kb: hapax.KnowledgeBase
     assert hapax.query("may_eat(tom, D)", rules, kb, assume="eats(tom, milk)")[0] == {"D": "pancake"}
 
 
+def test_a_knowledge_base_answers_goals(rules: hapax.Library, kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """`kb.query` answers as `hapax.query`, without rules with those that the knowledge base keeps."""
+    assert list(kb.query("may_eat(tom, D)", rules, assume="eats(tom, milk)")) == [{"D": "pancake"}]
+    with pytest.raises(hapax.ArgumentRejected, match=r"hapax\.load_rules"):
+        kb.query("is_in(F, pancake)", "my.rules")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(hapax.HapaxError, match="no loaded rule file declares it"):
+        kb.query("is_in(F, pancake)")
+
+    path = tmp_path / "eats.rules"
+    path.write_text(RULES, "utf-8")
+    hapax.keep_rules(kb, path)
+
+    assert list(kb.query("is_in(F, pancake)")) == list(hapax.query("is_in(F, pancake)", rules, kb))
+
+
 def test_statements_and_explanations_unfold_in_a_notebook(rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
     """A statement shows its proof with values escaped; an explanation is a tree of balanced HTML."""
     statements = hapax.derive(rules, kb).statements
