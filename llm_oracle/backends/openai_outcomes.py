@@ -138,20 +138,20 @@ class ServerError:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the error."""
-        if self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return self._of_permission()
+        """The kind of the error: by its words and codes first, because servers use every status for every fault."""
         if self.status == HTTPStatus.PAYMENT_REQUIRED or self.codes & _SPENT or _SPENT_WORDS.search(self.message):
             return Kind.NO_MONEY
-        if self.status == HTTPStatus.TOO_MANY_REQUESTS:
-            return Kind.BUSY
-        if self.status in _TEMPORARY or (self.status >= 500 and self.status not in _NEVER):
-            return Kind.AWAY
-        if self.status < 400:
-            return Kind.MOVED
+        if self.status == HTTPStatus.UNAUTHORIZED or (self.status in _BAD_REQUEST and _KEY_WORDS.search(self.message)):
+            return Kind.NO_ACCESS
+        if self.status == HTTPStatus.FORBIDDEN:
+            return self._of_permission()
         if self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
             return Kind.NOT_FOUND
-        return self._of_request()
+        if _CUT_OFF_WORDS.search(self.message):
+            return Kind.CUT_OFF
+        if self.status in _TOO_LARGE or self.codes & _ONE_REQUEST_CODES or _ONE_REQUEST_WORDS.search(self.message):
+            return Kind.REFUSED
+        return self._of_status()
 
     def _of_permission(self) -> Kind:
         """Mostly a key without permission, but some servers moderate with it, and OpenAI forbids options by it."""
@@ -159,12 +159,15 @@ class ServerError:
             return Kind.REFUSED
         return Kind.OPTION if "logprobs" in self.message else Kind.NO_ACCESS
 
-    def _of_request(self) -> Kind:
-        if _CUT_OFF_WORDS.search(self.message):
-            return Kind.CUT_OFF
-        named = bool(self.codes & _ONE_REQUEST_CODES) or _ONE_REQUEST_WORDS.search(self.message)
-        if self.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (self.status in _BAD_REQUEST and named):
-            return Kind.REFUSED
+    def _of_status(self) -> Kind:
+        if self.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return Kind.BUSY
+        if self.status in _TEMPORARY or (self.status >= 500 and self.status not in _NEVER):
+            return Kind.AWAY
+        if self.status < 400:
+            return Kind.MOVED
+        if _MODEL_WORDS.search(self.message):
+            return Kind.NOT_FOUND
         return Kind.OPTION if self.codes & _OPTION_CODES else Kind.NOT_ACCEPTED
 
     def fault(self, place: str, key_name: str, base_url: str) -> TransientFault | Refused:
@@ -182,14 +185,23 @@ class ServerError:
 MORE_TOKENS = f"Switch reasoning off, or allow more tokens for an answer with {Setting('settings.answer_tokens')}"
 
 _BAD_REQUEST = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-_TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY)
+_TOO_LARGE = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 446)  # 446: Portkey's guardrails
+_TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY, 498)  # 498: Groq has no room
 _NEVER = (501, 505)  # server errors that a repetition cannot cure
 
 # 429 is also the status of an account without money, which no pause cures.
-_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-_SPENT_WORDS = re.compile(r"insufficient (credits|balance|funds)", re.IGNORECASE)
+_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "INSUFFICIENT_BALANCE"})
+_SPENT_WORDS = re.compile(r"insufficient (account )?(credits?|balance|funds)", re.IGNORECASE)
+# xAI and Gemini refuse a wrong key by 400.
+_KEY_WORDS = re.compile(
+    r"api.?key.{0,30}(not valid|invalid|incorrect|not found|missing|expired)|(invalid|incorrect|missing) api.?key",
+    re.IGNORECASE,
+)
+_MODEL_WORDS = re.compile(
+    r"not a valid model|(invalid|unknown) model|model .{0,80}(does not exist|not found)", re.IGNORECASE
+)
 
-# Codes and words by which OpenAI, Azure, OpenRouter, vLLM and llama.cpp say that a text is too long or forbidden.
+# Codes and words by which servers say that a text is too long or forbidden.
 _ONE_REQUEST_CODES = frozenset(
     {
         "content_filter",
@@ -197,12 +209,15 @@ _ONE_REQUEST_CODES = frozenset(
         "context_length_exceeded",
         "data_inspection_failed",
         "exceed_context_size_error",
+        "hooks_failed",
         "invalid_prompt",
         "string_above_max_length",
     }
 )
 _ONE_REQUEST_WORDS = re.compile(
-    r"context[ _](length|size|window)|prompt is too long|content[ _](filter|management|policy)|\bflagged\b|usage polic",
+    r"context[ _](length|size|window|limit)|(prompt|input|request) is too (long|large)|request too large|"
+    r"input (length|token count)|too many tokens|inputs?`? (tokens \+|must have less)|"
+    r"content[ _](filter|management|policy)|\bflagged\b|usage polic|guardrail|safety (system|filter|settings)",
     re.IGNORECASE,
 )
 _OPTION_CODES = frozenset({"unsupported_parameter", "unsupported_value"})
@@ -211,9 +226,11 @@ _CUT_OFF_WORDS = re.compile(r"could not finish the message because max_tokens|ou
 # LM Studio says so with status 200.
 _NO_SUCH_PATH = re.compile(r"unexpected endpoint", re.IGNORECASE)
 
-# `Please try again in 2.3s`, `Please retry in 1m34.07s`, `"retryDelay": "34s"`
+# `Please try again in 2.3s`, `retry after 26 seconds`, `"retryDelay": "34s"`, `"estimated_time": 20.0`
 _WAIT_WORDS = re.compile(
-    r'(?:try again|retry) in ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)|"retryDelay": ?"([^"]+)"', re.IGNORECASE
+    r"(?:try again|retry|wait)(?: in| after)? ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)"
+    r'|"(?:retryDelay|retry_after|estimated_time)": ?"?([0-9.]+)',
+    re.IGNORECASE,
 )
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+) ?(ms|h|m|s)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -245,15 +262,29 @@ def error_of(status: int, content: str, headers: Mapping[str, str]) -> ServerErr
 
 def error_in(reply: Any) -> ServerError | None:
     """The error that a reply with status 200 contains in the place of an answer; None if there is none."""
-    error = reply.get("error") if isinstance(reply, dict) and not reply.get("choices") else None
-    if not error:
-        return None
-    message, codes = _message_and_codes(json.dumps(reply))
+    if not isinstance(reply, dict) or any(reply.get(name) for name in _ANSWERING):
+        reply = _failed_choice(reply)
+    message, codes = _message_and_codes(json.dumps(reply)) if reply else ("", frozenset[str]())
+    if not message or message.startswith("{"):
+        return None  # nothing says that it is one
     numbers = [int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)]
     if _NO_SUCH_PATH.search(message):
         numbers = [int(HTTPStatus.NOT_FOUND)]
     # Without a code nothing says that another attempt is in vain.
     return ServerError(numbers[0] if numbers else 502, message, codes, _wait({}, json.dumps(reply)))
+
+
+_ANSWERING = ("choices", "answers", "tokens")
+"""Fields of which a reply with an answer has one."""
+
+
+def _failed_choice(reply: Any) -> dict[str, Any] | None:
+    """The error of a reply whose first choice ends by one, as OpenRouter and its like say it."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict) or choice.get("finish_reason") not in ("error", "network_error"):
+        return None
+    return {"error": reply.get("error") or choice.get("error") or "the server behind this one failed"}
 
 
 def one_line(text: str) -> str:
@@ -263,38 +294,52 @@ def one_line(text: str) -> str:
 
 def _message_and_codes(content: str) -> tuple[str, frozenset[str]]:
     """The message and codes of an error's body in the formats that servers use; the beginning of any other body."""
-    # Proxies answer with HTML or plain text, and a hostile body may be nested too deeply for the JSON reader.
-    with suppress(ValueError, RecursionError):
-        messages: dict[str, None] = {}
-        codes: set[str] = set()
-        for error in _errors(json.loads(content)):
-            codes.update(str(error[name]) for name in ("code", "type", "status") if error.get(name))
-            for name in ("message", "detail", "error"):
-                said = error.get(name)
-                if said and not isinstance(said, dict):
-                    messages[said if isinstance(said, str) else json.dumps(said)] = None
-        if messages:
-            return one_line(": ".join(messages)), frozenset(codes)
+    messages: dict[str, None] = {}
+    codes: set[str] = set()
+    for error in _errors(content):
+        codes.update(str(error[name]) for name in _CODES if error.get(name))
+        for name in _SAYING:
+            said = error.get(name)
+            # Lists are those of a validation, with the names of its options.
+            text = json.dumps(said) if isinstance(said, list) else said
+            if isinstance(text, str) and not text.lstrip().startswith("{"):
+                messages[text] = None
+    page = _HEADING.search(content[: 4 * MESSAGE_LENGTH])
     # More than is shown, because `one_line` removes blanks and control characters.
-    return one_line(content[: 4 * MESSAGE_LENGTH]), frozenset()
+    said = ": ".join(messages) or (page[1] if page else content[: 4 * MESSAGE_LENGTH])
+    return one_line(said), frozenset(codes)
 
 
-def _errors(body: Any, depth: int = 4) -> Iterator[Mapping[str, Any]]:
+_HEADING = re.compile(r"^\s*<.*?<(?:title|h1)>(.*?)</", re.DOTALL | re.IGNORECASE)
+"""What the page of a proxy says."""
+
+_CODES = ("code", "type", "status", "http_code")
+_SAYING = ("message", "msg", "detail", "error", "error_msg", "status_msg", "raw")
+_INNER = (
+    "error",
+    "errors",
+    "innererror",
+    "inner_error",
+    "metadata",
+    "provider_specific_fields",
+    "base_resp",
+    "message",
+    "raw",
+)
+
+
+def _errors(body: Any, depth: int = 5) -> Iterator[Mapping[str, Any]]:
     """The error objects in a body, the outer ones first: Gemini sends lists, gateways quote the server behind them."""
-    if isinstance(body, list):
-        for item in body[:1]:
-            yield from _errors(item, depth)
-    if not isinstance(body, dict) or not depth:
-        return
-    yield body
-    metadata = body.get("metadata")
-    quoted = metadata.get("raw") if isinstance(metadata, dict) else None
-    with suppress(ValueError, RecursionError, TypeError):
-        # The text of the server behind a gateway, which may be JSON.
-        if isinstance(quoted, str):
-            yield from _errors(json.loads(quoted), depth - 1) if quoted.startswith("{") else [{"message": quoted}]
-    for name in ("error", "innererror"):
-        yield from _errors(body.get(name), depth - 1)
+    if isinstance(body, str) and body.lstrip().startswith(("{", "[")):
+        # A hostile body may be nested too deeply for the JSON reader.
+        with suppress(ValueError, RecursionError):
+            body = json.loads(body)
+    if isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, dict) and depth:
+        yield body
+        for name in _INNER:
+            yield from _errors(body.get(name), depth - 1)
 
 
 def _wait(headers: Mapping[str, str], content: str) -> float | None:
@@ -308,8 +353,8 @@ def _wait(headers: Mapping[str, str], content: str) -> float | None:
     for unit in ("requests", "tokens"):
         if headers.get(f"x-ratelimit-remaining-{unit}") == "0":
             return _duration(headers.get(f"x-ratelimit-reset-{unit}", ""))
-    found = _WAIT_WORDS.search(content[: 4 * MESSAGE_LENGTH])
-    return _duration(found[1] or found[2]) if found else None
+    found = _WAIT_WORDS.search(content)
+    return None if found is None else _duration(found[1] or f"{found[2]}s")
 
 
 def _duration(text: str) -> float | None:

@@ -689,9 +689,11 @@ class HttpTransport:
                 attempt.spent = None
             reason = one_line(self.server.redacted(str(fault))) or "no connection"
             raise TransientFault(f"{type(fault).__name__}: {reason}", None, kind=Kind.AWAY, left=left) from None
-        attempt.replied(response.status_code)
+        # Portkey answers by 246 where a check failed that does not forbid anything.
+        is_answered = 200 <= response.status_code < 300
+        attempt.replied(200 if is_answered else response.status_code)
         # Redacted both before and after the JSON is parsed: an escaped key shows only afterwards.
-        if response.status_code != HTTPStatus.OK:
+        if not is_answered:
             text = self.server.redacted(content.decode("utf-8", "replace"))
             raise self._fault(error_of(response.status_code, text, response.headers))
         reply = self.server.redacted_json(parsed(content))

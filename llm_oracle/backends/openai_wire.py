@@ -55,13 +55,21 @@ def parsed(content: bytes) -> Any:
     """
     body = content.strip().removeprefix(codecs.BOM_UTF8)
     try:
-        return normalised(_joined(body) if body.startswith(_EVENTS) else json.loads(body))
+        return normalised(_joined(body) if body.startswith(_EVENTS) else _whole(body.decode()))
     except (ValueError, RecursionError):
         if body.startswith(b"<"):
             what = "a web page instead of a reply; the base URL of a server usually ends in /v1"
         else:
             what = "a reply that is not JSON" if body else "an empty reply"
         raise TransientFault(what) from None
+
+
+def _whole(body: str) -> Any:
+    """The reply of a body. Some gateways append the end of a stream, or the reply once more."""
+    reply, end = json.JSONDecoder().raw_decode(body)
+    if body[end:].strip() not in ("", "data: [DONE]", body[:end]):
+        raise ValueError("more than one reply")
+    return reply
 
 
 _EVENTS = (b"data:", b"event:", b":", b"id:")
@@ -72,9 +80,11 @@ def _joined(body: bytes) -> Any:
     """One reply from the events of a stream. Raises ValueError or TransientFault for a part of a stream."""
     reply: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
+    is_over = False
     for line in body.decode("utf-8", "replace").splitlines():
         data = line.removeprefix("data:").strip()
-        if data == line.strip() or data == "[DONE]":  # another field of an event, or the end
+        is_over = is_over or data == "[DONE]"
+        if data in (line.strip(), "", "[DONE]"):  # another field of an event, a sign of life, or the end
             continue
         event = json.loads(data)
         if not isinstance(event, dict) or event.get("error"):
@@ -82,7 +92,7 @@ def _joined(body: bytes) -> Any:
         reply |= {name: event[name] for name in ("model", "usage") if event.get(name)}
         for part in event.get("choices") or ():
             _add_part(choices.setdefault(_count(_at(part, "index")) or 0, {}), part)
-    if not all(choice.get("finish_reason") for choice in choices.values()):
+    if not is_over and not all(choice.get("finish_reason") for choice in choices.values()):
         raise TransientFault("a stream that ends before its answer does", None, kind=Kind.AWAY)
     return {**reply, "choices": [{"index": index, **choice} for index, choice in choices.items()]}
 
@@ -146,7 +156,7 @@ _OPEN_REASONING = re.compile(r"\s*<think(?:ing)?>(?:(?!</think).)*", re.DOTALL |
 def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
     """Raise TransientFault, with a remedy, for a choice without text."""
     message = choice.get("message")
-    is_cut = choice.get("finish_reason") == "length"
+    is_cut = _is_cut(choice)
     if not isinstance(message, dict):
         return
     content = message.get("content")
@@ -168,7 +178,12 @@ def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
 
 def finish_reason(reply: Any) -> str:
     """`length` if the token limit cut off the first choice, else `stop`."""
-    return "length" if _choices(reply)[0].get("finish_reason") == "length" else "stop"
+    return "length" if _is_cut(_choices(reply)[0]) else "stop"
+
+
+def _is_cut(choice: Mapping[str, Any]) -> bool:
+    """True if the token limit cut off a choice, in OpenAI's word or in those of Claude and Gemini."""
+    return str(choice.get("finish_reason")).casefold() in ("length", "max_tokens")
 
 
 def refusal(reply: Any) -> str:
@@ -188,7 +203,12 @@ def _refusal(choice: Mapping[str, Any]) -> str:
         return ""
     if isinstance(said, str) and said.strip():
         return one_line(said)
-    return "content_filter" if choice.get("finish_reason") == "content_filter" else ""
+    reason = choice.get("finish_reason")
+    return one_line(reason) if isinstance(reason, str) and _FILTERED.match(reason) else ""
+
+
+_FILTERED = re.compile(r"content.?filter|safety|recitation|blocklist|prohibited|spii|sensitive|refusal", re.IGNORECASE)
+"""Reasons to end by a filter: OpenAI's, those that Gemini's layer passes through, GLM's and Claude's."""
 
 
 def usage(reply: Any, asked: str, answered: Sequence[str]) -> Usage:
@@ -368,7 +388,14 @@ def _text(choice: Mapping[str, Any]) -> str:
     text = message.get("content") or "" if isinstance(message, dict) else choice.get("text")
     if not isinstance(text, str):
         raise TransientFault("a choice without text")
-    return text
+    return _THOUGHTS.sub("", text)
+
+
+# Templates that begin the thought themselves leave its end alone in the text; gpt-oss thinks in a channel of its own.
+_THOUGHTS = re.compile(
+    r"^.*(?:</think(?:ing)?>|<\|channel\|>final[^<]{0,40}<\|message\|>)\s*|^analysis.*assistantfinal",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 def _likeliest_first_tokens(reply: Any) -> list[tuple[str, float]]:
