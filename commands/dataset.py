@@ -40,13 +40,6 @@ if TYPE_CHECKING:
     help="Whether to keep statements that are in both head and long tail.",
 )
 @declared(hapax.SelectionOptions, "judged")
-@click.option(
-    "--fresh-from",
-    "fresh_from",
-    type=click.Path(path_type=Path),
-    metavar="DATASET",
-    help="Frozen dataset: take statements of its rules that it does not contain, by text and by values.",
-)
 @declared(hapax.Target, "version", "name", "force")
 @with_json
 def dataset(folder: Path, database: str, **options: Any) -> None:
@@ -57,12 +50,10 @@ def dataset(folder: Path, database: str, **options: Any) -> None:
     \b
     hapax data dataset lint-of-mine --db hapax.db
     hapax data dataset small --sample 500 --blocked blocked.txt --format hf --format lm-eval
-    hapax data dataset fresh --fresh-from lint-of-mine --version 2 --sample 200
     """
     blocked = hapax.BlockList.read(options["blocked"]) if options["blocked"] else hapax.BlockList()
-    frozen = hapax.load_dataset(options["fresh_from"]) if options["fresh_from"] else None
     shared = options["in_both"] == "keep"
-    selection = made(hapax.SelectionOptions, options, shared=shared, blocked=blocked, fresh_from=frozen)
+    selection = made(hapax.SelectionOptions, options, shared=shared, blocked=blocked)
     target = made(hapax.Target, options, folder=folder)
     # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)

@@ -10,9 +10,9 @@ from filecmp import cmp
 from pathlib import Path
 
 from hapax.engine.kept_rules import kept_rules
+from hapax.evaluation.dataset.columns import METADATA, Checksum
 from hapax.evaluation.dataset.derived import DerivedCounts, write_current
 from hapax.evaluation.dataset.formats import FORMATS, Target
-from hapax.evaluation.dataset.frozen import METADATA, Checksum
 from hapax.evaluation.dataset.rows import DatasetSource
 from hapax.evaluation.dataset.selection import CHUNK, JudgedChoice, SelectionOptions, select
 from hapax.evaluation.dataset.sinks import Sink, open_sinks

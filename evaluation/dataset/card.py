@@ -31,7 +31,6 @@ _REASONS = {
     "harmful": "were marked as harmful by people",
     "denied": "are false by people's votes",
     "shared": "are in head and long tail",
-    "not_fresh": "are in the frozen dataset from which this one is fresh",
     "blocked": "contain a term of the block list",
     "not_in_the_sample": "were not drawn",
 }
@@ -102,7 +101,6 @@ def _head(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str, Si
     for table, sizes in splits.items():
         default = table is STATEMENTS
         folder = "data" if default else table.name
-        # A pattern, because a split has as many shards as its rows need.
         files = [{"split": split, "path": f"{folder}/{split}-*.parquet"} for split in sizes]
         # The Hub shows the default configuration, and `load_dataset` loads it.
         mark = {"default": True} if default else {}

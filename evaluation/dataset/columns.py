@@ -1,17 +1,16 @@
-"""Columns of the four tables of a dataset, and their files as Parquet, whole or in shards."""
+"""Columns of the four tables of a dataset, their checksum, and their files as Parquet."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hapax.evaluation.link.probing.asking import TEMPLATES
 from hapax.evaluation.link.probing.items import ProbeItem
-from hapax.kb.unfinished import publish
 from hapax.kb.values import encode_decimal
 
 Kind = Literal["string", "bool", "int32", "float64", "json"]
@@ -154,6 +153,51 @@ ANNOTATIONS = DatasetTable(
 Row = Mapping[str, Any]
 """Cells of one row by column name; a cell of kind `json` is an object."""
 
+METADATA = "metadata.json"
+"""Written into every dataset; only a folder that has it may be replaced."""
+
+LAYOUT = 2
+"""Version of the files of a dataset. Since 2, a text is one row, and the dataset has a version and a checksum."""
+
+ENTAILS, CONTRADICTS = "entailment", "contradiction"
+
+_CONTENT = (
+    "id",
+    "distribution",
+    "rule",
+    "domain",
+    "polarity",
+    "premise",
+    "conclusion",
+    "negation",
+    "question",
+    "label",
+)
+
+
+@dataclass(slots=True)
+class Checksum:
+    """SHA-256 of what models are asked, statements and questions, each in the order of their files.
+
+    It does not depend on the format of the files.
+    """
+
+    # Two digests, because a build meets each statement with its questions and a reader all statements first.
+    _statements: Any = field(default_factory=hashlib.sha256)
+    _questions: Any = field(default_factory=hashlib.sha256)
+
+    def take_statement(self, row: Row) -> None:
+        content: dict[str, Any] = {name: row[name] for name in _CONTENT}
+        content["values"] = [[binding["variable"], binding["value"]] for binding in row["substitution"]]
+        self._statements.update(json_text(content).encode() + b"\n")
+
+    def take_question(self, row: Row) -> None:
+        self._questions.update(json_text(dict(row)).encode() + b"\n")
+
+    def hexdigest(self) -> str:
+        """64 hexadecimal digits."""
+        return hashlib.sha256(self._statements.digest() + self._questions.digest()).hexdigest()
+
 
 def json_line(row: Row) -> str:
     """The row as a line of JSONL, keys in the order of the columns."""
@@ -190,7 +234,6 @@ def probe_rows(probe: ProbeItem) -> Iterator[Row]:
         }
 
 
-ROWS_PER_SHARD = 50_000
 ROWS_PER_GROUP = 1_000
 """Rows of Parquet that are collected in memory and written together."""
 
@@ -206,18 +249,15 @@ class Size(NamedTuple):
 
 
 class ParquetWriter:
-    """Writes rows as shards `{split}-00000-of-0000N.parquet`.
+    """Writes rows to a file, group by group."""
 
-    N is known only at the end, so shards get their names then.
-    """
+    def __init__(self, path: Path, table: DatasetTable) -> None:
+        from pyarrow import parquet  # slow to import, and not needed for JSON Lines
 
-    def __init__(self, folder: Path, split: str, table: DatasetTable) -> None:
-        self._folder, self._split, self._table = folder, split, table
-        self._schema = _schema(table)
+        self._table, self._schema = table, _schema(table)
+        self._file = parquet.ParquetWriter(path, self._schema, compression="zstd")
         self._waiting: list[dict[str, Any]] = []
-        self._shards: list[Path] = []  # complete ones and the open one, under provisional names
-        self._rows = self._rows_in_shard = self._bytes = 0
-        self._shard: Any = None
+        self._rows = self._bytes = 0
 
     def write(self, row: Row) -> None:
         self._waiting.append(flat(row, self._table))
@@ -225,49 +265,27 @@ class ParquetWriter:
             self._flush()
 
     def close(self) -> Size:
-        self._flush()
-        self._end_shard()
-        for number, path in enumerate(self._shards):
-            publish(path, self._folder / f"{self._split}-{number:05}-of-{len(self._shards):05}.parquet")
+        if self._waiting:
+            self._flush()
+        self._file.close()
         return Size(self._rows, self._bytes)
 
     def _flush(self) -> None:
         import pyarrow as pa
-        from pyarrow import parquet
 
-        if not self._waiting:
-            return
-        if self._shard is None:
-            self._shards.append(self._folder / f"{self._split}-{len(self._shards):05}.part")
-            # Opened with the first row, so that a split without rows has no file.
-            self._shard = parquet.ParquetWriter(self._shards[-1], self._schema, compression="zstd")
         group = pa.Table.from_pylist(self._waiting, schema=self._schema)
-        self._shard.write_table(group)
+        self._file.write_table(group)
         self._bytes += group.nbytes  # uncompressed, as `datasets` states it in its cards
         self._rows += len(self._waiting)
-        self._rows_in_shard += len(self._waiting)
         self._waiting.clear()
-        if self._rows_in_shard >= ROWS_PER_SHARD:
-            self._end_shard()
-
-    def _end_shard(self) -> None:
-        if self._shard is not None:
-            self._shard.close()
-        self._shard, self._rows_in_shard = None, 0
 
 
 def write_parquet(path: Path, table: DatasetTable, rows: Iterable[Row]) -> int:
-    """Write rows into one file, group by group, and return their number."""
-    import pyarrow as pa  # slow to import, and not needed for JSON Lines
-    from pyarrow import parquet
-
-    schema, waiting = _schema(table), iter(rows)
-    count = 0
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        while group := [flat(row, table) for row in islice(waiting, ROWS_PER_GROUP)]:
-            writer.write_table(pa.Table.from_pylist(group, schema=schema))
-            count += len(group)
-    return count
+    """Write rows into one file, and return their number."""
+    writer = ParquetWriter(path, table)
+    for row in rows:
+        writer.write(row)
+    return writer.close().rows
 
 
 def _schema(table: DatasetTable) -> Any:

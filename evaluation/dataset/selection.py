@@ -14,7 +14,6 @@ from typing import Literal as OneOf
 
 from hapax.engine.inference.proof import proof_from_json
 from hapax.engine.judgements import Judgements, shared_judgements
-from hapax.evaluation.dataset.frozen import FrozenDataset
 from hapax.evaluation.shared.stored_statements import JudgedCounts, draw_order_key, skipped_runs
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -95,9 +94,9 @@ class SelectionOptions:
     """Which statements to take.
 
     `rules`: names, or all if empty; `runs`: beginnings of ids, or whole searches and imports if empty; `sample`:
-    largest number per distribution; `shared`: True keeps statements that are in both head and long tail; `fresh_from`:
-    a frozen dataset, of whose rules statements are taken that it does not contain; `judged`: `drop` leaves out the
-    statements that people deny, `mark` flips their labels, `keep` leaves them the labels of their rules.
+    largest number per distribution; `shared`: True keeps statements that are in both head and long tail; `judged`:
+    `drop` leaves out the statements that people deny, `mark` flips their labels, `keep` leaves them the labels of their
+    rules.
     """
 
     rules: ChosenRules = ()
@@ -109,7 +108,6 @@ class SelectionOptions:
     seed: Annotated[int, Option("Seed of the sample and of the order of rows.")] = 0
     shared: bool = False
     blocked: BlockList = field(default_factory=BlockList)
-    fresh_from: FrozenDataset | None = None
     judged: Annotated[
         JudgedChoice,
         Option(
@@ -175,7 +173,7 @@ class Selection:
         return sum(text.distribution is distribution for text in self.texts)
 
 
-REASONS = ("other_runs", "wrong_type", "harmful", "denied", "shared", "not_fresh", "blocked", "not_in_the_sample")
+REASONS = ("other_runs", "wrong_type", "harmful", "denied", "shared", "blocked", "not_in_the_sample")
 """Reasons to leave a text (for other runs: a statement) out. Only the first that applies is counted."""
 
 
@@ -210,12 +208,6 @@ def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
         return (
             f"{kb.place}: people deny all {left_out['denied']} statements. Use {Setting('selection.judged')} "
             "mark or keep to have them, or search for more."
-        )
-    if left_out["not_fresh"]:
-        return (
-            f"{kb.place}: the frozen dataset has all statements of its rules already. Search for more: "
-            f"{Operation('search')} with another {Setting('settings.seed')}, more "
-            f"{Setting('settings.values_per_call')} or a wider {Setting('settings.beam')}."
         )
     if left_out["shared"]:
         return (
@@ -264,14 +256,11 @@ def _latest(
                 f"{kb.place}: there is no rule {name!r}.",
                 Remedy("Omit {} to take the statements of all rules.", Setting("selection.rules")),
             )
-    chosen_rules = options.rules
-    if options.fresh_from is not None:
-        chosen_rules = tuple(name for name in options.fresh_from.rules if not chosen_rules or name in chosen_rules)
     skipped = skipped_runs(kb, options.runs)
     latest: dict[Distribution, dict[str, StatementPlace]] = {distribution: {} for distribution in Distribution}
     others: set[tuple[Distribution, str]] = set()
     for place in kb.statement_places():
-        if (chosen_rules or options.fresh_from) and place.rule not in chosen_rules:
+        if options.rules and place.rule not in options.rules:
             continue
         # In the order in which they were stored, so that a later run's statement replaces an earlier one's.
         if place.run_id in skipped:
@@ -298,7 +287,6 @@ def _fitting(
     texts: Iterable[SameText], options: SelectionOptions, judgements: Judgements, left_out: Counter[str]
 ) -> list[SameText]:
     """The texts that neither votes nor options leave out; the others are counted."""
-    frozen = options.fresh_from
     fitting = []
     for text in texts:
         judgement = judgements.of(text.id)
@@ -311,8 +299,6 @@ def _fitting(
             left_out["denied"] += 1
         elif text.in_both and not options.shared:
             left_out["shared"] += 1
-        elif frozen is not None and any(frozen.contains(place) for place in text.places):
-            left_out["not_fresh"] += 1
         else:
             fitting.append(text)
     return fitting

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from hapax.evaluation.dataset.columns import (
     ANNOTATIONS,
+    CONTRADICTS,
     FACTS,
     PROBES,
     STATEMENTS,
@@ -21,7 +22,6 @@ from hapax.evaluation.dataset.columns import (
     json_line,
 )
 from hapax.evaluation.dataset.formats import FORMATS
-from hapax.evaluation.dataset.frozen import CONTRADICTS
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.link.lint import FLIPS_FILE
 from hapax.grammar.link_json import inexpressible_parts, to_link_json
@@ -138,7 +138,7 @@ class ParquetSink(TableSink):
     def open_writer(self, table: DatasetTable, split: str) -> ParquetWriter:
         place = self.folder / ("data" if table is STATEMENTS else table.name)
         place.mkdir(parents=True, exist_ok=True)
-        return ParquetWriter(place, split, table)
+        return ParquetWriter(place / f"{split}-00000-of-00001.parquet", table)
 
 
 class JsonlWriter:

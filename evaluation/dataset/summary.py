@@ -8,8 +8,8 @@ from typing import Any
 
 from hapax.engine.search.gates import GateCount, VerdictCounts, gates_in_order
 from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
+from hapax.evaluation.dataset.columns import LAYOUT
 from hapax.evaluation.dataset.formats import Target
-from hapax.evaluation.dataset.frozen import LAYOUT, METADATA_CHECKSUM, metadata_checksum
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.selection import SelectionOptions
 from hapax.evaluation.link.lint import DomainCount, table_16_json
@@ -150,18 +150,16 @@ class DatasetSummary:
         labels, runs = [], []
         roots = {run.run: run.root for run in self.source.roots.runs}
         sealed = self.source.seal
-        fresh = self.wish.fresh_from
         for (label, source), count in sorted(self.tally.labels.items()):
             labels.append({"label": label, "source": source, "statements": count})
         for run in self.source.runs.values():
             attributes = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
             runs.append({**attributes, "root": roots.get(run.id), "settings": dict(run.settings)})
-        content = {
+        return {
             "name": self.target.tasks,
             "layout": LAYOUT,
             "version": self.target.version,
             "checksum": self.checksum,
-            "fresh_from": None if fresh is None else {"version": fresh.version, "checksum": fresh.checksum},
             "rankers": [{"name": ranker.name, "taught_by": ranker.taught_by} for ranker in self.source.rankers],
             "formats": list(self.formats),
             "seed": self.wish.seed,
@@ -181,4 +179,3 @@ class DatasetSummary:
             "sealed_by": sealed.key if sealed else None,
             "runs": runs,
         }
-        return {**content, METADATA_CHECKSUM: metadata_checksum(content)}
