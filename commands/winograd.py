@@ -90,7 +90,7 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
     "it; pmi: less the option's own; choice: of the option's number); all: the paper's six prompts.  "
     "[default: zero-shot]",
 )
-@declared(hapax.AskSettings, "consistent", "variant")
+@declared(hapax.AskSettings, "variant")
 @click.option(
     "--prompt", "prompts", multiple=True, metavar="NAME=FILE", help="Ask with your own prompt, for example for AoT2."
 )
@@ -240,30 +240,6 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     print_result(evaluation, options["as_json"])
     err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
     sys.exit(BUDGET_REACHED if generated.stopped else DONE)
-
-
-@winograd.command()
-@with_file
-@click.option("-m", "--model", default="embedded", show_default=True, help="Model that measures association.")
-@with_opening
-@with_budget
-@with_queue
-@with_database
-@with_json
-def association(path: Path, model: str, database: str, as_json: bool, **options: Any) -> None:
-    """Measure if a model's association can gate new schemas, on the reversed pairs of CR-WSC-H and their sources.
-
-    Prints the threshold that 45 of 51 reversed pairs pass, the sources that pass with them, and a plain verdict.
-
-    docs/winograd.md says where the published files are from.
-
-    \b
-    hapax evaluate winograd association wsc_273_annotated_final.csv -m smollm2
-    """
-    with open_kb(database) as kb:
-        opening = opening_options(None, options, open_journal(kb, options))
-        evaluation = hapax.measure_association(kb, path, model, opening)
-    print_result(evaluation, as_json)
 
 
 @winograd.command()

@@ -37,7 +37,6 @@ OPTIONS = {
     "selection.runs": "--run",
     "selection.shared": "--in-both",
     "settings.calls_per_question": "--calls",
-    "settings.consistent": "--pair-consistent",
     "settings.critic": "--no-critic",
     "settings.likelihood": "--no-likelihood",
     "settings.own": "--prompt",

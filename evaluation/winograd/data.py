@@ -140,15 +140,6 @@ def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
     return [(group[0], group[1]) for group in groups.values() if len(group) == 2]
 
 
-def is_schema(pair: Pair) -> bool:
-    """True if both sentences of the pair have the same options, in one order, as those of a schema have.
-
-    A file of one's own may call any two sentences a pair.
-    """
-    first, second = ([option.casefold() for option in item.options] for item in pair)
-    return first == second
-
-
 def source_counts(items: Sequence[WinogradItem]) -> list[SourceCount]:
     """Numbers of sentences, pairs and families of pairs by source, in order of appearance."""
     counts = []

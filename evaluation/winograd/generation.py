@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
-from hapax.evaluation.shared.estimates import Estimate, auc_estimate
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.winograd.asking import ROLE as ASK_ROLE
 from hapax.evaluation.winograd.asking import Ask, AskSettings, SkipLeaked, asking
 from hapax.evaluation.winograd.data import (
-    HUMAN,
     Pair,
     WinogradItem,
     clause_with,
@@ -81,98 +77,6 @@ def associations(pairs: Sequence[Pair], model: JournaledLikelihood) -> list[Asso
             differences.append((wrong - wrong_alone) - (right - right_alone))
         results.append(Association((differences[0], differences[1])) if differences else None)
     return results
-
-
-WANTED_REVERSED, WANTED_SOURCES = 45 / 51, 10 / 51
-"""Shares of CR-WSC-H and of its sources: a gate is useful if at least and at most these pass it."""
-
-
-@dataclass(frozen=True, slots=True)
-class AssociationSplit:
-    """Association of reversed pairs and of their sources under a model.
-
-    `threshold`: of the gate that passes the wanted share of reversed pairs, so that a lower one would pass more
-    sources; `reversed_passing` and `sources_passing`: pairs at or above it. `auc`: probability that a reversed pair
-    favours the wrong answer more than a source pair.
-    """
-
-    model: str
-    reversed_scores: tuple[float, ...]
-    source_scores: tuple[float, ...]
-    threshold: float
-    auc: Estimate
-
-    @property
-    def reversed_passing(self) -> int:
-        return sum(score >= self.threshold for score in self.reversed_scores)
-
-    @property
-    def sources_passing(self) -> int:
-        return sum(score >= self.threshold for score in self.source_scores)
-
-    @property
-    def separates(self) -> bool:
-        """True if at most the wanted share of sources passes with the reversed pairs."""
-        return self.sources_passing <= WANTED_SOURCES * len(self.source_scores)
-
-    def to_result(self) -> ExperimentResult:
-        """The gate that passes the wanted reversed pairs, and a sentence that says if the model separates them."""
-        reversed_count, source_count = len(self.reversed_scores), len(self.source_scores)
-        row = (
-            self.model,
-            f"{self.threshold:.2f}",
-            f"{self.reversed_passing} of {reversed_count}",
-            f"{self.sources_passing} of {source_count}",
-            str(self.auc),
-        )
-        columns = ("model", "threshold, nats", "reversed pairs passing", "sources passing", "AUC")
-        if self.separates:
-            verdict = f"This model can gate new schemas: use {Setting('options.threshold')} {self.threshold:.2f}."
-        else:
-            verdict = (
-                "This model cannot gate new schemas by association: with the reversed pairs, "
-                f"{self.sources_passing} of {source_count} sources pass. Use another model."
-            )
-        figures = {
-            **asdict(self),
-            "reversed_passing": self.reversed_passing,
-            "sources_passing": self.sources_passing,
-            "separates": self.separates,
-        }
-        return ExperimentResult([ResultTable("", columns, [row])], figures, details=[verdict])
-
-
-@checked
-@extras_named()
-def measure_association(
-    kb: KnowledgeBase, path: str | Path, model: str = "embedded", opening: OpeningOptions | None = None
-) -> Evaluation[AssociationSplit]:
-    """Association of the reversed pairs of the annotated WSC file (CR-WSC-H) and of their sources under a model.
-
-    `model`: of the likelihood role. `opening`: as for `ask_schemas`. Raises HapaxError if the file has no such pairs.
-    """
-    opening, journal = with_journal(kb, opening)
-    likelihood = open_model(model, LIKELIHOOD, opening)
-    by_pair = {pair[0].pair: pair for pair in pairs_of(read_file(Path(path)).items)}
-    reversed_pairs = [pair for pair in by_pair.values() if pair[0].source == HUMAN and pair[0].family in by_pair]
-    if not reversed_pairs:
-        raise HapaxError(f"{path}: no pairs of {HUMAN} with their sources. Give the annotated WSC file.")
-    sources = [by_pair[pair[0].family] for pair in reversed_pairs]
-    scorer = JournaledLikelihood(likelihood, journal, role=ASK_ROLE)
-    measured = associations([*reversed_pairs, *sources], scorer)
-    count = len(reversed_pairs)
-    reversed_scores = tuple(score.mean for score in measured[:count] if score is not None)
-    source_scores = tuple(score.mean for score in measured[count:] if score is not None)
-    if not reversed_scores:
-        raise HapaxError(f"{path}: no clause of a pair of {HUMAN} has its pronoun. Correct the pronouns of the file.")
-    # The highest threshold that the wanted share passes.
-    # The small number keeps a product that rounding made too large from asking for one pair more.
-    passing = math.ceil(WANTED_REVERSED * len(reversed_scores) - 1e-9)
-    threshold = sorted(reversed_scores, reverse=True)[passing - 1]
-    estimate = auc_estimate(reversed_scores, source_scores)
-    return Evaluation.of(
-        AssociationSplit(likelihood.identity.name, reversed_scores, source_scores, threshold, estimate)
-    )
 
 
 def _texts(pair: Pair) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,17 +63,11 @@ class SchemaAskOptions:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
         """Build it from the options of the command line."""
-        base = made(AskSettings, options, consistent=False)
-        consistent = options["pair_consistent"]
+        base = made(AskSettings, options)
         methods: dict[PromptMethod, None] = {}
         for name in options["methods"]:
             methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
-        if consistent and not set(methods) & set(SCORED):
-            raise HapaxError(
-                f"{Setting('settings.consistent')} is for methods that score: {', '.join(SCORED)}. Name one "
-                f"by {Setting('settings.method')}."
-            )
-        settings = [replace(base, method=method, consistent=consistent and method in SCORED) for method in methods]
+        settings = [replace(base, method=method) for method in methods]
         for option in options["prompts"]:
             name, equals, path = option.partition("=")
             if not equals or not name.strip() or not path:
@@ -103,10 +97,6 @@ class StoredRun:
     """Journal ids of the calls, by pair."""
     skip_leaked: bool = False
     """True if pairs that leak were left out."""
-    consistent: bool = False
-    """True if the two sentences of a pair got different answers, the likelier of the two ways."""
-    margins: Mapping[str, float] = field(default_factory=dict)
-    """For methods that score: by item, the score of the chosen option less that of the other, in nats."""
 
     @property
     def name(self) -> str:
@@ -126,7 +116,6 @@ class StoredRun:
     def marks(self) -> list[str]:
         """Differences of the run's pairs from those of the source as it is read."""
         marks = ["as published"] if self.published else []
-        marks += ["pair-consistent"] if self.consistent else []
         return [*marks, "without leaked pairs"] if self.skip_leaked else marks
 
     @property
@@ -141,7 +130,6 @@ class StoredRun:
             "source",
             "published",
             "skip_leaked",
-            "consistent",
             "status",
             "pairs",
         )
@@ -282,7 +270,6 @@ def _record(
         "seed": settings.seed,
         "pairs": len(pairs),
         "skip_leaked": options.skip_leaked,
-        "consistent": settings.consistent,
     }
     return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
@@ -292,16 +279,7 @@ def _summary(run: AskRun) -> dict[str, Any]:
     for pair_answer in run.answers:
         for answer in pair_answer.answers:
             cells.append([answer.item, answer.pair, answer.family, answer.gold, answer.strict, answer.released])
-    summary: dict[str, Any] = {
-        "answers": cells,
-        "calls": {answer.pair[0].pair: list(answer.calls) for answer in run.answers},
-    }
-    margins = {}
-    for pair_answer in run.answers:
-        # Methods that read replies have no margins.
-        for item, margin in zip(pair_answer.pair, pair_answer.margins, strict=False):
-            margins[item.id] = margin
-    return {**summary, "margins": margins} if margins else summary
+    return {"answers": cells, "calls": {answer.pair[0].pair: list(answer.calls) for answer in run.answers}}
 
 
 def _stored(record: RunRecord) -> StoredRun:
@@ -319,6 +297,4 @@ def _stored(record: RunRecord) -> StoredRun:
         tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
         {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
         settings["skip_leaked"],
-        settings["consistent"],
-        record.summary.get("margins", {}),
     )

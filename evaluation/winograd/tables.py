@@ -553,9 +553,9 @@ def _replies(calls: Mapping[str, CallRecord], run: StoredRun, pair: Pair) -> str
 
 
 def _choice(run: StoredRun, item: WinogradItem) -> str:
-    """The option that a run has chosen for a sentence by its scores, and by how many nats."""
+    """The option that a run has chosen for a sentence by its scores."""
     answer = next((answer.strict for answer in run.answers if answer.item == item.id), None)
-    return "no option" if answer is None else f"{item.options[answer]}, by {run.margins.get(item.id, 0.0):.3f} nats"
+    return "no option" if answer is None else item.options[answer]
 
 
 def _right(run: StoredRun, pair: str) -> bool:
