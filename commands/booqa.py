@@ -92,7 +92,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
 @click.option("--corpus", multiple=True, required=True, type=FILE, help="Triples that the questions were built from.")
 @declared(
     hapax.AnswerOptions,
-    *("scorers", "instances", "context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours"),
+    *("scorers", "context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours"),
     *("patterns", "training"),
 )
 @click.option("--out", type=FOLDER, help="Folder for curves and scores.")

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import Left, err, leaving, out, print_json, print_table
+from hapax.commands.console import Left, err, leaving, print_json, print_table
 from hapax.commands.declared import Finite, declared, together
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
@@ -38,7 +38,6 @@ DRAWS_SHOWN = 10
 """Draws that `train` lists, the best first."""
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-FILE_TO_WRITE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
@@ -96,7 +95,7 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
 
 @entailment.command()
 @with_files
-@declared(hapax.EntailmentOptions, "scorers", "instances", "patterns")
+@declared(hapax.EntailmentOptions, "scorers", "patterns")
 @declared(hapax.EntailmentOptions, "sides")
 @click.option("--no-twin", is_flag=True, help="Skip hypotheses alone, which halves the number of questions.")
 @declared(hapax.EntailmentOptions, "released")
@@ -135,7 +134,7 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
 
 @entailment.command()
 @with_files
-@declared(hapax.EntailmentOptions, "scorers", "instances", "patterns")
+@declared(hapax.EntailmentOptions, "scorers", "patterns")
 @declared(hapax.EntailmentOptions, "training")
 @with_skip_faulty
 @with_model_options
@@ -161,7 +160,7 @@ def bias(files: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 
 @entailment.command()
 @with_files
-@declared(hapax.EntailmentOptions, "scorers", "instances", "patterns")
+@declared(hapax.EntailmentOptions, "scorers", "patterns")
 @declared(hapax.EntailmentOptions, "training")
 @declared(hapax.ConsistencyOptions, "threshold", "completed")
 @click.option("--store", is_flag=True, help="Store the pairs in --db as facts entails(P, Q, Probability).")
@@ -195,41 +194,6 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     print_result(evaluation, as_json)
     if store:
         err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
-
-
-@entailment.command()
-@with_rules
-@click.option(
-    "--sheet", default="links.csv", show_default=True, type=FILE_TO_WRITE, help="Sheet of links, CSV or JSONL."
-)
-@declared(hapax.LinkOptions)
-@with_database
-@with_json
-def link(paths: tuple[Path, ...], sheet: Path, database: str, as_json: bool, **options: Any) -> None:
-    """Link predicates of your rules to those of stored entailments, such as an imported graph's.
-
-    Names with the same lemmas are proposed, and with --encoder those with near vectors. Write accept or reject into the
-    column `decision` of the sheet, change the entailments in `rules` if need be, and run the command again: accepted
-    links become entailments both ways, which query --entail uses, and those rejected later are withdrawn.
-
-    \b
-    hapax evaluate entailment link --rules my.rules --db hapax.db --sheet links.csv
-    hapax evaluate entailment link --rules my.rules --encoder hf:all-MiniLM-L6-v2
-    """
-    linking = made(hapax.LinkOptions, options)
-    with open_kb(database) as kb:
-        links = hapax.link_predicates(kb, read_library(paths), sheet, linking)
-    if as_json:
-        click.echo(json.dumps(links.to_json()))
-        return
-    for note in links.notes:
-        err.print(note, markup=False)
-    out.print(
-        f"{sheet}: {counted(links.proposed, 'new link')}, {links.waiting} waiting, {links.accepted} accepted, "
-        f"{links.rejected} rejected; {counted(links.stored, 'entailment')} stored, {links.withdrawn} withdrawn",
-        markup=False,
-        soft_wrap=True,
-    )
 
 
 class _ShownProgress:
@@ -308,37 +272,19 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
 
 @entailment.command()
 @with_at_least
-@click.option(
-    "--form",
-    type=click.Choice(["text", "mermaid", "dot"]),
-    default="text",
-    show_default=True,
-    help="Chains and paraphrases as text, or the graph for Mermaid or Graphviz.",
-)
 @click.option("--of", default="", metavar="PREDICATE", help="Only the chains from this predicate, with their products.")
-@click.option("--summary", is_flag=True, help="Only count entailments, components and paraphrases.")
 @with_database
 @with_json
-def graph(at_least: float, database: str, as_json: bool, **options: Any) -> None:
+def graph(at_least: float, of: str, database: str, as_json: bool) -> None:
     """Show the transitive closure of the stored entailments: chains of predicates, and paraphrases (its cycles).
 
     \b
     hapax evaluate entailment graph
-    hapax evaluate entailment graph --form mermaid
     hapax evaluate entailment graph --of shop_in --at-least 0.6
     """
-    if options["summary"] and options["of"]:
-        raise click.UsageError("--summary counts the whole graph: use it without --of.")
     with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
-        if options["summary"]:
-            summary = hapax.summarise_entailments(kb, at_least)
-            click.echo(json.dumps(summary.to_json(), ensure_ascii=False) if as_json else str(summary))
-            return
-        chains = hapax.entailment_chains(kb, at_least, options["of"])
-    if as_json:
-        click.echo(json.dumps(chains.to_json(), ensure_ascii=False))
-    else:
-        click.echo(chains.text if options["form"] == "text" else chains.drawing(options["form"]))
+        chains = hapax.entailment_chains(kb, at_least, of)
+    click.echo(json.dumps(chains.to_json(), ensure_ascii=False) if as_json else chains.text)
 
 
 @entailment.command()

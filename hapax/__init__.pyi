@@ -83,7 +83,6 @@ from .evaluation.calibration.run import CalibrationOptions as CalibrationOptions
 from .evaluation.calibration.run import calibrate as calibrate
 from .evaluation.dataset.build import write_dataset as write_dataset
 from .evaluation.dataset.formats import Target as Target
-from .evaluation.dataset.frozen import load_dataset as load_dataset
 from .evaluation.dataset.selection import BlockList as BlockList
 from .evaluation.dataset.selection import SelectionOptions as SelectionOptions
 from .evaluation.entailment.audit import store_audited_entailments as store_audited_entailments
@@ -93,14 +92,10 @@ from .evaluation.entailment.graph import EntailmentChains as EntailmentChains
 from .evaluation.entailment.graph import GraphImportOptions as GraphImportOptions
 from .evaluation.entailment.graph import entailment_chains as entailment_chains
 from .evaluation.entailment.graph import import_entailment_graphs as import_entailment_graphs
-from .evaluation.entailment.graph import summarise_entailments as summarise_entailments
 from .evaluation.entailment.opening import ScorerOptions as ScorerOptions
 from .evaluation.entailment.predicates import EntailmentsJudged as EntailmentsJudged
-from .evaluation.entailment.predicates import LinkOptions as LinkOptions
-from .evaluation.entailment.predicates import PredicateLinks as PredicateLinks
 from .evaluation.entailment.predicates import count_entailment_candidates as count_entailment_candidates
 from .evaluation.entailment.predicates import judge_entailments as judge_entailments
-from .evaluation.entailment.predicates import link_predicates as link_predicates
 from .evaluation.entailment.report import ConsistencyOptions as ConsistencyOptions
 from .evaluation.entailment.report import EntailmentOptions as EntailmentOptions
 from .evaluation.entailment.report import audit_consistency as audit_consistency
@@ -138,7 +133,6 @@ from .evaluation.winograd.files import count_schemas as count_schemas
 from .evaluation.winograd.files import read_schemas as read_schemas
 from .evaluation.winograd.generation import SchemaGenerationOptions as SchemaGenerationOptions
 from .evaluation.winograd.generation import generate_schemas as generate_schemas
-from .evaluation.winograd.generation import measure_association as measure_association
 from .evaluation.winograd.people import SchemaSheetOptions as SchemaSheetOptions
 from .evaluation.winograd.people import export_schema_sheets as export_schema_sheets
 from .evaluation.winograd.people import import_schema_sheets as import_schema_sheets

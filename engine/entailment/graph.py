@@ -261,15 +261,6 @@ class StoredEdges:
         """The same for entailments whose premise has this predicate."""
         return self._at(PREMISE, predicate, at_least)
 
-    def names(self) -> set[str]:
-        """The names of all predicates in stored entailments."""
-        if self._relation is None:
-            return set()
-        table = self._relation.table
-        tags = f"SELECT a1 FROM {table} UNION SELECT a2 FROM {table}"  # noqa: S608  ours
-        texts = self._kb.sql(f"SELECT symbol FROM symbols WHERE id IN ({tags})")  # noqa: S608  ours
-        return {_name(text) for (text,) in texts}
-
     def count(self) -> int:
         """Number of stored entailments."""
         return self._kb.relations.count(self._relation) if self._relation else 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,12 +24,9 @@ from hapax.engine.entailment.checks import Chain, EntailmentGraph
 from hapax.engine.entailment.graph import (
     DECLARATION,
     ENTAILS,
-    INDICATOR,
-    Edge,
     StoredEdges,
     edges,
     edges_out_of,
-    stored_edge,
 )
 from hapax.evaluation.entailment.pairs import (
     UNPARSED,
@@ -43,13 +39,10 @@ from hapax.evaluation.entailment.pairs import (
     surface,
 )
 from hapax.evaluation.entailment.scorers import VisibleSides
-from hapax.evaluation.shared.lazy import np, scipy
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.terms import Atom
 from hapax.kb.intake import FactFault, FactIntake
 from hapax.kb.records import PREDICATES
 from hapax.kb.store import KnowledgeBase
@@ -554,27 +547,6 @@ class EntailmentChains:
             "paraphrases": [list(map(str, same)) for same in self.graph.paraphrases],
         }
 
-    def drawing(self, form: str) -> str:
-        """The graph in the language of Mermaid or Graphviz, each entailment an arrow with its score.
-
-        `form` is `mermaid` or `dot`.
-        """
-        names = {atom.indicator: f"n{number}" for number, atom in enumerate(self.graph.atoms)}
-        # A double quote ends a label in Mermaid, even after a backslash; DOT reads backslashes as escapes.
-        texts = {names[atom.indicator]: str(atom).replace("\\", "\\\\").replace('"', "'") for atom in self.graph.atoms}
-        arrows = []
-        for edge in self.graph.edges:
-            label = _arrow(edge.hypothesis, edge.score)
-            arrows.append((names[edge.premise.indicator], names[edge.hypothesis.indicator], label))
-        if form == "mermaid":
-            lines = [f'  {name}["{text}"]' for name, text in texts.items()]
-            lines += [f'  {start} -->|"{label}"| {end}' for start, end, label in arrows]
-            # Bottom to top: what is entailed, and so more general, stands above.
-            return "\n".join(["graph BT", *lines])
-        lines = [f'  {name} [label="{text}"];' for name, text in texts.items()]
-        lines += [f'  {start} -> {end} [label="{label}"];' for start, end, label in arrows]
-        return "\n".join(["digraph entailments {", "  rankdir=BT;", *lines, "}"])
-
 
 @checked
 def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "") -> EntailmentChains:
@@ -591,101 +563,6 @@ def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "")
     if (count := StoredEdges(kb).count()) > MOST_CLOSED:
         raise HapaxError(
             f"{kb.place} has {count:,} entailments, too many for all their chains.",
-            Remedy("Name a predicate with {}, or count them with {}.", Setting("predicate"), Setting("summary")),
+            Remedy("Name a predicate with {}.", Setting("predicate")),
         )
     return EntailmentChains(EntailmentGraph(edges(kb, at_least)))
-
-
-def _arrow(hypothesis: Atom, score: float) -> str:
-    """The label of an arrow: the score, and the order of the arguments unless it is A, B, ..."""
-    order = "".join(str(term).rpartition(" ")[2] for term in hypothesis.arguments)
-    return f"{score:.2f}" if order == "".join(sorted(order)) else f"{score:.2f}, {order}"
-
-
-@dataclass(frozen=True)
-class EntailmentSummary:
-    """Counts of the stored entailments of at least a score.
-
-    `atoms`: predicates with their types. `components`: the strongly connected ones, in which atoms entail each other;
-    `paraphrases`: those of two atoms and more. `largest`: atoms of the largest one, the first ten by name.
-    """
-
-    entailments: int
-    atoms: int
-    components: int
-    paraphrases: int
-    largest_size: int
-    largest: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """All counts."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        text = (
-            f"{self.entailments:,} entailments between {self.atoms:,} typed predicates\n"
-            f"{self.components:,} strongly connected components, {self.paraphrases:,} of them sets of paraphrases"
-        )
-        more = self.largest_size - len(self.largest)
-        if self.largest_size > 1:
-            rest = f" and {more:,} more" if more else ""
-            text += f"\nthe largest set of paraphrases has {self.largest_size:,}: {', '.join(self.largest)}{rest}"
-        return text
-
-
-@checked
-@extras_named()
-def summarise_entailments(kb: KnowledgeBase, at_least: float = STRONG) -> EntailmentSummary:
-    """Count the stored entailments of at least this score, their strongly connected components, and paraphrases.
-
-    Linear in their number, so that it also fits graphs whose closure does not. Needs the extra `evaluation`.
-
-    Each atom is a vertex, with its arguments in either order a vertex of its own where an entailment swaps them: A
-    married to B and B married to A are two statements.
-    """
-    numbers: dict[str, int] = {}
-    starts, ends = array("i"), array("i")
-    entailments = 0
-    for edge in _edges(kb):
-        if edge.score < at_least:
-            continue
-        entailments += 1
-        for premise, hypothesis in _instances(edge):
-            starts.append(numbers.setdefault(premise, len(numbers)))
-            ends.append(numbers.setdefault(hypothesis, len(numbers)))
-    size = len(numbers)
-    if not size:
-        return EntailmentSummary(0, 0, 0, 0, 0, ())
-    cells = np.ones(len(starts), dtype=np.int8), (np.asarray(starts), np.asarray(ends))
-    links = scipy.sparse.coo_matrix(cells, (size, size))
-    count, labels = scipy.sparse.csgraph.connected_components(links, directed=True, connection="strong")
-    sizes = np.bincount(labels, minlength=count)
-    largest = int(sizes.argmax())
-    members = sorted(text for text, number in numbers.items() if labels[number] == largest)
-    atoms = len({text.replace(" B", " A") for text in numbers})
-    return EntailmentSummary(
-        entailments, atoms, int(count), int((sizes > 1).sum()), int(sizes[largest]), tuple(members[:10])
-    )
-
-
-def _edges(kb: KnowledgeBase) -> Iterator[Edge]:
-    """The stored entailments, read in batches."""
-    relation = kb.relations.get(INDICATOR)
-    for _, fact in kb.relations.records(relation) if relation else ():
-        yield stored_edge(fact.arguments)
-
-
-def _instances(edge: Edge) -> Iterator[tuple[str, str]]:
-    """The entailment as it stands, and with its two variables exchanged, where there are two."""
-    premise, hypothesis = str(edge.premise), str(edge.hypothesis)
-    yield premise, hypothesis
-    if {term.name for term in edge.premise.variables} == {"A", "B"}:
-        yield _exchanged(edge.premise), _exchanged(edge.hypothesis)
-
-
-def _exchanged(atom: Atom) -> str:
-    arguments = []
-    for term in map(str, atom.arguments):
-        kind, _, name = term.rpartition(" ")
-        arguments.append(f"{kind} {'B' if name == 'A' else 'A'}")
-    return f"{atom.predicate}({', '.join(arguments)})"

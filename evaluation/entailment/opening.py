@@ -13,18 +13,17 @@ from hapax.evaluation.entailment.datasets import leaks, read_splits
 from hapax.evaluation.entailment.pairs import EntailmentPair
 from hapax.evaluation.entailment.scorers import Direction
 from hapax.grammar.arguments import ArgumentRejected, checked
-from hapax.grammar.options import Option, check_ranges
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Setting
-from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
+from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import FREE, Budget
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.protocols import CRITIC, Critic
-from hapax.llm_oracle.registry import open_model, open_roles, with_journal
+from hapax.llm_oracle.registry import open_model, with_journal
 
 SCORERS = (
-    "critic, likelihood, induce[:END], encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
+    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
     "wordnet[:LEXICON]"
 )
 """Names of scorers."""
@@ -41,13 +40,12 @@ Language: TypeAlias = Annotated[str, Option("Language of the corpus.", choices=(
 @checked
 @dataclass(frozen=True)
 class ScorerOptions:
-    """Options of scorers. `model` is asked by critic, likelihood, induce and encoder, in the wording of `patterns`.
+    """Options of scorers. `model` is asked by critic, likelihood and encoder, in the wording of `patterns`.
 
     `training`: files of the pairs that frequency and prior count. `lexicon` and `language`: those of WordNet.
-    `instances`: largest number of instances of a premise that induce searches.
     """
 
-    model: Annotated[str, Option("Model for critic, likelihood, induce and encoder.", short="-m")] = "embedded"
+    model: Annotated[str, Option("Model for critic, likelihood and encoder.", short="-m")] = "embedded"
     patterns: Annotated[Patterns, Option("Prompts of Schmitt and Schütze that a model judges or learns from.")] = (
         "directional"
     )
@@ -59,10 +57,6 @@ class ScorerOptions:
     ] = ()
     lexicon: Annotated[str, Option("WordNet such as oewn:2024; default: the only one for the language.")] = ""
     language: Language = "EN"
-    instances: Annotated[int, Option("Most instances of a premise that induce searches.", least=1)] = 10
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
 
     @property
     def training_pairs(self) -> list[EntailmentPair]:
@@ -101,8 +95,6 @@ class ScorerSession:
             return scorers.PatternScorer(title, self.measure(name), Direction(self.options.patterns))
         if name == "encoder":
             return self._encoder()
-        if name.partition(":")[0] == "induce":
-            return self._induction(name)
         raise ArgumentRejected(f"There is no scorer {name}. Choose {SCORERS}.")
 
     def measure(self, role: str) -> scorers.Measure:
@@ -157,29 +149,6 @@ class ScorerSession:
 
             return WordNetScorer(Lexicon.open(argument or self.options.lexicon, self.options.language))
         return None
-
-    def _induction(self, name: str) -> scorers.EntailmentScorer:
-        """The scorer by instances, of both ends or of one."""
-        from hapax.evaluation.entailment.induction import InductionScorer, SearchedInstances
-
-        _, colon, end = name.partition(":")
-        ends = tuple(Distribution)
-        if colon:
-            ends = tuple(distribution for distribution in ends if distribution == end)
-            if not ends:
-                raise ArgumentRejected(
-                    f"There is no end {end}. Choose induce, or induce:{' or induce:'.join(Distribution)}."
-                )
-        # By word frequency, which ranks without a question.
-        models = open_roles(OpenedModels(self._opening), self.options.model, likelihood="frequency")
-        find = SearchedInstances(models, self._journal, self.options.instances, ends, seed=self.seed)
-        return InductionScorer(
-            f"{name} {self.options.model}",
-            self._probabilities(models.critic),
-            find,
-            Direction(self.options.patterns),
-            notes=self.notes,
-        )
 
     def _encoder(self) -> scorers.EntailmentScorer:
         """The scorer of an encoder that runs in this process."""

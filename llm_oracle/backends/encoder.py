@@ -50,18 +50,6 @@ class EncoderSimilarity:
             scores.append(LogLikelihood(float(cosine.clamp(-1, 1)), 1))
         return scores
 
-    def nearest(self, texts: Sequence[str], others: Sequence[str], most: int) -> list[list[tuple[int, float]]]:
-        """For each text the places of up to `most` of the others with the highest cosines, and these, highest first.
-
-        The vector of a text is the mean over all its words.
-        """
-        marked = [f"{OPEN}{text}{CLOSE}" for text in (*texts, *others)]
-        vectors = torch.nn.functional.normalize(torch.stack(self._vectors(marked)), dim=1)
-        cosines = vectors[: len(texts)] @ vectors[len(texts) :].T
-        values, places = cosines.topk(min(most, len(others)), dim=1)
-        rows = zip(places.tolist(), values.tolist(), strict=True)
-        return [list(zip(numbers, highest, strict=True)) for numbers, highest in rows]
-
     def _vectors(self, texts: Sequence[str]) -> list[torch.Tensor]:
         by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))  # for little padding
         found: dict[int, torch.Tensor] = {}

@@ -31,7 +31,6 @@ RESULTS = {
     "MinedRule",
     "MinedRules",
     "ModelListings",
-    "PredicateLinks",
     "ProposedRules",
     "Reconciliation",
     "ReportPage",

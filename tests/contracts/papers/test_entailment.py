@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 from collections.abc import Callable, Iterable
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from booqa_fixture import install
 from cli_fixture import invoke, run
 from entailment_fixture import PEOPLE, PLACES, VERBS, Pair, checkpoint, couple, levy_holt, pair, score_file
 from hypothesis import given, settings
@@ -437,45 +435,6 @@ def test_audited_pairs_become_entailments(tmp_path: Path) -> None:
     assert answered("killed(ann, Who)", 0.9, "murdered(ann, bob)", database) == [{"Who": "bob"}]
 
 
-# Explicit induction
-
-
-def induced(folder: Path, content: dict[str, Any], *more: str) -> Any:
-    """The scorer `induce` on two typed pairs, with a model that knows a few drugs and diseases."""
-    sides = [f"({verb}.1,{verb}.2) aspirin::medicine fever::disease" for verb in ("treat", "cure")]
-    path, model = folder / "pairs_rels.txt", script(folder / "model.json", **content)
-    path.write_text(f"{sides[0]}\t{sides[1]}\tTrue\n{sides[1]}\t{sides[0]}\tFalse\n", "utf-8")
-    words = ("score", path, "-m", model, "--no-twin", "--db", folder / "kb.db", *more)
-    return invoke("evaluate", "entailment", *words, "--json")
-
-
-KNOWS = {
-    "generate": {"cure [Y]": ["quinine", "penicillin"], "treat [Y]": ["quinine"]},
-    "defaults": {"generate": ["malaria", "scurvy", "fever"], "critic": 0.8},
-}
-
-
-def test_instances_are_searched_by_type_and_asked_once(tmp_path: Path) -> None:
-    """The arguments' types are asked for, a second run sends nothing, and no fact of the search is kept. A note counts
-    the premises that have no instance; one end may be asked for, another name is refused."""
-    first = induced(tmp_path, KNOWS, "--scorer", "induce")
-    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
-        asked = [(call.role, json.dumps(call.request)) for call in kb.calls().values()]
-        kept = [*kb.facts(), *kb.statements()]
-    second = induced(tmp_path, KNOWS, "--scorer", "induce", "--max-calls", "0")
-    nothing = induced(tmp_path, {"defaults": {"generate": [], "critic": 0.8}}, "--scorer", "induce")
-    both = induced(tmp_path, KNOWS, "--scorer", "induce:head", "--scorer", "induce:long_tail", "--instances", "2")
-    refused = induced(tmp_path, KNOWS, "--scorer", "induce:middle")
-
-    assert (first.exit_code, second.exit_code, kept) == (0, 0, [])
-    for role, word in (("knowledge", "medicine"), ("knowledge", "disease"), ("critic", "malaria")):
-        assert [text for called, text in asked if called == role and word in text], word
-    assert json.loads(second.stdout) == json.loads(first.stdout)
-    assert "2 of 2 premises" in " ".join(nothing.output.split())
-    assert both.exit_code == 0
-    assert (refused.exit_code, "induce:long_tail" in refused.stderr) == (2, True)
-
-
 # Training
 
 
@@ -554,11 +513,9 @@ def test_published_graphs_become_facts(graphs: Path, tmp_path: Path) -> None:
     with hapax.KnowledgeBase(tmp_path / "kb.db") as kb, hapax.KnowledgeBase() as other:
         stored = {tuple(fact.arguments[:2]): float(fact.arguments[2]) for fact in kb.facts("entails")}
         report = hapax.import_entailment_graphs(other, graphs, options=strong)
-        summary = hapax.summarise_entailments(kb, 0.0)
 
     assert (first["files"], first["added"], first["trivial"]) == (2, 6, 1)
     assert (again["added"], again["known"], report.added, report.weak) == (0, 6, 4, 2)
-    assert (summary.entailments, summary.paraphrases, summary.largest_size) == (6, 1, 2)
     assert stored == {
         ("shop_in(Person A, Location B)", "go_to(Person A, Location B)"): 0.95,
         ("shop_in(Person A, Location B)", "host(Location B, Person A)"): 0.3,
@@ -638,37 +595,3 @@ def test_a_planted_library_of_thirty(tmp_path: Path) -> None:
 
     assert len(names) == 30
     assert found == {(name, kinds[name.partition("_")[0]]) for name in names if name.partition("_")[0] in kinds}
-
-
-# Linking
-
-
-def test_an_accepted_link_leads_into_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names with the same lemmas are proposed; once accepted, a goal passes over the link, once withdrawn not."""
-    install(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HAPAX_DB", "kb.db")
-    rule = "has_shopped_in(Person X, Shop A) -> was_careless(Person X, Shop A)"
-    Path("my.rules").write_text(f"given has_shopped_in(Person, Shop)\n{rule}\n", "utf-8")
-    nodes = [f"{name}(Person A, Location B)" for name in ("shop_in", "go_to", "visit")]
-    Path("edges.tsv").write_text("".join(f"{one}\t{other}\t0.9\n" for one, other in pairwise(nodes)), "utf-8")
-    run("evaluate", "entailment", "facts", "edges.tsv")
-
-    def linked() -> tuple[Any, int]:
-        found = entailment("link", "--rules", "my.rules")
-        reached = answered("visit(X, Y)", 0.5, "has_shopped_in(ann, ikea)", Path("kb.db"), "--rules", "my.rules")
-        return found, len(reached)
-
-    def decide(decision: str) -> tuple[Any, int]:
-        with Path("links.csv").open(encoding="utf-8", newline="") as stream:
-            rows = [{**row, "decision": decision} for row in csv.DictReader(stream)]
-        with Path("links.csv").open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
-        return linked()
-
-    (first, before), (stored, accepted), (withdrawn, after) = linked(), decide("accept"), decide("reject")
-    assert (first["proposed"], before) == (1, 0)
-    assert (stored["stored"], accepted) == (2, 1)
-    assert (withdrawn["withdrawn"], after) == (2, 0)
