@@ -70,8 +70,10 @@ from hapax.llm_oracle.protocols import (
     Usage,
 )
 
-LIMITED = Yields(open=Yield(4, 35, 34), keyed=Yield(3, 2.6, 2.3))
+LIMITED = Yields(open=Yield(1, 36, 35, 34), keyed=Yield(1, 2.7, 2.6, 2.3), functional=Yield(1, 1, 1, 1))
 """Measured on the shipped rules with the embedded model, which knows the facts of its atlas alone."""
+LINK = Yields(open=Yield(4, 121, 92, 29), keyed=Yield(3, 16, 12, 3.3))
+"""Measured as the defaults of `Yields` were: LINK's thresholds rise with the scores, and pass fewer values."""
 Tables = dict[str, FactTable | None]
 """Rows of predicates that follow from given facts alone, by indicator; None: they are too many."""
 QUICK = replace(TABLE_LIMITS, seconds=2.0)
@@ -235,7 +237,7 @@ def estimate_goal(
     Expected: this first round alone. At most: all that the goal may ask within its own limits, because answers may
     raise further questions, which nobody can know before.
     """
-    limits, yields = DemandBudget(), settings.yields(_usual(models))
+    limits, yields = DemandBudget(), settings.yields(_usual(models, settings))
     calls = proposed = claims = 0.0
     for need in missing.needs:
         functional, narrowed = need.question.functional, not need.is_opening
@@ -369,24 +371,31 @@ class _Sized(PlanCosts):
     """Expected costs where a question has as many more values as its type has parts."""
 
     def __init__(self, walk: _Walk, rule: Rule) -> None:
-        super().__init__(rule, walk.job.library, walk.job.settings.yields(_usual(walk.job.models)))
-        self.limits = walk.job.settings.calls_per_question, walk.job.settings.values_per_call
+        settings = walk.job.settings
+        self.settings, self.usual = settings, _usual(walk.job.models, settings)
+        super().__init__(rule, walk.job.library, settings.yields(self.usual))
 
     def yield_of(self, step: SearchStep, bound: Collection[str]) -> Yield:
-        usual = super().yield_of(step, bound)
+        limited = super().yield_of(step, bound)
         if step.functional:
-            return usual
+            return limited
         atom, size = step.generators[0].atom, _parts(step.variable.data_type, self.library)
+        if limited is self.yields.open:
+            return self.settings.within(self.usual.open.scaled(size))
         # A predicate has a typical number of last arguments; other ones have as many more as their type is larger.
-        if usual is self.yields.keyed:
-            last = self.library.signature(atom.indicator).argument_types[-1]
-            size = 1.0 if atom.arguments[-1] == step.variable else size / _parts(last, self.library)
-        calls = usual.calls + max(0.0, (size - 1) * usual.proposed / self.limits[1])
-        return Yield(calls, usual.proposed * size, usual.accepted * size).within(*self.limits)
+        last = self.library.signature(atom.indicator).argument_types[-1]
+        size = 1.0 if atom.arguments[-1] == step.variable else size / _parts(last, self.library)
+        return self.settings.within(self.usual.keyed.scaled(size))
+
+    def most_values(self, data_type: str) -> float:
+        """Number of different values of a type, in answers to any questions."""
+        return self.usual.open.accepted * _parts(data_type, self.library)
 
 
-def _usual(models: Models) -> Yields:
+def _usual(models: Models, settings: SearchSettings) -> Yields:
     """The usual yields: a model that states the predicates that it knows has few values of each."""
+    if settings.compat:
+        return LINK
     return Yields() if models.knowledge.identity.knows is None else LIMITED
 
 
@@ -407,8 +416,8 @@ class _Limits(PlanCosts):
         room = (2 if settings.is_released else 1) * settings.calls_per_question * settings.values_per_call
         # A search with other settings may have allowed more.
         values = max(room, walk.oracle.finished.most_candidates())
-        full = Yield(settings.calls_per_question, values, values)
-        super().__init__(rule, walk.job.library, Yields(full, full, Yield(samples, samples, 1)))
+        full = Yield(settings.calls_per_question, values, values, values)
+        super().__init__(rule, walk.job.library, Yields(full, full, Yield(samples, samples, samples, 1)))
         self.facts = walk.facts
 
     def ask(self, step: SearchStep, rows: Rows) -> tuple[PlanCost, Rows]:
@@ -462,6 +471,10 @@ class _RuleWalk:
             statements *= bool(share) if self.walk.upper else share
         return steps, statements
 
+    def kept(self, rows: Rows, count: float) -> Rows:
+        """So many of the rows at most."""
+        return rows.kept(count) if self.walk.upper else rows.sampled(count)
+
     @property
     def _beams(self) -> float:
         return len(self.search.beams) + self.rest.count
@@ -482,7 +495,7 @@ class _RuleWalk:
         key = ("asked", *(self._shape(literal, step) for literal in step.generators[:1]))
         cost, self.rest = self.costs.ask(step, self.rest)
         if self.waited:
-            self.rest = self.rest.kept(POOL)
+            self.rest = self.kept(self.rest, POOL)
         share = self.walk.more(key, cost.questions) / cost.questions if cost.questions else 0.0
         cost = PlanCost(*(share * count for count in astuple(cost)))
         new, waiting = self.walk.phase(self.walk.extend, search)
@@ -517,7 +530,7 @@ class _RuleWalk:
             return cost.proposed * (2 if self.settings.compat is None else 2 + len(self.plan.rule.literals))
         data_type = step.variable.data_type
         # A value is judged once by its type, and the questions of a step propose the same values again and again.
-        different = min(cost.proposed, self.costs.yields.open.proposed * _parts(data_type, self.library))
+        different = min(cost.proposed, self.costs.most_values(data_type))
         types = 0.0 if self.library.is_numeric(data_type) else self.walk.more(("type", data_type), different)
         is_ground = variable_names(step.generators[:1]) <= set(self.search.names)
         return types + cost.proposed * is_ground
@@ -533,7 +546,7 @@ class _RuleWalk:
         checks = self.walk.more(("closed", shapes), cost.checks) if self.settings.critic else 0.0
         new, waiting = self.walk.phase(self.walk.close, search)
         if waiting.count:
-            self._join(waiting.kept(waiting.count * self.costs.yields.passing), search.names)
+            self._join(self.kept(waiting, waiting.count * self.costs.yields.passing), search.names)
         return new[CRITIC] + checks
 
     def _rank(self, step: SearchStep) -> float:
@@ -546,7 +559,7 @@ class _RuleWalk:
         if ranks and (divides or settings.compat):
             # The distributions keep different ends of the first ranking, and then each its share of its own.
             ends = 1 if self.was_ranked and not self.walk.upper else len(settings.distributions)
-            self.rest = self.rest.kept(ends * ceil(self.rest.count * settings.share))
+            self.rest = self.kept(self.rest, ends * ceil(self.rest.count * settings.share))
             self.was_ranked = True
         if new[LIKELIHOOD]:  # otherwise the ranker has refused the texts
             self._join(waiting, names)
@@ -557,7 +570,7 @@ class _RuleWalk:
         )
         self.waited = waits and self.walk.upper
         if not self.waited:
-            self.rest = self.rest.kept(max(0, settings.pool - len(search.beams)))
+            self.rest = self.kept(self.rest, max(0, settings.pool - len(search.beams)))
         return texts + new[LIKELIHOOD]
 
     def _texts(self, step: SearchStep) -> float:

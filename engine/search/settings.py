@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
@@ -19,12 +19,12 @@ from hapax.engine.search.gates import (
     TypeThreshold,
     gates_in_order,
 )
-from hapax.engine.search.inquiry import FUNCTIONAL_SAMPLES
+from hapax.engine.search.inquiry import EMPTY_CALLS, FUNCTIONAL_SAMPLES
 from hapax.engine.search.progress import Watcher
 from hapax.engine.search.ranking import END_SHARE, KEEP_SHARE, EndSize
 from hapax.engine.search.released import MAX_TOKENS, TRIES
 from hapax.grammar.arguments import checked
-from hapax.grammar.dependencies import BEAM, Preset, Yields
+from hapax.grammar.dependencies import BEAM, Preset, Yield, Yields
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.remedies import Remedy, Setting
@@ -47,10 +47,6 @@ THRESHOLDS = ("fact_threshold", "type_threshold")
 """Settings that are rules of thresholds; a run stores them as texts, and only if they are given."""
 LINK_PROFILES: Mapping[Compat, Profile] = {"paper": PAPER, "released": RELEASED}
 """The prompt profiles of the ways of LINK."""
-
-
-PASSING = 0.5
-"""Share of the partial substitutions that are expected to pass a premise that nobody has judged yet."""
 
 
 def distributions_of(wanted: str) -> tuple[Distribution, ...]:
@@ -277,10 +273,17 @@ class SearchSettings:
         """True if the search follows LINK's released code."""
         return self.compat == "released"
 
+    def within(self, usual: Yield) -> Yield:
+        """The yield of a question within the limits of the search, where its usual yield has none."""
+        # LINK asks on after a short list.
+        return usual.within(self.calls_per_question, self.values_per_call, EMPTY_CALLS if self.compat else 0)
+
     def yields(self, usual: Yields) -> Yields:
         """The costs and yields to expect of questions within these limits, where no answer is known."""
-        limits = self.calls_per_question, self.values_per_call
-        return Yields(usual.open.within(*limits), usual.keyed.within(*limits), usual.functional, PASSING)
+        one = usual.functional
+        # Each further sample has to agree.
+        functional = replace(one, calls=one.calls * self.samples, accepted=one.accepted**self.samples)
+        return replace(usual, open=self.within(usual.open), keyed=self.within(usual.keyed), functional=functional)
 
     @property
     def gates(self) -> tuple[Gate, ...]:
