@@ -39,6 +39,7 @@ ANSWERS_KEPT = 10_000
 
 _ATOM = re.compile(r"(?P<predicate>\w+)\((?P<arguments>.*)\)", re.DOTALL)
 """An atom in a prompt that asks in the form of predicates."""
+_VARIABLE = re.compile(r"[A-Z][0-9]{0,3}")
 
 
 class SimulatedModel:
@@ -85,7 +86,11 @@ class SimulatedModel:
             indicator = f"{match['predicate']}/{len(arguments)}" if match else ""
             if match is None or not self.world.library.knows(indicator):
                 return asked
-            slots = (f"[{argument}]" if argument == variable else argument for argument in arguments)
+            # Variables without a value stand there by their names alone.
+            slots = (
+                f"[{argument}]" if argument == variable or _VARIABLE.fullmatch(argument) else argument
+                for argument in arguments
+            )
             atom = Atom(match["predicate"], tuple(Constant(slot) for slot in slots))
             sentences.append(atom_text(atom, self.world.library))
         return " and ".join(sentences)
