@@ -96,7 +96,7 @@ class Served:
 
 @pytest.mark.parametrize("beam", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_expected_figures_are_near_what_a_search_takes(beam):
-    """Over the shipped rules calls and tokens are within a factor of 2 in each role; the bound holds there, too."""
+    """Over the shipped rules calls and tokens of paid roles are within a factor of 1.3, other calls within 2."""
     library = load_library([Path(__file__).parents[3] / "rules"])
     rules = [rule for rule in library.rules if not library.is_definition(rule)][::3]
     model = SimulatedModel(SimulatedWorld(library, 3))
@@ -111,7 +111,8 @@ def test_the_expected_figures_are_near_what_a_search_takes(beam):
         assert spent[role].calls / 2 <= estimated.calls.expected <= 2 * spent[role].calls, role
         assert spent[role].calls <= estimated.calls.most, role
     for role in ("knowledge", "critic"):
-        assert spent[role].tokens / 2 <= estimate.roles[role].tokens.expected <= 2 * spent[role].tokens, role
+        assert spent[role].calls / 1.3 <= estimate.roles[role].calls.expected <= 1.3 * spent[role].calls, role
+        assert spent[role].tokens / 1.3 <= estimate.roles[role].tokens.expected <= 1.3 * spent[role].tokens, role
 
 
 def test_a_comparison_lets_half_of_the_expected_beams_pass():
