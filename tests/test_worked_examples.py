@@ -41,7 +41,7 @@ class Example:
 
 
 def examples() -> list[Example]:
-    _, _, section = PAGE.partition("## Five changes, worked out")
+    _, _, section = PAGE.partition("## Three changes, worked out")
     found = []
     for part in section.split("\n### ")[1:]:
         title, _, text = part.partition("\n")
