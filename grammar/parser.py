@@ -481,7 +481,8 @@ def _refuse_depth(
 def _tokens(lark: Lark, text: str) -> Iterator[Token]:
     """The tokens of a text, as by `lark.lex`, which makes a new lexer for each text."""
     parser = lark.parse_interactive(text, start=lark.options.start[0])
-    return parser.lexer_thread.lex(parser.parser_state)
+    tokens: Iterator[Token] = parser.lexer_thread.lex(parser.parser_state)  # type: ignore[no-untyped-call]
+    return tokens
 
 
 def _built(lark: Lark, start: str, tokens: Iterable[Token], written: Sequence[Token]) -> Any:

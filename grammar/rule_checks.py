@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, permutations
+from itertools import chain
 from typing import Final
 
 from hapax.grammar.attributes import GenericBy
@@ -630,17 +630,12 @@ def self_joins(library: Library) -> Iterator[tuple[Rule, Atom | None]]:
     Those are left out whose first steps form no long chain by their types, as from landmark to city and to country.
     """
     for rule in library.rules:
-        head = rule.conclusion.atom
-        if rule.by_declaration or len(rule.premise) != 2 or len(head.arguments) != 2 or rule.generic:
-            continue
-        own = [item.atom for item in rule.literals if not item.negated and item.atom.indicator == head.indicator]
-        for first, second in permutations(own, 2):
-            is_chain = first.arguments[1] == second.arguments[0]
-            if is_chain and (first.arguments[0], second.arguments[1]) == head.arguments:
-                steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
-                chaining = [atom for atom in steps or [head] if _can_chain(atom, library)]
-                if chaining:
-                    yield rule, chaining[0] if steps else None
+        if rule.joins_itself and not rule.by_declaration and not rule.generic:
+            head = rule.conclusion.atom
+            steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
+            chaining = [atom for atom in steps or [head] if _can_chain(atom, library)]
+            if chaining:
+                yield rule, chaining[0] if steps else None
 
 
 def _can_chain(atom: Atom, library: Library) -> bool:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import chain, combinations
+from itertools import chain, combinations, permutations
 from pathlib import Path
 from typing import TypeGuard
 
@@ -239,6 +239,24 @@ class Rule:
     def variables(self) -> tuple[Variable, ...]:
         """The variables in order of first occurrence, each once."""
         return distinct_variables((*self.premise, self.conclusion))
+
+    @property
+    def chain(self) -> tuple[Atom, Atom] | None:
+        """The atoms p(A, B) and q(B, C), in this order, of a rule that concludes r(A, C) from them; None of another."""
+        atoms = [item.atom for item in self.literals if not item.negated]
+        if self.aggregate is not None or len(self.premise) != 2 or len(atoms) != 2 or len(self.variables) != 3:
+            return None
+        for first, then in permutations(atoms):
+            begin, end = first.arguments[:1], then.arguments[1:]
+            is_chain = len(first.arguments) == 2 and first.arguments[1:] == then.arguments[:1]
+            if is_chain and (*begin, *end) == self.conclusion.atom.arguments:
+                return first, then
+        return None
+
+    @property
+    def joins_itself(self) -> bool:
+        """True for r(A, B) & r(B, C) -> r(A, C)."""
+        return self.chain is not None and {atom.indicator for atom in self.atoms} == {self.conclusion.atom.indicator}
 
     @property
     def searched(self) -> tuple[Variable, ...]:

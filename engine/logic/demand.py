@@ -63,6 +63,9 @@ _NUMBERS = count()
 _FACTS_OF = "facts of "
 """Before the name of a derived predicate: the predicate of those of its atoms that are stored facts."""
 
+_STEPS_OF = "steps of "
+"""Before the name of a predicate that a rule joins with itself: that of its facts and of other rules' atoms."""
+
 Pattern: TypeAlias = frozenset[int]
 """The places of a call's bound arguments, counted from 0."""
 
@@ -136,6 +139,7 @@ class Demand:
         self._calls: dict[tuple[str, Pattern], str] = {}
         self._patterns: dict[str, list[Pattern]] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
+        self._goes_by_steps = True
         self._rounds = Rounds(self.relations, at_work)
         self._stored_in: dict[str, str] = {}
         """By table of stored facts, the predicate."""
@@ -267,6 +271,8 @@ class Demand:
 
     def instances(self, roots: Iterable[Atom]) -> dict[Atom, list[RuleInstance]]:
         """Every rule instance that takes part in deriving the atoms that match one of these, by conclusion."""
+        # An instance of r(A, B) & r(B, C) -> r(A, C) may join atoms to which no step leads from what is asked for.
+        self._goes_by_steps = False
         roots = list(roots)
         for root in roots:
             self._ask(root)
@@ -391,14 +397,46 @@ class Demand:
 
     def _answer(self, indicator: str, pattern: Pattern) -> None:
         """Add the steps that give a predicate the atoms that calls of a pattern ask for."""
+        closed = indicator.removeprefix(_STEPS_OF)
+        rules = self.library.concluding.get(closed, ())
+        joining = [rule for rule in rules if rule.joins_itself]
+        if joining and closed == indicator and self._goes_by_steps and indicator not in self._asked:
+            self._add_closure(joining[0], pattern)
+            return
         # A table for each predicate without facts would take most of the time of a library of many rules.
-        if self._has_facts(indicator):
+        if self._has_facts(closed):
             name, _, arity = indicator.rpartition("/")
             variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
-            facts = Literal(Atom(_FACTS_OF + name, variables))
+            facts = Literal(Atom(_FACTS_OF + closed.rpartition("/")[0], variables))
             self._add_rule(rule_of([facts], Atom(name, variables)), pattern)
-        for rule in self.library.concluding.get(indicator, ()):
-            self._add_rule(rule, pattern)
+        for rule in rules:
+            if closed == indicator:
+                self._add_rule(rule, pattern)
+            elif not rule.joins_itself:
+                self._add_rule(replace(rule, conclusion=Literal(_step(rule.conclusion.atom))), pattern)
+
+    def _add_closure(self, rule: Rule, pattern: Pattern) -> None:
+        """Answer calls of r, which r(A, B) & r(B, C) -> r(A, C) closes, by r(A, B) and a step from B to C.
+
+        A step is a fact or what another rule concludes. From atom to atom the same one would be found once for each
+        place where its path can be divided. Where only C is bound, the step is the one from A to B.
+        """
+        head = rule.conclusion.atom
+        step = _step(head)
+        if step.indicator not in self._layers:
+            closed, layer = self._tables[head.indicator], self._layers.get(head.indicator, 1)
+            self._layers[step.indicator] = layer
+            self._derived |= {step.indicator}
+            self._given[step.indicator] = self._given.get(head.indicator, [])
+            # This goes before the steps are joined, so that a proof by the rule itself has them among its atoms.
+            body = compile_premise([Literal(step)], self._context())
+            cells = conclusion_cells(head, body, self._context())
+            self._rounds.add(JoinStep(layer, closed, body, cells, rule=rule))
+        asked = self._called(self._calls[head.indicator, pattern], [head.arguments[place] for place in sorted(pattern)])
+        self._add_calls(Literal(step), replace(rule, premise=(Literal(asked),)))
+        is_last = pattern == {1}
+        premise = (_step(atom) if (number == 0) == is_last else atom for number, atom in enumerate(rule.chain or ()))
+        self._add_rule(replace(rule, premise=tuple(map(Literal, premise))), pattern)
 
     def _has_facts(self, indicator: str) -> bool:
         if self.source.stored(indicator) is not None:
@@ -490,6 +528,10 @@ class Demand:
             table = self._tables[name] = self._new_table(columns_of(indicator))
             self._add_rows(table, (record.arguments for record in self.source.denials(indicator)))
         return self._tables[name]
+
+
+def _step(atom: Atom) -> Atom:
+    return replace(atom, predicate=_STEPS_OF + atom.predicate)
 
 
 def _atom(fact: FactRecord) -> Atom:

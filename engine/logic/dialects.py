@@ -175,19 +175,6 @@ def _unique(wanted: str, taken: set[str]) -> str:
     return name
 
 
-def _is_transitive(rule: Rule) -> bool:
-    """True for r(A, B) & r(B, C) -> r(A, C), the premise in either order."""
-    head, premise = rule.conclusion.atom, rule.premise
-    atoms = [item.atom for item in premise if isinstance(item, Literal)]
-    if len(premise) != 2 or [atom.indicator for atom in atoms] != [f"{head.predicate}/2"] * 2:
-        return False
-    return any(
-        (*first.arguments, *then.arguments[1:]) == (head.arguments[0], then.arguments[0], head.arguments[1])
-        and len({*first.variables, *then.variables}) == 3
-        for first, then in (atoms, atoms[::-1])
-    )
-
-
 class _ScriptWriter:
     """Writes statements in an order in which a database can run them; collects what it cannot run, with the reasons."""
 
@@ -326,7 +313,7 @@ class _ScriptWriter:
         columns = columns_of(indicator)
         whole = exp.select("*").from_(_table(_KNOWN))
         tables = self.tables
-        if len(rules) == 1 and _is_transitive(rules[0]):
+        if len(rules) == 1 and rules[0].joins_itself:
             whole = whole.with_(_alias(_STEPS, columns), as_=base)
             base, tables = exp.select("*").from_(_table(_STEPS)), {**tables, indicator: _STEPS}
         branches = []

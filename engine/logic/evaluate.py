@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TypeAlias
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fingerprints import Fingerprints
@@ -34,7 +33,7 @@ from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, variable_names
 from hapax.kb.changes import TableChanges
 from hapax.kb.fact_checks import MOST_ARGUMENTS
 from hapax.kb.facts import columns_of
@@ -236,8 +235,9 @@ class CompiledLibrary:
             clauses += self.clauses.get(indicator, ())
         tables = [self.tables[indicator] for indicator in members]
         recursive = [clause for clause in clauses if not set(tables).isdisjoint(clause.body.tables)]
-        # A transitive closure alone needs no rounds.
-        closing = _transitive_step(recursive[0]) if len(recursive) == 1 else None
+        # A transitive closure alone needs no rounds: two tables that share a variable, without any other condition.
+        is_plain = len(recursive) == 1 and len(recursive[0].body.conditions) == 1
+        closing = recursive[0].rule.chain if is_plain else None
         grouped: set[AggregateDeclaration] = set()
         for clause in clauses:
             self._index(clause.body.tables, members)
@@ -257,12 +257,12 @@ class CompiledLibrary:
     def _target(self, clause: Clause) -> str:
         return self.tables[clause.rule.conclusion.atom.indicator]
 
-    def _close(self, clause: Clause, step: _Transitive) -> None:
+    def _close(self, clause: Clause, chain: tuple[Atom, Atom]) -> None:
         """Fill a transitive closure from one start node after the other.
 
         In memory are the graph's edges and the nodes that one start reaches, never the whole closure.
         """
-        first, then = (self.tables[indicator] for indicator in step)
+        first, then = (self.tables[atom.indicator] for atom in chain)
         closure = self.tables[clause.rule.conclusion.atom.indicator]
         known = self.relations.successors(closure)
         edges = known if first == then else self.relations.successors(then if first == closure else first)
@@ -333,30 +333,6 @@ def left_out(rule: Rule, names: Sequence[str]) -> str:
 
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
-
-
-_Transitive: TypeAlias = tuple[str, str]
-"""The two predicates of a premise p(A, B) & q(B, C) that concludes r(A, C)."""
-
-
-def _transitive_step(clause: Clause) -> _Transitive | None:
-    """The join of a clause r(A, B) & q(B, C) -> r(A, C), or q before r; None for a clause of another form."""
-    premise, head = clause.rule.premise, clause.rule.conclusion.atom.arguments
-    atoms = [item.atom for item in premise if isinstance(item, Literal) and not item.negated]
-    if (
-        clause.rule.aggregate is not None
-        or len(atoms) != len(premise)
-        or [len(atom.arguments) for atom in atoms] != [2, 2]
-    ):
-        return None
-    if len(clause.body.conditions) != 1:  # one shared variable, and no constants or variables that repeat
-        return None
-    # The premise may name the two in either order.
-    for first, then in (atoms, atoms[::-1]):
-        (begin, middle), (again, end) = first.arguments, then.arguments
-        if head == (begin, end) and middle == again and len({*first.variables, *then.variables}) == 3:
-            return first.indicator, then.indicator
-    return None
 
 
 def _reached(starts: Iterable[int], edges: Mapping[int, Sequence[int]]) -> set[int]:

@@ -6,8 +6,10 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import networkx as nx
 import pytest
 from cli_fixture import invoke, run
 
@@ -162,3 +164,41 @@ def test_capitalised_atoms_can_be_assumed_and_explained(tmp_path: Path) -> None:
     for atom in ('Reach("a", "b")', "'Reach'(a, b)"):
         assert 'Edge("a", "b")' in run("why", atom, "--rules", rules, "--db", database).stdout
     assert "does not hold" in run("why-not", "'Reach'(b, a)", "--rules", rules, "--db", database).stdout
+
+
+LINKS = """
+road(X, Y) -> linked(X, Y).
+ferry(X, Y) & not closed(X) -> linked(Y, X).
+linked(X, Y) & linked(Y, Z) -> linked(X, Z).
+linked(X, X) & inspected(X) -> linked(X, "depot").
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_closure_that_joins_itself_answers_what_paths_say(seed: int) -> None:
+    """Goals that bind the one argument, the other, both or none have the pairs that a path leads to, with a proof."""
+    draw = Random(seed)
+    places = [f"v{number}" for number in range(8)]
+    drawn = {
+        name: {(draw.choice(places), draw.choice(places)) for _ in range(5)} for name in ("road", "ferry", "linked")
+    }
+    shut, inspected = draw.sample(places, 2), draw.sample(places, 3)
+    facts = [f"{name}({a}, {b})." for name, pairs in drawn.items() for a, b in pairs]
+    facts += [f"closed({place})." for place in shut] + [f"inspected({place})." for place in inspected]
+    program = hapax.program("\n".join([*facts, LINKS]))
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_edges_from([*drawn["road"], *drawn["linked"], *((b, a) for a, b in drawn["ferry"] if a not in shut)])
+    graph.add_nodes_from(places)
+    graph.add_edges_from([(a, "depot") for a in inspected if (a, a) in nx.transitive_closure(graph).edges])
+    linked = set(nx.transitive_closure(graph).edges)
+
+    assert {(row["X"], row["Y"]) for row in program.query("linked(X, Y)")} == linked
+    for place in places:
+        assert {row["Y"] for row in program.query(f"linked({place}, Y)")} == {b for a, b in linked if a == place}
+        assert {row["X"] for row in program.query(f"linked(X, {place})")} == {a for a, b in linked if b == place}
+        assert {row["X"] for row in program.query(f"linked({place}, X), linked(X, {place})")} == {
+            b for a, b in linked if a == place and (b, a) in linked
+        }
+    for a, b in sorted(linked)[:5]:
+        assert program.why(f"linked({a}, {b})").lines  # raises HapaxError for what has no proof
