@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -77,8 +78,8 @@ ACCOUNTS = 10
 EXECUTORS = "hapax.executors"
 """Entry-point group of executors, by the names of --executor.
 
-Each is called with the rules and the options of a search; it searches by `search(job)`, and says afterwards by
-`print_report()` what it did beside. `options` adds its own options to the command.
+Each is called with the rules and the options of a search; `spread(models)` is a context with the models to search by.
+`options` adds its own options to the command.
 """
 
 
@@ -90,7 +91,7 @@ def with_executors(command: F) -> F:
         type=click.Choice(["process", *executors]),
         default="process",
         show_default=True,
-        help="Search in this process or on a Ray cluster; the result is the same.",
+        help="Load models in this process or on a Ray cluster; the result is the same.",
     )
     decorated: F = together(choice, *(load(point).options for point in executors.values()))(command)
     return decorated
@@ -176,7 +177,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     hapax search --rule allergy --distribution long_tail --beam 50
     hapax search my.rules -m hf:meta-llama/Llama-3.1-8B --critic hf:google/flan-t5-xxl --max-calls 5000
     hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
-    hapax search rules/library -m openai:my-model --executor ray --ray-address auto
+    hapax search rules/library -m hf:meta-llama/Llama-3.1-8B --executor ray --ray-address auto
     """
     # The modules of a search take long to import, and its help needs none of them.
     from hapax.engine.search.settings import SearchJob
@@ -211,14 +212,12 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
         # Only once the models answer: a start that fails leaves no file.
         keep_rules(kb, paths, "search", library)
         _warn_of_doubtful_facts(models, options)
-        with progress_display(not options["no_progress"]) as progress:
-            job = SearchJob(library, rules, kb, models, settings, journal, progress)
-            report = run_search(job).report if executor is None else executor.search(job)
+        spread = nullcontext(models) if executor is None else executor.spread(models)
+        with spread as asked, progress_display(not options["no_progress"]) as progress:
+            report = run_search(SearchJob(library, rules, kb, asked, settings, journal, progress)).report
     # Known only when the search has asked.
     _warn_of_no_bias(models)
     _print_search(report, library, options)
-    if executor is not None:
-        executor.print_report()
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 

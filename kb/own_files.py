@@ -84,12 +84,6 @@ def check_file(path: Path) -> None:
         raise _not_own(path, reason)
 
 
-def check_folder(folder: Path) -> None:
-    """Raise ForeignFileError if a folder that Hapax names is a link or a file; nothing happens if there is none."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise _not_own(folder, "it is a symbolic link or a file in place of a folder")
-
-
 def _oddity(found: os.stat_result, is_written: bool) -> str:
     """Why a file is not used; empty for a regular file, which has no other name if it `is_written`."""
     if stat.S_ISLNK(found.st_mode):

@@ -363,18 +363,6 @@ class KnowledgeBase(RecordStore):
             (model, role): (count, answered or 0, *tokens) for model, role, count, answered, *tokens in self.sql(sql)
         }
 
-    def attempt_totals(self) -> tuple[int, int, int, float | None]:
-        """Number, prompt tokens, completion tokens and cost of the requests that left; None: a price is unknown."""
-        if self._attempt_log is not None:
-            self._attempt_log.flush()
-        if not self.has(ATTEMPTS.name):
-            return 0, 0, 0, 0.0
-        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in ("prompt_tokens", "completion_tokens", "cost"))
-        left = "coalesce(outcome, '') NOT IN ('unsent', 'queued')"
-        sql = f"SELECT count(*), {sums}, count(cost) FROM attempts WHERE {left}"  # noqa: S608  ours
-        ((count, prompt, completion, cost, priced),) = self.sql(sql)
-        return count, prompt, completion, cost if priced == count else None
-
     def call(self, request_id: str) -> CallRecord | None:
         return self.calls([request_id]).get(request_id)
 
@@ -414,18 +402,6 @@ class KnowledgeBase(RecordStore):
         """
         total, count = self.sql(sql, (TIMED_ANSWERS, role, model, LONGEST_PAUSE))[0]
         return total / count if count else None
-
-    def last_call_row(self) -> int:
-        """Row number of the newest call, for `calls_after`; 0 for an empty journal."""
-        return int(self.sql("SELECT coalesce(max(rowid), 0) FROM calls")[0][0])
-
-    def calls_after(self, row: int, most: int) -> tuple[list[CallRecord], int]:
-        """Up to `most` calls after this row (0: from the beginning), and the last row read; the given row if none."""
-        sql = "SELECT max(rowid) FROM (SELECT rowid FROM calls WHERE rowid > ? ORDER BY rowid LIMIT ?)"
-        ((last,),) = self.sql(sql, (row, most))
-        if last is None:
-            return [], row
-        return self.select(CALLS, "WHERE calls.rowid > ? AND calls.rowid <= ?", (row, last)), last
 
     def call_counts(self) -> dict[str, int]:
         """Number of journaled requests by the role of the model that was asked first."""

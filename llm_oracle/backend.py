@@ -76,8 +76,6 @@ class OpeningOptions:
     """Only identities are needed: nothing is loaded, and an alias's statements are believed instead of probed."""
     notice: Callable[[str], None] | None = None
     """Receives lines for the user about slow preparations, such as a conversion at a model's first use."""
-    sharers: int = 1
-    """Number of processes that open the same models and share each server's limits."""
 
 
 @dataclass

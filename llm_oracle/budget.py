@@ -143,18 +143,6 @@ class CallStatistics:
             self.unusable + other.unusable,
         )
 
-    def __sub__(self, other: CallStatistics) -> CallStatistics:
-        """The use since `other`, nothing below zero."""
-        return CallStatistics(
-            max(0, self.calls - other.calls),
-            max(0, self.hits - other.hits),
-            max(0, self.prompt_tokens - other.prompt_tokens),
-            max(0, self.completion_tokens - other.completion_tokens),
-            None if self.cost is None or other.cost is None else max(0.0, self.cost - other.cost),
-            max(0, self.refused - other.refused),
-            max(0, self.unusable - other.unusable),
-        )
-
 
 class BudgetReached(HapaxError):  # noqa: N818  # an expected outcome, with its own exit code
     """The next request would exceed the budget; it was not sent.
@@ -239,7 +227,7 @@ class Ledger:
         # Reentrant, since `settle` and `reserve` call methods that take it, too.
         self._lock = threading.RLock()
         self._statistics: dict[str, CallStatistics] = {}
-        self._reserved: dict[Reservation | Allotment, CallStatistics] = {}
+        self._reserved: dict[Reservation, CallStatistics] = {}
         self._reached: dict[Account, tuple[str, float]] = {}
 
     @property
@@ -283,27 +271,6 @@ class Ledger:
             if self.budget.counts(account.role):
                 self._reserved[reservation] = wanted
             return reservation
-
-    def allot(self, account: Account, parts: int) -> Allotment:
-        """Reserve one of so many equal parts of what the budget has left, for requests that others send and count."""
-        if not self.budget.counts(account.role):
-            return Allotment(account, Budget())
-        with self._lock:
-            left = self.budget.less(sum(self._reserved.values(), self.used))
-            part = Budget(
-                None if left.max_calls is None else left.max_calls // parts,
-                None if left.max_tokens is None else left.max_tokens // parts,
-                None if left.max_cost is None else left.max_cost / parts,
-            )
-            allotment = Allotment(account, part)
-            self._reserved[allotment] = allotment.most
-            return allotment
-
-    def settle_allotment(self, allotment: Allotment, spent: CallStatistics) -> None:
-        """End an allotment and count what was used of it."""
-        with self._lock:
-            self._reserved.pop(allotment, None)
-            self.count(allotment.account.role, spent)
 
     def enter_batched(self, account: Account, requests: Sequence[BatchedRequest]) -> None:
         """Write down requests that others send, and wait until they are on disk. They count in no limit."""
@@ -378,21 +345,6 @@ class Reservation:
     def settle(self, spent: Usage | None, outcome: Outcome | None = None) -> None:
         """As `Ledger.settle`; by default the request was answered if it was sent."""
         self.account.ledger.settle(self, spent, outcome or (Outcome.UNSENT if spent is None else Outcome.ANSWERED))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Allotment:
-    """A part of a budget, within which another process sends requests. Nothing else may use it meanwhile."""
-
-    account: Account
-    budget: Budget
-
-    @property
-    def most(self) -> CallStatistics:
-        """The statistics of requests that use all of it."""
-        budget = self.budget
-        # Where there is no limit, nothing has to be reserved.
-        return CallStatistics(budget.max_calls or 0, 0, budget.max_tokens or 0, 0, budget.max_cost or 0.0)
 
 
 def _now() -> str:

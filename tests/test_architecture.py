@@ -307,7 +307,6 @@ OWN_FILES = ("kb/own_files.py", "kb/unfinished.py", "kb/system.py")
 OTHER_FILES = {
     "api/rules.py": "writes at a path of `atomic_path`",
     "commands/console.py": "opens /dev/null",
-    "engine/cluster/running.py": "removes a folder that it made, only if it is empty",
     "engine/expansion/review.py": "writes at the path of `unfinished`",
     "engine/inference/worker.py": "writes into a temporary folder of its process",
     "evaluation/booqa/corpus.py": "writes into the folder of `unfinished`",

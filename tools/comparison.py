@@ -14,12 +14,16 @@ from hapax.kb.records import ATTEMPTS, RUNS, TABLES
 CLOCKS = frozenset({"created", "started", "finished"})
 """Columns with the time of writing."""
 
+NUMBERS = frozenset({"ref"})
+"""Columns with the order of writing: a search that was interrupted writes its last facts again."""
+
 SUMMARIES = frozenset({"summary"})
 """Columns of a run that count requests and answers from the journal, which differ between ways to the same result."""
 
 
 def differences(first: Path, second: Path) -> dict[str, int]:
-    """Number of rows of each table that are missing or different in either database, apart from times and summaries.
+    """Number of rows of each table that are missing or different in either database, apart from times, order
+    and summaries.
 
     Raises sqlite3.OperationalError for a file without the tables of a knowledge base.
     """
@@ -32,7 +36,7 @@ def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for table in TABLES:
         if table is ATTEMPTS:
             continue  # requests of a run of its own, such as the repeated ones
-        ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
+        ignored = CLOCKS | NUMBERS | (SUMMARIES if table is RUNS else frozenset())
         here, there = (_rows(connection, file, table.name, ignored) for file in ("main", "other"))
         yield table.name, (here - there).total() + (there - here).total()
 
@@ -40,7 +44,7 @@ def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
 def _rows(
     connection: sqlite3.Connection, file: str, table: str, ignored: frozenset[str]
 ) -> Counter[tuple[object, ...]]:
-    """The rows of a table with their numbers, in the columns of the file's own version; none without the table."""
+    """How often each row of a table is there, in the columns of the file's own version; none without the table."""
     names = connection.execute("SELECT name FROM pragma_table_info(?, ?)", (table, file))
     columns = ", ".join(name for (name,) in names if name not in ignored)
     if not columns:

@@ -1,4 +1,4 @@
-"""A cluster on Ray: workers are actors, walks are tasks. Ray restarts both when they die.
+"""A cluster on Ray: workers are actors, which Ray restarts when they die.
 
 Actors are not detached, so they end with the process that started them, however it ends.
 """
@@ -10,8 +10,7 @@ import os
 import socket
 import sysconfig
 import tempfile
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,28 +23,20 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
+from ray.util import ActorPool
 
-from hapax.engine.cluster.owner import Allowance, Opening, Owner, OwnerReply, Post
-from hapax.engine.cluster.routing import Owners
-from hapax.engine.cluster.running import Ahead, walk
+from hapax.engine.cluster.spreading import Opening, Worker
 from hapax.engine.inference.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.llm_oracle.egress import permit
-from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.protocols import ModelIdentity
 
 RESTARTS = 100
 """Restarts of a worker before its search fails."""
 
-ASKED_AT_ONCE = 16
-"""Calls that a worker answers side by side, so that those of the search do not wait behind those of walks."""
-
-WALK_RETRIES = 3
-"""Retries of a walk whose process dies; after that the search does its rules itself."""
-
 OBJECT_STORE_BYTES = 200_000_000
-"""Object store of a cluster that is started for one search: batches of answers and the rules pass through it."""
+"""Object store of a cluster that is started for one search: requests and answers pass through it."""
 
 KNOCK_SECONDS = 5.0
 
@@ -56,36 +47,32 @@ LOCAL = "local"
 class RayCluster:
     """A Ray cluster. `address`: as for `ray.init`; `local` starts a cluster on this machine for this search alone.
 
-    `worker_count`: None: one per processor of the cluster. `gpus`: reserved by each worker.
+    `worker_count`: None: one per processor of the cluster. `gpus`: reserved by each worker. `notice`: hears that a
+    worker died.
     """
 
-    address: str = LOCAL
-    worker_count: int | None = None
-    gpus: float = 0.0
+    address: str
+    worker_count: int | None
+    gpus: float
+    notice: Callable[[str], None]
 
     @contextmanager
-    def workers(self, opening: Opening, folder: Path) -> Iterator[Owners]:
+    def workers(self, opening: Opening) -> Iterator[RayWorkers]:
         """The workers. Raises HapaxError if there is no cluster, or if it has too few GPUs."""
         _connect(self.address, self.worker_count)
         try:
-            count = self._count()
             options = {
-                "num_cpus": 0,  # processors are reserved by walks; workers mostly wait for models
                 "num_gpus": self.gpus,
                 "max_restarts": RESTARTS,
                 "max_task_retries": RESTARTS,
+                "scheduling_strategy": "SPREAD",
             }
-            spread = {"scheduling_strategy": "SPREAD", "concurrency_groups": {"asked": ASKED_AT_ONCE}}
-            actor: Any = ray.remote(**options, **spread)(OwnerActor)
-            # Part of the shards' names: those of other runs may be in the same folders.
-            run = uuid.uuid4().hex
-            kept = RayOpening(ray.put(opening))
-            yield RayOwners([actor.remote(Post(number, count, folder, run), kept) for number in range(count)])
+            actor: Any = ray.remote(**options)(RayWorker)
+            # Referenced as long as the search runs, because a restarted actor needs it.
+            kept = ray.put(opening)
+            yield RayWorkers([actor.remote([kept]) for _ in range(self._count())], kept, self.notice)
         finally:
             ray.shutdown()
-
-    def walkers(self, ahead: Ahead) -> RayWalkers:
-        return RayWalkers(ray.put(ahead), self._count())
 
     def _count(self) -> int:
         resources = ray.cluster_resources()
@@ -99,84 +86,65 @@ class RayCluster:
         return count
 
 
-class OwnerActor(Owner):
-    """A worker: the methods that ask models share a pool of threads, all others have one thread."""
+class RayWorker(Worker):
+    """A worker whose opening is in Ray's object store.
 
-    @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]  # Ray is not read by mypy
-    def ask(self, allowance: Allowance | None, role: str, asked: Sequence[Any], *parameters: Any) -> OwnerReply:
-        return super().ask(allowance, role, asked, *parameters)
-
-    @ray.method(concurrency_group="asked")  # type: ignore[untyped-decorator]
-    def identities(self) -> OwnerReply:
-        return super().identities()
-
-
-@dataclass(frozen=True, slots=True)
-class RayOpening:
-    """An opening in Ray's object store, referenced by the search as long as it runs: a restarted actor needs it.
-
-    Ray frees large arguments of actors after their first start (its issue 53727).
+    It is passed in a list, because Ray frees large arguments of actors after their first start (its issue 53727).
     """
 
-    reference: Any
+    def __init__(self, references: Sequence[Any]) -> None:
+        super().__init__(ray.get(references[0]))
+        self._is_restarted = ray.get_runtime_context().was_current_actor_reconstructed
 
-    def open(self, journal: Journal, sharers: int) -> Models:
-        """As `Opening.open`."""
-        opening: Opening = ray.get(self.reference)
-        return opening.open(journal, sharers)
-
-
-@dataclass(frozen=True, slots=True)
-class RayPending:
-    """Result of a call to an actor, or of a task, once it is done."""
-
-    reference: Any
-
-    def done(self) -> bool:
-        return bool(ray.wait([self.reference], timeout=0)[0])
-
-    def result(self) -> Any:
-        """Wait for the result. Raises HapaxError if its process is gone for good."""
-        try:
-            return ray.get(self.reference)
-        except RayTaskError:
-            raise  # a defect; it has the traceback of its process
-        except RayError as fault:
-            reason = str(fault).strip().partition("\n")[0]
-            raise HapaxError(
-                f"A process of the cluster is gone for good: {reason}.",
-                Remedy("Check the cluster, then run the same {} again: no answer is lost.", CALL),
-            ) from None
-
-    def cancel(self) -> None:
-        """Kill its process."""
-        ray.cancel(self.reference, force=True)
+    def numbered(self, number: int, call: Sequence[Any]) -> tuple[int, list[Any] | str, bool]:
+        """The number of a call, what `answers` returns for it, and whether this process replaces a dead one."""
+        replaces, self._is_restarted = self._is_restarted, False
+        return number, self.answers(*call), replaces
 
 
 @dataclass(frozen=True, slots=True)
-class RayOwners:
-    """Actors by number. Tasks receive it unchanged."""
+class RayWorkers:
+    """The actors, the reference to what they opened, and who hears of their deaths."""
 
     actors: Sequence[Any]
+    opening: Any
+    notice: Callable[[str], None]
 
     @property
     def count(self) -> int:
         return len(self.actors)
 
-    def begin(self, number: int, method: str, *arguments: Any) -> RayPending:
-        return RayPending(getattr(self.actors[number], method).remote(*arguments))
+    def identities(self, role: str) -> list[ModelIdentity | str]:
+        """As `Workers.identities`. Begun for all first, so that they open their models side by side."""
+        with _loss_told():
+            found: list[ModelIdentity | str] = ray.get([actor.identity.remote(role) for actor in self.actors])
+            return found
+
+    def answers(self, calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, list[Any] | str]]:
+        """As `Workers.answers`."""
+        pool = ActorPool(self.actors)
+        with _loss_told():
+            for number, answers, replaces in pool.map_unordered(
+                lambda actor, call: actor.numbered.remote(*call), list(enumerate(calls))
+            ):
+                if replaces:
+                    self.notice("A worker died and was started again; it answers its requests once more.")
+                yield number, answers
 
 
-@dataclass(frozen=True, slots=True)
-class RayWalkers:
-    """Tasks, one processor each. `ahead`: reference to their common data."""
-
-    ahead: Any
-    count: int
-
-    def begin(self, names: Sequence[str]) -> RayPending:
-        task: Any = ray.remote(num_cpus=1, max_retries=WALK_RETRIES, scheduling_strategy="SPREAD")(walk)
-        return RayPending(task.remote(self.ahead, list(names)))
+@contextmanager
+def _loss_told() -> Iterator[None]:
+    """Raises HapaxError for a process that is gone for good."""
+    try:
+        yield
+    except RayTaskError:
+        raise  # a defect; it has the traceback of its process
+    except RayError as fault:
+        reason = str(fault).strip().partition("\n")[0]
+        raise HapaxError(
+            f"A process of the cluster is gone for good: {reason}.",
+            Remedy("Check the cluster, then run the same {} again: no answer is lost.", CALL),
+        ) from None
 
 
 class IsolatedJob(JobConfig):  # type: ignore[misc]  # Ray is not read by mypy

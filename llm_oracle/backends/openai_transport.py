@@ -28,8 +28,7 @@ from aiolimiter import AsyncLimiter
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
-from hapax.grammar.errors import HapaxError
-from hapax.grammar.remedies import CALL, Remedy, Setting
+from hapax.grammar.remedies import CALL, Setting
 from hapax.kb import system
 from hapax.kb.records import NO_USABLE_REPLY, Outcome
 from hapax.llm_oracle.backends.openai_outcomes import (
@@ -166,21 +165,6 @@ class Limits:
     max_concurrency: int = 16
     rpm: float | None = None
     tpm: float | None = None
-
-    def shared(self, sharers: int) -> Limits:
-        """Limits for each of several processes that together keep these.
-
-        Raises HapaxError if a process would get less than one request at a time.
-        """
-        if sharers > self.max_concurrency:
-            raise HapaxError(
-                f"{sharers} workers cannot share a max_concurrency of {self.max_concurrency}: each needs "
-                "one request at a time.",
-                Remedy("Use fewer {}, or raise max_concurrency in the model's alias.", Setting("workers")),
-            )
-        rpm = None if self.rpm is None else self.rpm / sharers
-        tpm = None if self.tpm is None else self.tpm / sharers
-        return Limits(self.max_concurrency // sharers, rpm, tpm)
 
 
 @dataclass(frozen=True, slots=True)

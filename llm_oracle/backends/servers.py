@@ -69,7 +69,7 @@ def _connect(request: ModelRequest) -> OpenAIModel:
         permit(*(urlsplit(url).hostname or "" for url in (served.server.base_url, served.server.proxy) if url))
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)
-    transport = HttpTransport(served.server, served.limits.shared(options.sharers), served.retries)
+    transport = HttpTransport(served.server, served.limits, served.retries)
     prober = Prober(served, framed(transport, served.chat), options.journal, options.probe_again, options.forecast)
     queue = None if options.queue is None else framed(options.queue.to(served.server), served.chat)
     return OpenAIModel(prober, queue, options.claims)

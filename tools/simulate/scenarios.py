@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -16,9 +14,7 @@ from typing import Any
 import hapax
 from benchmarks.server import ExclusionReader, reply_to
 from hapax.api.browser.judging import Cells, Judging
-from hapax.engine.cluster.owner import Opening, Owner, Post
-from hapax.engine.cluster.running import Ahead, Spread, search_spread, walk
-from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.dataset import build
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.selection import SelectionOptions
@@ -27,7 +23,6 @@ from hapax.evaluation.votes.questions import VotingItem
 from hapax.grammar.rules import Library
 from hapax.kb import spill, system
 from hapax.kb.store import SPILL_SECONDS, KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.backends.openai_batch import BatchQueue, Queued
 from hapax.llm_oracle.journal import Journal
@@ -185,70 +180,6 @@ def _answer_batch(place: ScenarioFolder, queue: Path, results: Path) -> None:
     place.disk.cross("answer", receive)
 
 
-# --- shards -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class NotedOpening(Opening):
-    """Opens the noted model for a worker."""
-
-    place: ScenarioFolder | None = None
-
-    def open(self, journal: Journal, sharers: int) -> Models:  # noqa: ARG002  as in `Opening`
-        if self.place is None:
-            raise ValueError("an opening for no place")
-        return models(self.place)
-
-
-@dataclass
-class ThreadCluster:
-    """Workers in threads of one process: each is asked in one thread, and told in another."""
-
-    count: int
-    run: str
-    owners: list[Owner] = field(default_factory=list)
-    executors: list[ThreadPoolExecutor] = field(default_factory=list)
-
-    @contextmanager
-    def workers(self, opening: Opening, folder: Path) -> Iterator[ThreadCluster]:
-        self.owners = [Owner(Post(number, self.count, folder, self.run), opening) for number in range(self.count)]
-        self.executors = [ThreadPoolExecutor(1) for _ in range(self.count + 2)]
-        try:
-            yield self
-        finally:
-            for executor in self.executors:
-                executor.shutdown()
-
-    def begin(self, number: int, method: str, *arguments: Any) -> Future[Any]:
-        thread = self.executors[number if method in ("ask", "ask_within", "identities") else self.count]
-        return thread.submit(lambda: getattr(self.owners[number], method)(*arguments))
-
-    def walkers(self, ahead: Ahead) -> ThreadWalkers:
-        return ThreadWalkers(ahead, self)
-
-
-@dataclass
-class ThreadWalkers:
-    """Walks, one at a time."""
-
-    ahead: Ahead
-    cluster: ThreadCluster
-    count: int = 1
-
-    def begin(self, names: Sequence[str]) -> Future[str]:
-        return self.cluster.executors[-1].submit(walk, self.ahead, names)
-
-
-def search_sharded(place: ScenarioFolder) -> None:
-    """A search spread over two workers."""
-    opening = NotedOpening("simulated", None, None, "frequency", OpeningOptions(), place)
-    with KnowledgeBase(place.database) as kb:
-        journal = Journal(kb)
-        job = SearchJob(rules(), [rules().rule("fits")], kb, opening.open(journal, 1), SETTINGS, journal)
-        run = f"run{len(place.asked)}"
-        search_spread(job, Spread(ThreadCluster(2, run), opening, place.folder / "shards"))
-
-
 # --- without models ---------------------------------------------------------------------------------------------------
 
 
@@ -391,7 +322,6 @@ SCENARIOS = {
         Scenario("three processes", _processes(search, import_facts, derive), write_facts),
         Scenario("answers beside the file", _processes(search), prepare_spilled),
         Scenario("locked file", _processes(search, hold_lock), together=True),
-        Scenario("shards", _processes(search_sharded)),
         Scenario("queue", _processes(search_queued), server=True),
         Scenario("derive", _processes(derive), give_facts, derives=True),
         Scenario("import", _processes(import_facts), write_facts),
