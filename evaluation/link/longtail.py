@@ -7,34 +7,25 @@ the probability that a head statement is likelier than a long-tail statement of 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from hapax.engine.run_memory import models_of
-from hapax.engine.search.ranking import Ends, Values, ends, matched_pairs, pair_pool, random_score
+from hapax.engine.search.ranking import Ends, Values, ends, pair_pool, random_score
 from hapax.evaluation.link.likelihood.measures import latest_statements
 from hapax.evaluation.shared.drawing import single, write_figure
-from hapax.evaluation.shared.estimates import (
-    Estimate,
-    auc,
-    cohens_d,
-    mean,
-    mean_difference,
-    mean_share,
-    share,
-    spearman,
-)
+from hapax.evaluation.shared.estimates import Estimate, auc, mean_difference, mean_share, share
 from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.kb.records import Distribution, RunRecord
+from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.circularity import is_circular
@@ -51,9 +42,6 @@ EQUALLY_COMMON = 0.25
 DARK = 0.25
 """Distance of an AUC from chance above which its cell in the figure is too dark for black letters."""
 
-LEAST_TO_CORRELATE = 3
-"""Statements of a rule below which a rank correlation says nothing."""
-
 STORED = "as stored"
 """Name of the split that the searches made."""
 
@@ -63,9 +51,8 @@ class JudgedSplit:
     """A split of the statements into two ends, as one judge sees it. All estimates are over rules.
 
     `auc`: mean AUC; `auc_equal_tokens`: the same over pairs of statements whose names differ by one token at most;
-    `auc_equally_common`: of pair rarity, over pairs of statements whose names are equally common; `effect`: mean
-    Cohen's d; `positive`: share of rules with a delta above 0; `matched`: share of matched pairs in which the head
-    statement is likelier. `circular`: the judge equals the ranker, or one of them taught the other.
+    `auc_equally_common`: of pair rarity, over pairs of statements whose names are equally common; `positive`:
+    share of rules with a delta above 0. `circular`: the judge equals the ranker, or one of them taught the other.
     """
 
     ranker: str
@@ -76,9 +63,7 @@ class JudgedSplit:
     auc: Estimate
     auc_equal_tokens: Estimate
     auc_equally_common: Estimate
-    effect: Estimate
     positive: Estimate
-    matched: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +81,6 @@ class SplitSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Correlation:
-    """Mean over rules of the rank correlation of two measures within a rule."""
-
-    first: str
-    second: str
-    correlation: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class LongTailStudy:
     """Results of `evaluate_long_tail`."""
 
@@ -112,11 +88,34 @@ class LongTailStudy:
     rules: int
     sizes: tuple[SplitSize, ...]
     judged: tuple[JudgedSplit, ...]
-    correlations: tuple[Correlation, ...]
+
+    @property
+    def splits(self) -> list[tuple[str, str]]:
+        """Ranker and measure of each split."""
+        return [(size.ranker, size.measure) for size in self.sizes]
+
+    @property
+    def judges(self) -> list[tuple[str, Measure]]:
+        """Each judge with the measures by which it judges."""
+        return list(dict.fromkeys((split.judge, split.judged_by) for split in self.judged))
 
     def to_result(self) -> ExperimentResult:
-        """The tables, with all figures. A circular judgement is marked and never the first of its row."""
-        tables = [self._judgements(), self._sizes(), self._correlations()]
+        """The tables, with all figures. A circular judgement is marked: it is no evidence."""
+        cells = {(split.ranker, split.measure, split.judge, split.judged_by): _cell(split) for split in self.judged}
+        judged = []
+        for split in self.splits:
+            judged.append((*split, *(cells.get((*split, *judge), "") for judge in self.judges)))
+        columns = ("ranked by", "measure", *(f"{judge} {measure}" for judge, measure in self.judges))
+        sizes = []
+        for size in self.sizes:
+            numbers = (size.rules, size.head, size.long_tail, size.in_both, size.crowded)
+            common = "n/a" if math.isnan(size.common_names.value) else f"{size.common_names.value:.1%}"
+            sizes.append((size.ranker, size.measure, *numbers, common))
+        of_sizes = ("ranked by", "measure", "rules", "head", "tail", "both", "crowded", "common in tail")
+        tables = [
+            ResultTable("AUC of head against long tail, by judge", columns, judged),
+            ResultTable("Statements at the ends", of_sizes, sizes),
+        ]
         notes = [
             f"{self.statements} statements of {self.rules} rules. AUC: a head statement is likelier than a long-tail "
             "statement of its rule, by the judge; .5 is chance. In brackets, the rules with a delta above 0.",
@@ -135,56 +134,26 @@ class LongTailStudy:
             auc = split.auc
             names = (split.ranker, split.measure, split.judge, split.judged_by.value)
             rows.append((*names, auc.value, auc.low, auc.high, auc.count, split.circular))
-        splits = list(dict.fromkeys((split.ranker, split.measure) for split in self.judged))
-        judges = list(dict.fromkeys((split.judge, split.judged_by) for split in self.judged))
-        size = (2.5 + 0.7 * len(judges), 1.5 + 0.22 * len(splits))
+        size = (2.5 + 0.7 * len(self.judges), 1.5 + 0.22 * len(self.splits))
+        return write_figure(folder / "long-tail", single(size, self._paint), ResultTable("", columns, rows))
 
-        def paint(axes: Any) -> None:
-            cells = np.full((len(splits), len(judges)), np.nan)
-            for split in self.judged:
-                place = splits.index((split.ranker, split.measure)), judges.index((split.judge, split.judged_by))
-                cells[place] = split.auc.value
-                if np.isnan(split.auc.value):
-                    continue
-                row, column = place
-                ink = "white" if abs(split.auc.value - 0.5) > DARK else "black"
-                axes.text(column, row, f"{split.auc.value:.2f}", ha="center", va="center", color=ink)
-                if split.circular:
-                    axes.plot((column - 0.5, column + 0.5), (row + 0.5, row - 0.5), color=ink, linewidth=0.5)
-            axes.imshow(cells, cmap="PuOr", vmin=0, vmax=1, aspect="auto")
-            axes.set_xticks(
-                range(len(judges)), [f"{judge} {measure}" for judge, measure in judges], rotation=45, ha="right"
-            )
-            axes.set_yticks(range(len(splits)), [f"{ranker} {measure}".strip() for ranker, measure in splits])
-            axes.set_title("AUC of head against long tail; crossed out: circular")
-
-        return write_figure(folder / "long-tail", single(size, paint), ResultTable("", columns, rows))
-
-    def _judgements(self) -> ResultTable:
-        judges = list(dict.fromkeys((split.judge, split.judged_by) for split in self.judged))
-        cells: dict[tuple[str, str], dict[tuple[str, Measure], str]] = defaultdict(dict)
+    def _paint(self, axes: Any) -> None:
+        cells = np.full((len(self.splits), len(self.judges)), np.nan)
         for split in self.judged:
-            cells[split.ranker, split.measure][split.judge, split.judged_by] = _cell(split)
-        rows = []
-        for split_by, by_judge in cells.items():
-            rows.append((*split_by, *(by_judge.get(judge, "") for judge in judges)))
-        columns = ("ranked by", "measure", *(f"{judge} {measure}" for judge, measure in judges))
-        return ResultTable("AUC of head against long tail, by judge", columns, rows)
-
-    def _sizes(self) -> ResultTable:
-        rows = []
-        for size in self.sizes:
-            numbers = (size.rules, size.head, size.long_tail, size.in_both, size.crowded)
-            common = "n/a" if math.isnan(size.common_names.value) else f"{size.common_names.value:.1%}"
-            rows.append((size.ranker, size.measure, *numbers, common))
-        columns = ("ranked by", "measure", "rules", "head", "tail", "both", "crowded", "common in tail")
-        return ResultTable("Statements at the ends", columns, rows)
-
-    def _correlations(self) -> ResultTable:
-        rows = []
-        for pair in self.correlations:
-            rows.append((pair.first, pair.second, f"{pair.correlation.value:.2f}", pair.correlation.count))
-        return ResultTable("Rank correlation inside rules, mean", ("first", "second", "rho", "rules"), rows)
+            row = self.splits.index((split.ranker, split.measure))
+            column = self.judges.index((split.judge, split.judged_by))
+            cells[row, column] = split.auc.value
+            if np.isnan(split.auc.value):
+                continue
+            ink = "white" if abs(split.auc.value - 0.5) > DARK else "black"
+            axes.text(column, row, f"{split.auc.value:.2f}", ha="center", va="center", color=ink)
+            if split.circular:
+                axes.plot((column - 0.5, column + 0.5), (row + 0.5, row - 0.5), color=ink, linewidth=0.5)
+        axes.imshow(cells, cmap="PuOr", vmin=0, vmax=1, aspect="auto")
+        labels = [f"{judge} {measure}" for judge, measure in self.judges]
+        axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right")
+        axes.set_yticks(range(len(self.splits)), [" ".join(split).strip() for split in self.splits])
+        axes.set_title("AUC of head against long tail; crossed out: circular")
 
 
 def _cell(split: JudgedSplit) -> str:
@@ -200,7 +169,7 @@ class _Pool:
 
     rule: str
     values: Mapping[str, Values]
-    stored: Mapping[str, frozenset[Distribution]]
+    stored: Ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,63 +229,54 @@ def evaluate_long_tail(
     names = _distinct_names([model.identity for model in judges])
     journal = journal or Journal(kb)
     scorers = [_scorer(model, name, pools, journal) for model, name in zip(judges, names, strict=True)]
-    search = _latest_ranked_search(kb)
-    ranker = None if search is None else _ranker_of(search, [scorer.identity for scorer in scorers])
-    by_pairs = search is not None and search.settings.get("measure") == Measure.PAIR
-    splits = [_Split(STORED, "", ranker, {pool.rule: _stored_ends(pool) for pool in pools}, by_pairs)]
+    ranker, by_pairs = _latest_ranker(kb, [scorer.identity for scorer in scorers])
+    splits = [_Split(STORED, "", ranker, {pool.rule: pool.stored for pool in pools}, by_pairs)]
     for scorer in scorers:
         for measure in scorer.measures:
             made = {pool.rule: _ends(pool, scorer, measure, seed) for pool in pools}
             splits.append(_Split(scorer.name, measure, scorer.identity, made, measure == Measure.PAIR))
     sizes = [_size(split, pools) for split in splits]
     judged = []
-    for split in splits:
-        for scorer in scorers:
-            # Pair rarity is another thing than name rarity, so it is judged by pairs, too.
-            tells_pairs = split.is_of_pairs and Measure.PAIR in scorer.measures
-            for measure in dict.fromkeys([scorer.judged_by, *([Measure.PAIR] if tells_pairs else [])]):
-                judged.append(_judged(split, pools, scorer, measure))
+    for split, scorer in product(splits, scorers):
+        judged.append(_judged(split, pools, scorer, scorer.judged_by))
+        # Pair rarity is another thing than name rarity, so it is judged by pairs, too.
+        if split.is_of_pairs and Measure.PAIR in scorer.measures and scorer.judged_by != Measure.PAIR:
+            judged.append(_judged(split, pools, scorer, Measure.PAIR))
     statements = sum(len(pool.values) for pool in pools)
-    return Evaluation.of(
-        LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged), tuple(_correlations(pools, scorers)))
-    )
+    return Evaluation.of(LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged)))
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
     """The statements of each rule's latest search: searches by other measures divide the same statements otherwise."""
     latest = latest_statements(kb, rules)
-    # Two runs can start in one second, so their numbers decide.
-    started = {run.id: (run.started, number) for number, run in enumerate(kb.runs())}
-    last: dict[tuple[str, Distribution], tuple[tuple[str, int], str]] = {}
+    # Runs that started in one second stay in the order in which they were stored; one that is not stored is the oldest.
+    order = {run.id: place for place, run in enumerate(sorted(kb.runs(), key=lambda run: run.started))}
+    last: dict[tuple[str, Distribution], str] = {}
+    for statement in sorted(latest, key=lambda statement: order.get(statement.run_id, -1)):
+        last[statement.rule, statement.distribution] = statement.run_id
+    values: dict[str, dict[str, Values]] = {}
+    stored: dict[tuple[str, Distribution], dict[str, None]] = {}
     for statement in latest:
-        place, run = (statement.rule, statement.distribution), statement.run_id
-        # A run that is not stored sorts before all others: it has no start.
-        last[place] = max(last.get(place, (("", -1), run)), (started.get(run, ("", -1)), run))
-    values: dict[str, dict[str, Values]] = defaultdict(dict)
-    stored: dict[str, dict[str, set[Distribution]]] = defaultdict(lambda: defaultdict(set))
-    for statement in latest:
-        if statement.run_id != last[statement.rule, statement.distribution][1]:
-            continue
-        values[statement.rule][statement.text] = tuple(value for _, value in statement.substitution)
-        stored[statement.rule][statement.text].add(statement.distribution)
+        place = statement.rule, statement.distribution
+        if statement.run_id == last[place]:
+            values.setdefault(statement.rule, {})[statement.text] = tuple(value for _, value in statement.substitution)
+            stored.setdefault(place, {})[statement.text] = None
     pools = []
     for rule, texts in values.items():
-        ends_by_text = {text: frozenset(distributions) for text, distributions in stored[rule].items()}
-        pools.append(_Pool(rule, texts, ends_by_text))
+        head, tail = (tuple(stored.get((rule, end), ())) for end in (Distribution.HEAD, Distribution.LONG_TAIL))
+        pools.append(_Pool(rule, texts, Ends(head, tail, pool=len(texts))))
     return pools
 
 
-def _latest_ranked_search(kb: KnowledgeBase) -> RunRecord | None:
-    """The latest search; None if no model ranked any."""
+def _latest_ranker(kb: KnowledgeBase, known: Sequence[ModelIdentity]) -> tuple[ModelIdentity | None, bool]:
+    """The ranker of the latest search, with what is known of its teachers, and whether it ranked by pairs."""
     searches = [run for run in kb.runs() if run.command == "search" and run.settings.get("likelihood") == "model"]
-    # Two runs can start in one second, so their numbers decide.
-    return max(enumerate(searches), key=lambda entry: (entry[1].started, entry[0]))[1] if searches else None
-
-
-def _ranker_of(search: RunRecord, known: Sequence[ModelIdentity]) -> ModelIdentity:
-    """The ranker of a search, with what is known of its teachers."""
+    if not searches:
+        return None, False
+    search = sorted(searches, key=lambda run: run.started)[-1]
     name = models_of(search).get(LIKELIHOOD, "").partition("@")[0]
-    return next((identity for identity in known if identity.name == name), ModelIdentity(name))
+    ranker = next((identity for identity in known if identity.name == name), ModelIdentity(name))
+    return ranker, search.settings.get("measure") == Measure.PAIR
 
 
 def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: Journal) -> _Scorer:
@@ -370,12 +330,6 @@ def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, Ran
     return found
 
 
-def _stored_ends(pool: _Pool) -> Ends:
-    head = tuple(text for text, found in pool.stored.items() if Distribution.HEAD in found)
-    tail = tuple(text for text, found in pool.stored.items() if Distribution.LONG_TAIL in found)
-    return Ends(head, tail, pool=len(pool.values))
-
-
 def _ends(pool: _Pool, scorer: _Scorer, measure: Measure, seed: int) -> Ends:
     """The ends of a rule as a search by this measure cuts them."""
     scores = scorer.scores(pool.values, measure)
@@ -414,68 +368,53 @@ def _all_common(values: Values) -> bool:
 
 
 def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Measure) -> JudgedSplit:
-    rules = [_RuleJudgement.of(pool, split.by_rule[pool.rule], scorer, measure) for pool in pools]
-    present = [rule for rule in rules if rule is not None]
-
-    def known(figure: Callable[[_RuleJudgement], float]) -> list[float]:
-        return [value for value in map(figure, present) if not math.isnan(value)]
-
+    """The judgement of a split, over the rules of which the judge scored statements of both ends."""
+    whole, equal_tokens, equally_common, positive = [], [], [], []
+    for pool in pools:
+        scores, division = scorer.scores(pool.values, measure), split.by_rule[pool.rule]
+        head = [text for text in division.head if text in scores]
+        tail = [text for text in division.long_tail if text in scores]
+        if not head or not tail:
+            continue
+        left, right = np.array([scores[text] for text in head]), np.array([scores[text] for text in tail])
+        # By statement of the head and of the tail: True where the names differ by one token at most.
+        near = np.abs(_differences(lambda text: scorer.by_text[text].name_tokens, head, tail)) <= 1
+        whole.append(auc(left, right))
+        equal_tokens.append(_auc_of_pairs(left, right, near))
+        equally_common.append(_auc_of_pairs(left, right, _equally_common(scorer, head, tail)))
+        positive.append(mean_difference(left, right) > 0)
     return JudgedSplit(
         split.ranker,
         split.measure,
         scorer.name,
         measure,
         circular=split.identity is not None and is_circular(scorer.identity, split.identity),
-        auc=mean_share(known(lambda rule: rule.auc)),
-        auc_equal_tokens=mean_share(known(lambda rule: rule.auc_equal_tokens)),
-        auc_equally_common=mean_share(known(lambda rule: rule.auc_equally_common)),
-        effect=mean(known(lambda rule: rule.effect)),
-        positive=share([rule.delta > 0 for rule in present]),
-        matched=share(list(chain.from_iterable(rule.matched for rule in present))),
+        auc=_mean_known(whole),
+        auc_equal_tokens=_mean_known(equal_tokens),
+        auc_equally_common=_mean_known(equally_common),
+        positive=share(positive),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _RuleJudgement:
-    """The figures of one rule; nan where nothing can be compared."""
+def _mean_known(shares: Sequence[float]) -> Estimate:
+    """Mean over the rules where something could be compared."""
+    return mean_share([value for value in shares if not math.isnan(value)])
 
-    auc: float
-    auc_equal_tokens: float
-    auc_equally_common: float
-    effect: float
-    delta: float
-    matched: tuple[bool, ...]
 
-    @classmethod
-    def of(cls, pool: _Pool, split: Ends, scorer: _Scorer, measure: Measure) -> _RuleJudgement | None:
-        """The figures of a rule; None if the judge scored no statement of an end."""
-        scores = scorer.scores(pool.values, measure)
-        head = [text for text in split.head if text in scores]
-        tail = [text for text in split.long_tail if text in scores]
-        if not head or not tail:
-            return None
-        left, right = np.array([scores[text] for text in head]), np.array([scores[text] for text in tail])
-        tokens = {text: scorer.by_text[text].name_tokens for text in (*head, *tail)}
-        # A matrix over head and tail: True where the names differ by one token at most.
-        near = np.abs(np.subtract.outer([tokens[text] for text in head], [tokens[text] for text in tail])) <= 1
-        pairs = matched_pairs(Ends(tuple(head), tuple(tail)), pool.values, tokens)
-        return cls(
-            auc(left, right),
-            _auc_of_pairs(left, right, near),
-            _auc_of_pairs(left, right, _equally_common(scorer, head, tail)),
-            cohens_d(left, right),
-            mean_difference(left, right),
-            tuple(scores[pair.head] > scores[pair.long_tail] for pair in pairs),
-        )
+def _differences(figure: Callable[[str], float], head: Sequence[str], tail: Sequence[str]) -> Any:
+    """The figure of each statement of the head less that of each statement of the tail, as a matrix."""
+    return np.subtract.outer(list(map(figure, head)), list(map(figure, tail)))
 
 
 def _equally_common(scorer: _Scorer, head: Sequence[str], tail: Sequence[str]) -> Any:
     """For each pair of statements, whether their names are equally common, by the judge's prior."""
-    priors = {text: scorer.by_text[text].scores.get(Measure.PRIOR, math.nan) for text in (*head, *tail)}
-    left, right = np.array([priors[text] for text in head]), np.array([priors[text] for text in tail])
+
+    def prior(text: str) -> float:
+        return scorer.by_text[text].scores.get(Measure.PRIOR, math.nan)
+
     # Within the rule and over both ends; nan, and so no pair, if a prior is missing.
-    spread = float(np.std(np.concatenate([left, right])))
-    return np.abs(np.subtract.outer(left, right)) <= EQUALLY_COMMON * spread
+    spread = float(np.std([prior(text) for text in (*head, *tail)]))
+    return np.abs(_differences(prior, head, tail)) <= EQUALLY_COMMON * spread
 
 
 def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:
@@ -485,23 +424,3 @@ def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:
     # The compared pairs in one row: score of the head statement less that of the long-tail statement.
     difference = np.subtract.outer(left, right)[compared]
     return float(((difference > 0) + 0.5 * (difference == 0)).mean())
-
-
-def _correlations(pools: Sequence[_Pool], scorers: Sequence[_Scorer]) -> Iterable[Correlation]:
-    """Each measure of each model with each model's own way of judging, and with its other measures."""
-    series: list[tuple[_Scorer, Measure]] = []
-    for scorer in scorers:
-        series += [(scorer, measure) for measure in scorer.measures]
-    for (first, measure), (second, second_measure) in combinations(series, 2):
-        is_compared = first is second or measure == first.judged_by or second_measure == second.judged_by
-        if not is_compared:
-            continue
-        values = []
-        for pool in pools:
-            left, right = first.scores(pool.values, measure), second.scores(pool.values, second_measure)
-            both = [text for text in left if text in right]
-            if len(both) >= LEAST_TO_CORRELATE:
-                values.append(spearman([left[text] for text in both], [right[text] for text in both]))
-        known = [value for value in values if not math.isnan(value)]
-        if known:
-            yield Correlation(f"{first.name} {measure}", f"{second.name} {second_measure}", mean(known))
