@@ -136,32 +136,6 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
 @with_files
 @declared(hapax.EntailmentOptions, "scorers", "patterns")
 @declared(hapax.EntailmentOptions, "training")
-@with_skip_faulty
-@with_model_options
-@with_json
-def bias(files: tuple[Path, ...], as_json: bool, **options: Any) -> None:
-    """Audit scorers for bias: what they affirm without a premise that says so.
-
-    Premises are drawn at random, entities are swapped for rare and frequent ones and for those of the knowledge base's
-    head and long tail, and the pairs are halved by whether the hypothesis alone is affirmed (attestation) and by word
-    frequency. Scores of files are halved only: they have none for changed pairs.
-
-    \b
-    hapax evaluate entailment bias dev.txt --scorer critic -m smollm2
-    hapax evaluate entailment bias dev.txt --scorer scores:whole.txt+alone.txt
-    """
-    auditing = made(hapax.EntailmentOptions, options)
-    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
-        opening = opening_options(None, options, open_journal(kb, options))
-        show = _ShownProgress(status.update)
-        evaluation = hapax.audit_entailments(kb, files, auditing, opening, progress=show)
-    print_result(evaluation, as_json)
-
-
-@entailment.command()
-@with_files
-@declared(hapax.EntailmentOptions, "scorers", "patterns")
-@declared(hapax.EntailmentOptions, "training")
 @declared(hapax.ConsistencyOptions, "threshold", "completed")
 @click.option("--store", is_flag=True, help="Store the pairs in --db as facts entails(P, Q, Probability).")
 @with_skip_faulty

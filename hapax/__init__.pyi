@@ -99,7 +99,6 @@ from .evaluation.entailment.predicates import judge_entailments as judge_entailm
 from .evaluation.entailment.report import ConsistencyOptions as ConsistencyOptions
 from .evaluation.entailment.report import EntailmentOptions as EntailmentOptions
 from .evaluation.entailment.report import audit_consistency as audit_consistency
-from .evaluation.entailment.report import audit_entailments as audit_entailments
 from .evaluation.entailment.report import draw_entailments as draw_entailments
 from .evaluation.entailment.report import score_entailments as score_entailments
 from .evaluation.entailment.tuning import TrainingOptions as TrainingOptions

@@ -1,344 +1,61 @@
-"""Audits of scorers: what they affirm without a reason, direction, and answers that cannot all hold."""
+"""Audit of scorers: direction, answers that cannot all hold, and the probabilities of pairs by their scores."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import networkx as nx
 
-from hapax.engine.certificates import ThresholdChoice
+from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
 from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.graph import keep_margin, store_entailments
+from hapax.engine.entailment.graph import Edge, keep_margin, store_entailments
+from hapax.evaluation.calibration.fitting import CalibrationMeasures, LabelledScore, best_map, held_out, measures
 from hapax.evaluation.entailment.datasets import (
-    Entities,
-    Frequency,
     SubGroup,
     chain_completions,
     directional_couples,
     negated_hypotheses,
     pair_and_converse,
-    random_premises,
-    rare_and_frequent,
     sub_groups,
-    swapped,
 )
-from hapax.evaluation.entailment.metrics import TwinFigure, compare, concordance, released_area
-from hapax.evaluation.entailment.pairs import EntailmentPair, Key
-from hapax.evaluation.entailment.probabilities import (
-    DIRECTION,
-    PairProbabilities,
-    lead,
-    pair_probabilities,
-    probable_edges,
+from hapax.evaluation.entailment.pairs import (
+    EntailmentPair,
+    Key,
+    Triple,
+    TypedTriple,
+    predicate_name,
+    predicate_words,
+    type_name,
 )
-from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, Measure, VisibleSides
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, of_groups, share
-from hapax.evaluation.shared.lazy import np
+from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, VisibleSides
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, share
+from hapax.evaluation.shared.lazy import scipy
 from hapax.evaluation.shared.results import ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.kb.store import KnowledgeBase
 
-ATTESTED = 0.5
-"""P(yes) from which on a model affirms a hypothesis alone."""
+DIRECTION = Promise(0.95, 0.9)
+"""The promise on the directions of couples that a lead keeps."""
 
-FEWEST_SHARE = 0.05
-"""A model that affirms fewer or more than all but this share of the hypotheses is split at its median instead."""
-
-FEWEST = 10
-"""Fewest pairs on which a condition is measured."""
+ANY_TYPE = "Thing"
+"""Type of the arguments of a triple without types, as in entGraph's files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A scorer's behaviour on some pairs, changed or selected.
+class PairProbabilities:
+    """Probability that each pair of a set is an entailment, by its score, learned from the other couples' labels.
 
-    `affirmed`: share of pairs with at least the threshold; `rel` AUCREL and `order` concordance, nan where all labels
-    are equal. `against`: difference of `affirmed` from that of the condition which it is compared with.
+    `method`: the map of scores that fits all pairs best, which is quantiles, logistic or isotonic; `measured`: what the
+    probabilities are worth.
     """
 
-    name: str
-    pairs: int
-    affirmed: Estimate
-    rel: Estimate = NOTHING
-    order: Estimate = NOTHING
-    against: Estimate = NOTHING
-
-
-@dataclass(frozen=True)
-class BiasAudit:
-    """All conditions of a scorer on a set. `notes`: conditions that could not be measured, and why."""
-
-    scorer: str
-    threshold: float
-    conditions: tuple[Condition, ...]
-    notes: tuple[str, ...] = ()
-
-    @cached_property
-    def by_name(self) -> Mapping[str, Condition]:
-        return {condition.name: condition for condition in self.conditions}
-
-
-@dataclass(frozen=True)
-class AuditSetting:
-    """Resources of an audit: word frequency, entities by list, and the model's judgement of sentences.
-
-    `attest` gives P(yes) of sentences; without it, a scorer that takes hypotheses alone judges them itself.
-    """
-
-    frequency: Frequency
-    entities: Mapping[str, Entities] = field(default_factory=dict)
-    attest: Measure | None = None
-    seed: int = 0
-
-
-WHOLE = "as given"
-HYPOTHESIS_ONLY = "hypothesis alone"
-RANDOM, RANDOM_TYPED = "random premise", "random premise, same types"
-RARE, FREQUENT = "rare entities", "frequent entities"
-ATTESTED_PAIRS, UNATTESTED_PAIRS = "hypothesis affirmed alone", "hypothesis not affirmed alone"
-ATTESTATION_AGREES, ATTESTATION_DIFFERS = "attestation agrees with the label", "attestation contradicts the label"
-COMMONER, RARER = "hypothesis commoner than premise", "hypothesis rarer than premise"
-FREQUENCY_AGREES, FREQUENCY_DIFFERS = "frequency agrees with the label", "frequency contradicts the label"
-
-
-def audit(scorer: EntailmentScorer, pairs: Sequence[EntailmentPair], setting: AuditSetting) -> BiasAudit:
-    """Measure a scorer under every condition that it can be asked about.
-
-    At the threshold as many of the given pairs are affirmed as are true. Files have scores of the given pairs alone,
-    so for them only halves of these are measured.
-    """
-    return _Audit(scorer, list(pairs), setting).run()
-
-
-class _Audit:
-    """Scores of one scorer, and the conditions measured so far."""
-
-    def __init__(self, scorer: EntailmentScorer, pairs: list[EntailmentPair], setting: AuditSetting) -> None:
-        self.scorer, self.pairs, self.setting = scorer, pairs, setting
-        self.scores = scorer.scores(pairs)
-        self.labels = [pair.entailed for pair in pairs]
-        # As many pairs are affirmed as are true, up to ties: the best F1 of a scorer at chance affirms everything.
-        self.threshold = sorted(self.scores, reverse=True)[max(sum(self.labels), 1) - 1]
-        self.affirmed = [score >= self.threshold for score in self.scores]
-        self.conditions: list[Condition] = []
-        self.notes: list[str] = []
-
-    def run(self) -> BiasAudit:
-        everything = range(len(self.pairs))
-        self._add(WHOLE, everything)
-        if self.scorer.sees is VisibleSides.BOTH:
-            self._add_changed(HYPOTHESIS_ONLY, [pair.hypothesis_only for pair in self.pairs], labelled=True)
-        # A file has the scores of its own pairs alone.
-        if self.scorer.sees is VisibleSides.BOTH and not isinstance(self.scorer, FileScorer):
-            self._random_premises()
-            self._other_entities()
-        self._attestation()
-        self._frequency()
-        return BiasAudit(self.scorer.name, self.threshold, tuple(self.conditions), tuple(self.notes))
-
-    def _random_premises(self) -> None:
-        for name, typed in ((RANDOM, False), (RANDOM_TYPED, True)):
-            changed = random_premises(self.pairs, typed, self.setting.seed)
-            # Every label is false now, so there is no area to measure.
-            self._add_changed(name, changed, labelled=False)
-
-    def _other_entities(self) -> None:
-        rare, frequent = rare_and_frequent(self.pairs, self.setting.frequency)
-        for name, entities in {RARE: rare, FREQUENT: frequent, **self.setting.entities}.items():
-            self._add_changed(name, swapped(self.pairs, entities, self.setting.seed), labelled=True)
-
-    def _add_changed(self, name: str, changed: Sequence[EntailmentPair | None], labelled: bool) -> None:
-        chosen = [number for number, pair in enumerate(changed) if pair is not None]
-        if len(chosen) < FEWEST:
-            self.notes.append(f"{name}: only {len(chosen)} pairs can be changed so, fewer than {FEWEST}")
-            return
-        scores = self.scorer.scores([pair for pair in changed if pair is not None])
-        affirmed = [score >= self.threshold for score in scores]
-        # Paired: the change is that of the same pairs, before and after.
-        before = [self.affirmed[number] for number in chosen]
-        change = self._estimate(_difference, chosen, affirmed, before)
-        condition = self._condition(name, chosen, affirmed, scores if labelled else None)
-        self.conditions.append(replace(condition, against=change))
-
-    def _attestation(self) -> None:
-        attested = self._attested()
-        if attested is None:
-            self.notes.append(
-                f"attestation: {self.scorer.name} has no judgement of hypotheses alone; give their scores, as in "
-                "scores:FILE+TWIN"
-            )
-            return
-        if len(set(attested)) < 2:
-            self.notes.append("attestation: no hypothesis scores above the median, so there are no halves")
-            return
-        self._halves(attested, (ATTESTED_PAIRS, UNATTESTED_PAIRS), (ATTESTATION_AGREES, ATTESTATION_DIFFERS))
-
-    def _attested(self) -> list[bool] | None:
-        """True for each hypothesis that is affirmed without a premise; None if nothing can judge them alone."""
-        if self.setting.attest is not None:
-            sentences = [f"{pair.hypothesis.sentence}." for pair in self.pairs]
-            judged, threshold = self.setting.attest(sentences), ATTESTED
-        elif self.scorer.sees is None:
-            return None
-        else:
-            judged = self.scorer.scores([pair.hypothesis_only for pair in self.pairs])
-            threshold = self.threshold
-        attested = [score >= threshold for score in judged]
-        share = sum(attested) / len(attested)
-        if not FEWEST_SHARE <= share <= 1 - FEWEST_SHARE:
-            median = float(np.median(judged))
-            attested = [score > median for score in judged]
-            self.notes.append(
-                f"attestation: {share:.0%} of the hypotheses are affirmed alone; those above the median, {median:.3f}, "
-                "are taken instead"
-            )
-        return attested
-
-    def _frequency(self) -> None:
-        premises, hypotheses = [pair.premise for pair in self.pairs], [pair.hypothesis for pair in self.pairs]
-        # A whole sentence stands in the place of the subject and has no predicate.
-        premise = self.setting.frequency([triple.predicate or triple.subject for triple in premises])
-        hypothesis = self.setting.frequency([triple.predicate or triple.subject for triple in hypotheses])
-        commoner = [own > of_premise for own, of_premise in zip(hypothesis, premise, strict=True)]
-        if len(set(commoner)) < 2:
-            self.notes.append("frequency: all hypotheses are on one side of their premises")
-            return
-        self._halves(commoner, (COMMONER, RARER), (FREQUENCY_AGREES, FREQUENCY_DIFFERS))
-
-    def _halves(self, cue: Sequence[bool], sides: tuple[str, str], halves: tuple[str, str]) -> None:
-        """The pairs where the cue holds and where not, and those where it equals the label and where not."""
-        with_cue = [number for number, holds in enumerate(cue) if holds]
-        without = [number for number, holds in enumerate(cue) if not holds]
-        # Over all pairs: a resample needs pairs with and without the cue.
-        change = self._estimate(_contrast, range(len(cue)), self.affirmed, cue)
-        self._add(sides[0], with_cue, change)
-        self._add(sides[1], without)
-        for name, agrees in zip(halves, (True, False), strict=True):
-            self._add(name, [number for number, holds in enumerate(cue) if (holds == self.labels[number]) is agrees])
-
-    def _add(self, name: str, chosen: Sequence[int], change: Estimate = NOTHING) -> None:
-        if len(chosen) < FEWEST:
-            self.notes.append(f"{name}: only {len(chosen)} pairs, fewer than {FEWEST}")
-            return
-        scores = [self.scores[number] for number in chosen]
-        condition = self._condition(name, chosen, [self.affirmed[number] for number in chosen], scores)
-        self.conditions.append(replace(condition, against=change))
-
-    def _condition(
-        self, name: str, chosen: Sequence[int], affirmed: Sequence[bool], scores: Sequence[float] | None
-    ) -> Condition:
-        share = self._estimate(_first_mean, chosen, affirmed, affirmed)
-        labels = [self.labels[number] for number in chosen]
-        if scores is None or len(set(labels)) < 2:
-            return Condition(name, len(chosen), share)
-        clusters = [pair_and_converse(self.pairs[number]) for number in chosen]
-        figures = {"rel": released_area, "order": concordance}
-        compared: dict[str, TwinFigure] = compare(labels, [scores], figures, clusters, self.setting.seed)
-        return Condition(name, len(chosen), share, compared["rel"].whole, compared["order"].whole)
-
-    def _estimate(
-        self, statistic: Callable[[Any], float], chosen: Sequence[int], first: Sequence[bool], second: Sequence[bool]
-    ) -> Estimate:
-        """A statistic of two columns of zeros and ones; a pair and its converse are resampled together."""
-        clusters: dict[object, list[tuple[float, float]]] = {}
-        for number, *cells in zip(chosen, first, second, strict=True):
-            clusters.setdefault(pair_and_converse(self.pairs[number]), []).append((float(cells[0]), float(cells[1])))
-        return of_groups(statistic, [np.array(rows) for rows in clusters.values()])
-
-
-def _first_mean(rows: Any) -> float:
-    return float(np.mean(rows[:, 0]))
-
-
-def _difference(rows: Any) -> float:
-    return float(np.mean(rows[:, 0] - rows[:, 1]))
-
-
-def _contrast(rows: Any) -> float:
-    """Share of the first column where the second is 1, less that where it is 0; nan if either never is."""
-    with_cue, without = rows[rows[:, 1] == 1, 0], rows[rows[:, 1] == 0, 0]
-    return float(np.mean(with_cue) - np.mean(without)) if len(with_cue) and len(without) else math.nan
-
-
-# --- report -----------------------------------------------------------------------------------------------------------
-
-
-def audit_result(audits: Sequence[BiasAudit]) -> ExperimentResult:
-    """A table for each scorer, all figures, and the findings in words."""
-    tables, details, notes = [], [], []
-    for single_audit in audits:
-        rows = []
-        for condition in single_audit.conditions:
-            figures = (condition.affirmed, condition.rel, condition.order)
-            rows.append((condition.name, str(condition.pairs), *(_text(figure) for figure in figures)))
-        columns = ("condition", "pairs", "affirmed", "AUCREL", "concordance")
-        tables.append(ResultTable(single_audit.scorer, columns, rows))
-        details += [f"{single_audit.scorer}: {sentence}" for sentence in findings(single_audit)]
-        notes += [f"{single_audit.scorer}: {note}" for note in single_audit.notes]
-    return ExperimentResult(tables, [_bias_json(single_audit) for single_audit in audits], details, notes)
-
-
-def findings(single_audit: BiasAudit) -> Iterator[str]:
-    """The conclusions at 95 %, in words."""
-    known = single_audit.by_name
-    for name in (RANDOM_TYPED, RANDOM):
-        if name in known:
-            share = known[name].affirmed
-            verdict = "affirms what no premise supports" if share.low > FEWEST_SHARE else "hardly affirms it"
-            yield f"with a {name} it still affirms {_share(share)} of the pairs: it {verdict}."
-            break
-    # Random premises are reported above, and conditions of the two cues below.
-    for name, condition in known.items():
-        if name in (RANDOM, RANDOM_TYPED, ATTESTED_PAIRS, COMMONER) or math.isnan(condition.against.value):
-            continue
-        verb = _verdict(condition.against, "affirms more with", "affirms fewer with", "is not moved by")
-        yield f"it {verb} {name} (difference {_text(condition.against)})."
-    for name, cue in ((ATTESTED_PAIRS, "it affirms the hypothesis alone"), (COMMONER, "the hypothesis is commoner")):
-        if name in known:
-            change = known[name].against
-            verb = _verdict(change, "affirms an entailment more often", "affirms one less often", "is not moved")
-            yield f"it {verb} where {cue} (difference {_text(change)})."
-    for agrees, differs, cue in (
-        (ATTESTATION_AGREES, ATTESTATION_DIFFERS, "attestation"),
-        (FREQUENCY_AGREES, FREQUENCY_DIFFERS, "frequency"),
-    ):
-        if agrees in known and differs in known and not math.isnan(known[differs].order.value):
-            first, second = known[agrees], known[differs]
-            apart = first.order.low > second.order.high
-            verdict = "one figure for both hides this" if apart else "the intervals overlap"
-            yield (
-                f"AUCREL is {_text(first.rel)} where {cue} agrees with the label and {_text(second.rel)} where it "
-                f"contradicts it: {verdict}."
-            )
-
-
-def _verdict(change: Estimate, more: str, less: str, same: str) -> str:
-    return more if change.low > 0 else less if change.high < 0 else same
-
-
-def _bias_json(single_audit: BiasAudit) -> dict[str, object]:
-    return {
-        "scorer": single_audit.scorer,
-        "threshold": single_audit.threshold,
-        "conditions": list(single_audit.conditions),
-        "findings": list(findings(single_audit)),
-        "notes": list(single_audit.notes),
-    }
-
-
-def _text(figure: Estimate) -> str:
-    return figure.text(2, 2, empty="")
-
-
-def _share(figure: Estimate) -> str:
-    return figure.text(0, 0, scale=100).replace(" (", " % (", 1)
+    method: str
+    values: tuple[float, ...]
+    measured: CalibrationMeasures
 
 
 SETS_SHOWN = 5
@@ -576,6 +293,81 @@ def _stem(sentence: str) -> tuple[tuple[str, ...], bool]:
         plain = [token for token in plain if token not in _SUPPORT]
     # "does not own" has no ending, "owns" has one.
     return tuple(token.removesuffix("s") for token in plain), is_negated
+
+
+# --- probabilities ----------------------------------------------------------------------------------------------------
+
+
+def pair_probabilities(pairs: Sequence[EntailmentPair], scores: Sequence[float]) -> PairProbabilities:
+    """Probabilities by `evaluation/calibration/fitting.py`; a pair and its converse are in the same fold."""
+    # Scorers differ in scale, so each score is replaced by the share of scores below it, with half of its ties.
+    quantiles = (scipy.stats.rankdata(scores) - 0.5) / len(scores)
+    labels = [
+        LabelledScore(float(quantile), pair.entailed, "", repr(pair_and_converse(pair)))
+        for quantile, pair in zip(quantiles, pairs, strict=True)
+    ]
+    values = held_out(labels)
+    method = best_map(labels).method
+    return PairProbabilities("quantiles" if method == "raw" else method, tuple(values), measures(labels, values))
+
+
+def lead(pairs: Sequence[EntailmentPair], probabilities: Sequence[float]) -> ThresholdChoice:
+    """The least lead of a pair's probability over its converse's that keeps `DIRECTION` for the couples of a set."""
+    judged = []
+    for true, false in directional_couples(pairs):
+        difference = probabilities[true] - probabilities[false]
+        judged.append(JudgedScore(abs(difference), difference > 0))
+    return choose_threshold(judged, [couple.score for couple in judged], DIRECTION)
+
+
+def probable_edges(pairs: Sequence[EntailmentPair], probabilities: Sequence[float]) -> list[Edge]:
+    """Entailments between the predicates of pairs, each with its pairs' mean probability.
+
+    Left out are pairs that lack a predicate on a side, or a common argument.
+    """
+    by_atoms: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for pair, probability in zip(pairs, probabilities, strict=True):
+        atoms = _atoms(pair)
+        if atoms is not None:
+            by_atoms[atoms].append(probability)
+    edges = [Edge.of(*atoms, round(sum(values) / len(values), 6)) for atoms, values in by_atoms.items()]
+    return [edge for edge in edges if not edge.is_trivial]
+
+
+def _atoms(pair: EntailmentPair) -> tuple[str, str] | None:
+    """Premise and hypothesis in rule notation."""
+    order = _order(pair)
+    if order is None:
+        return None
+    try:
+        premise, hypothesis = map(triple_name, (pair.premise, pair.hypothesis))
+    except ValueError:
+        return None
+    arguments = [
+        f"{data_type} {variable}" for data_type, variable in zip(argument_types(pair.premise), "AB", strict=True)
+    ]
+    return f"{premise}({', '.join(arguments)})", f"{hypothesis}({', '.join(arguments[place] for place in order)})"
+
+
+def triple_name(side: Triple) -> str:
+    """The name of a triple's predicate in rules. Raises ValueError if it has no word for one."""
+    relation = side.relation if isinstance(side, TypedTriple) else ""
+    return predicate_name(predicate_words(relation or side.predicate), side.sentence)
+
+
+def argument_types(side: Triple) -> tuple[str, str]:
+    """The types of a triple's arguments in rule notation; things, where it has none."""
+    first, second = side.types if isinstance(side, TypedTriple) else ("", "")
+    return (type_name(first) or ANY_TYPE, type_name(second) or ANY_TYPE)
+
+
+def _order(pair: EntailmentPair) -> tuple[int, int] | None:
+    """Places of the hypothesis' arguments in the premise; None if they have none in common."""
+    if pair.swapped:
+        return (1, 0)
+    subject, _, object_ = pair.premise.key
+    hypothesis_subject, _, hypothesis_object = pair.hypothesis.key
+    return (0, 1) if subject == hypothesis_subject or object_ == hypothesis_object else None
 
 
 # --- report -----------------------------------------------------------------------------------------------------------

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from hapax.evaluation.entailment.audit import (
-    AuditSetting,
-    BiasAudit,
-    ConsistencyAudit,
-    audit,
-    audit_result,
-    consistency,
-    consistency_result,
-)
+from hapax.evaluation.entailment.audit import ConsistencyAudit, consistency, consistency_result
 from hapax.evaluation.entailment.datasets import (
     HYPOTHESIS_ONLY,
-    Entities,
     SubGroup,
     pair_and_converse,
     pairing_name,
@@ -50,17 +40,13 @@ from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
 from hapax.evaluation.shared.drawing import COLOURS, file_name, single, write_figure
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
-from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.budget import Budget, DeferralCollector
-from hapax.llm_oracle.protocols import CRITIC, LIKELIHOOD
 
 DIRECTIONAL = pairing_name((SubGroup.DIR_TRUE, SubGroup.DIR_FALSE))
 
@@ -379,37 +365,6 @@ def score_entailments(
 
 @checked
 @extras_named()
-def audit_entailments(
-    kb: KnowledgeBase,
-    paths: Sequence[str | Path],
-    options: EntailmentOptions | None = None,
-    opening: OpeningOptions | None = None,
-    *,
-    budget: Budget | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Evaluation[list[BiasAudit]]:
-    """Measure what scorers affirm without a premise that says so, by random premises, other entities and halves.
-
-    The halves are by attestation (is the hypothesis affirmed alone?) and by word frequency. Entities come from the set
-    and from the knowledge base's head and long tail, where their types are those of the pairs. `opening` and
-    `progress`: as for `score_entailments`.
-    """
-    options = options or EntailmentOptions()
-    session = ScorerSession(kb, options, opening, budget, progress)
-    pairs, notes = _pairs(paths, options)
-    entities = kb_entities(kb)
-    audits = []
-    for name in dict.fromkeys(options.scorers):
-        # Both scorers ask the session's model, whose P(yes) of a hypothesis alone shows what it believes anyway.
-        attest = session.measure(CRITIC) if name in (CRITIC, LIKELIHOOD) else None
-        setting = AuditSetting(word_frequency, entities, attest, session.seed)
-        audited = audit(session.scorer(name), pairs, setting)
-        audits.append(replace(audited, notes=(*notes, *audited.notes)))
-    return Evaluation(audits, audit_result(audits))
-
-
-@checked
-@extras_named()
 def audit_consistency(
     kb: KnowledgeBase,
     paths: Sequence[str | Path],
@@ -431,32 +386,6 @@ def audit_consistency(
     how = (options.threshold, options.completed, session.seed)
     audits = [consistency(scorer, pairs, *how) for scorer in scorers]
     return Evaluation(audits, consistency_result(audits, [*notes, *session.notes]))
-
-
-def word_frequency(texts: Sequence[str]) -> list[float]:
-    """Mean log frequency of the words of each text; lowest for a text without words."""
-    scores = FrequencyLikelihood().log_likelihoods(texts)
-    return [score.total / score.token_count if score.token_count else -math.inf for score in scores]
-
-
-def kb_entities(kb: KnowledgeBase) -> dict[str, Entities]:
-    """The values of a knowledge base's statements by type in lower case, for each end that has any."""
-    library = stored_library(kb)
-    rules = {rule.name: rule for rule in library.rules}
-    by_end: dict[str, Entities] = {}
-    for end in Distribution:
-        # Ordered sets: draws from the entities must not depend on hashes.
-        names: dict[str, dict[str, None]] = {}
-        for statement in kb.statements(distribution=end):
-            rule = rules.get(statement.rule)
-            types = {} if rule is None else {variable.name: variable.data_type for variable in rule.variables}
-            for variable, value in statement.substitution:
-                if isinstance(value, str) and variable in types:
-                    names.setdefault(types[variable].casefold(), {})[value] = None
-        if names:
-            title = end.value.replace("_", " ")
-            by_end[f"{title} entities of the knowledge base"] = {kind: list(values) for kind, values in names.items()}
-    return by_end
 
 
 def _pairs(paths: Sequence[str | Path], options: EntailmentOptions) -> tuple[list[EntailmentPair], list[str]]:

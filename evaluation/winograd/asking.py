@@ -416,11 +416,11 @@ def _terms(item: WinogradItem, option: int, method: PromptMethod) -> dict[str, i
     """Texts with the factors of their log-likelihoods in an option's score; none if the sentence lacks the pronoun."""
     name = item.options[option]
     if method is PromptMethod.LIKELIHOOD_CHOICE:
-        other = item.options[1 - option]
+        rival = item.options[1 - option]
         fields = {"text": item.text, "pronoun": item.pronoun}
         # In both orders, because models prefer a position.
-        ahead = QUESTION.format(**fields, first=name, second=other, number=1)
-        behind = QUESTION.format(**fields, first=other, second=name, number=2)
+        ahead = QUESTION.format(**fields, first=name, second=rival, number=1)
+        behind = QUESTION.format(**fields, first=rival, second=name, number=2)
         return {ahead: 1, behind: 1}
     pronoun = pronoun_place(item)
     if pronoun is None:

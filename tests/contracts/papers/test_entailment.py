@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable
-from itertools import permutations, product
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -323,42 +323,7 @@ def test_published_answers_are_pairs_and_scores(tmp_path: Path) -> None:
         assert "answers.json:1" in fault("evaluate", "entailment", *words)
 
 
-# Bias and consistency
-
-ENTAILED = (("killed", "harmed"), ("bought", "owned"))
-STATED = (*ENTAILED, ("met", "harmed"), ("saw", "owned"))
-
-
-def biases(folder: Path, affirmed: Iterable[str]) -> Any:
-    """The audit of a model on twenty pairs of each couple of predicates, each about two people of its own."""
-    rows = [pair(*both, both in ENTAILED, f"ann {number}", f"bob {number}") for number in range(20) for both in STATED]
-    options = hapax.EntailmentOptions(model=affirming(folder / "bias.json", affirmed))
-    with hapax.KnowledgeBase() as kb:
-        (found,) = hapax.audit_entailments(kb, [levy_holt(folder / "dev.txt", rows)], options).value
-    return found
-
-
-def test_the_audit_tells_who_reads_premises(tmp_path: Path) -> None:
-    """Who reads the premise affirms the true pairs, none with a random premise, and none by the hypothesis alone; who
-    knows hypotheses by heart affirms as much with random premises, and affirms those that it affirms alone."""
-    names = [(f"ann {number}", f"bob {number}") for number in range(20)]
-    # Who are the same two in both sentences is of no matter to it.
-    people = [*names, *permutations([name for both in names for name in both], 2)]
-    true = [means(f"{who} {p} {whom}", f"{who} {h} {whom}") for (p, h), (who, whom) in product(ENTAILED, people)]
-    reader = biases(tmp_path, true)
-    texts = []
-    for (who, whom), hypothesis in product(names[::2], ("harmed", "owned")):
-        said = f"{who} {hypothesis} {whom}"
-        texts += [f"{said}.", said, means("true", said), means("true  ", said)]
-        texts += [means(f"{who} {word} {whom}", said) for word in ("killed", "bought", "met", "saw")]
-    knower = biases(tmp_path, texts)
-
-    affirmed = [reader.by_name[name].affirmed.value for name in ("as given", "random premise", "hypothesis alone")]
-    assert affirmed == [0.5, 0.0, 0.0]
-    assert reader.by_name["random premise"].against.value == -0.5
-    assert knower.by_name["as given"].affirmed.value == knower.by_name["random premise"].affirmed.value == 0.5
-    assert knower.by_name["hypothesis affirmed alone"].affirmed.value == 1.0
-    assert knower.by_name["hypothesis not affirmed alone"].affirmed.value == 0.0
+# Consistency
 
 
 def chain(*steps: tuple[str, str], who: str = "a", whom: str = "b") -> list[str]:
