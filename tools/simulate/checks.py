@@ -29,10 +29,8 @@ Content = dict[str, tuple[str, ...]]
 def content(folder: Path, scenario: Scenario) -> Content:
     """Everything that the folder keeps, apart from times, in an order of its own."""
     found: Content = {}
-    for database in (folder / DATABASE, folder / "copy.db"):
-        if database.exists():
-            with closing(sqlite3.connect(reading_uri(database), uri=True)) as connection:
-                found |= {f"{database.name} {name}": lines for name, lines in _rows(connection)}
+    with closing(sqlite3.connect(reading_uri(folder / DATABASE), uri=True)) as connection:
+        found |= dict(_rows(connection))
     if scenario.derives:
         with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
             for name in DERIVED:
@@ -102,12 +100,10 @@ def differences(found: Content, expected: Content) -> Iterator[str]:
 
 
 def damages(folder: Path) -> Iterator[str]:
-    """Findings of `verify` in the databases of the folder."""
-    for database in (folder / DATABASE, folder / "copy.db"):
-        if database.exists():
-            with KnowledgeBase(database, read_only=True) as kb:
-                for damage in hapax.verify(kb).damages:
-                    yield f"verify, {database.name}: {damage}"
+    """Findings of `verify`."""
+    with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
+        for damage in hapax.verify(kb).damages:
+            yield f"verify: {damage}"
 
 
 def leftovers(folder: Path) -> Iterator[str]:

@@ -48,7 +48,6 @@ class SimulatedModelServer:
     """A server that keeps its own account. `fault_share`: of requests; `knows_keys`: it charges a key once."""
 
     model: ExclusionReader
-    votes_only: bool = False
     fault_share: float = 0.0
     knows_keys: bool = False
     served: list[ServedRequest] = field(default_factory=list)
@@ -103,8 +102,6 @@ class SimulatedModelServer:
 
     def _worded(self, reply: Any, fault: str) -> Any:
         for choice in reply["choices"]:
-            if self.votes_only:
-                choice.pop("logprobs", None)
             if fault == "unusable":
                 choice["message"] = {"content": 7}
                 choice.pop("text", None)

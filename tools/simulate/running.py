@@ -101,7 +101,7 @@ class Simulation:
     def _machine(self, scenario: Scenario, seed: int) -> tuple[Machine, ScenarioFolder, SimulatedModelServer | None]:
         provider = None
         if scenario.server:
-            provider = SimulatedModelServer(ExclusionReader(world()), scenario.votes_only)
+            provider = SimulatedModelServer(ExclusionReader(world()))
         machine = Machine(self._folder / "world", seed, provider)
         place = ScenarioFolder(machine.folder, machine.disk, provider=provider)
         scenario.prepare(place)

@@ -108,7 +108,7 @@ def models(place: ScenarioFolder) -> Models:
 class Scenario:
     """A command, or several at a time.
 
-    `prepare` fills the folder; `works` are the processes; `server`: it needs one, which gives votes if `votes_only`.
+    `prepare` fills the folder; `works` are the processes; `server`: it needs one.
     `derives`: the tables of `derive` are compared, too. `together`: the undisturbed processes run at a time, not one
     after the other, because what they do depends on each other.
     """
@@ -117,7 +117,6 @@ class Scenario:
     works: Callable[[ScenarioFolder], list[Work]]
     prepare: Callable[[ScenarioFolder], object] = lambda _: None
     server: bool = False
-    votes_only: bool = False
     derives: bool = False
     together: bool = False
 
@@ -183,11 +182,11 @@ def _answer_batch(place: ScenarioFolder, queue: Path, results: Path) -> None:
 # --- without models ---------------------------------------------------------------------------------------------------
 
 
-def give_facts(place: ScenarioFolder, name: str = DATABASE, makers: int = 6) -> None:
+def give_facts(place: ScenarioFolder) -> None:
     """A knowledge base of given facts."""
-    with KnowledgeBase(place.folder / name) as kb:
-        hapax.add_facts(kb, "makes", [(f"person {i % makers}", f"part {i}") for i in range(4 * makers)], rules())
-        hapax.add_facts(kb, "is_part_of", [(f"part {i}", f"machine {i % 5}") for i in range(4 * makers)], rules())
+    with KnowledgeBase(place.database) as kb:
+        hapax.add_facts(kb, "makes", [(f"person {i % 6}", f"part {i}") for i in range(24)], rules())
+        hapax.add_facts(kb, "is_part_of", [(f"part {i}", f"machine {i % 5}") for i in range(24)], rules())
 
 
 def derive(place: ScenarioFolder) -> None:
@@ -196,30 +195,18 @@ def derive(place: ScenarioFolder) -> None:
         hapax.derive(rules(), kb, only=DERIVED)
 
 
-def write_facts(place: ScenarioFolder, name: str = "facts.csv", first: int = 100) -> None:
+def write_facts(place: ScenarioFolder) -> None:
     """A file of facts to import."""
-    lines = [f"makes,Person,Part,person {i % 7},part {i % 24}" for i in range(first, first + 40)]
+    lines = [f"makes,Person,Part,person {i % 7},part {i % 24}" for i in range(100, 140)]
     text = "\n".join(["predicate,type1,type2,value1,value2", *lines, ""])
-    (place.folder / name).write_text(text, "utf-8")
+    (place.folder / "facts.csv").write_text(text, "utf-8")
 
 
-def import_facts(place: ScenarioFolder, name: str = "facts.csv") -> None:
+def import_facts(place: ScenarioFolder) -> None:
     """Import a file of facts."""
     with KnowledgeBase(place.database) as kb:
         mapping = hapax.TableMapping.of("makes", ["value1", "value2"])
-        hapax.import_facts(kb, place.folder / name, mapping=mapping, rules=rules())
-
-
-def merge(place: ScenarioFolder) -> None:
-    """Merge another knowledge base."""
-    with KnowledgeBase(place.database) as kb:
-        hapax.merge(kb, place.folder / "other.db")
-
-
-def prepare_merge(place: ScenarioFolder) -> None:
-    """Two knowledge bases."""
-    give_facts(place)
-    give_facts(place, "other.db", 9)
+        hapax.import_facts(kb, place.folder / "facts.csv", mapping=mapping, rules=rules())
 
 
 @cache
@@ -300,13 +287,6 @@ def prepare_export(place: ScenarioFolder) -> None:
     (place.folder / "out.csv").write_text("an earlier export\n" * 100, "utf-8")
 
 
-def back_up(place: ScenarioFolder) -> None:
-    """Copy the knowledge base, unless there is a copy."""
-    copy = place.folder / "copy.db"
-    if not copy.exists():
-        hapax.backup(place.database, copy)
-
-
 def _processes(*works: Callable[[ScenarioFolder], object]) -> Callable[[ScenarioFolder], list[Work]]:
     return lambda place: [partial(work, place) for work in works]
 
@@ -316,19 +296,14 @@ SCENARIOS = {
     for scenario in (
         Scenario("search", _processes(search)),
         Scenario("search on a server", _processes(search_served), server=True),
-        Scenario("votes of a model", _processes(search_served), server=True, votes_only=True),
         Scenario("two searches", _processes(search, search)),
-        Scenario("two searches on a server", _processes(search_served, search_served), server=True),
         Scenario("three processes", _processes(search, import_facts, derive), write_facts),
         Scenario("answers beside the file", _processes(search), prepare_spilled),
         Scenario("locked file", _processes(search, hold_lock), together=True),
         Scenario("queue", _processes(search_queued), server=True),
         Scenario("derive", _processes(derive), give_facts, derives=True),
-        Scenario("import", _processes(import_facts), write_facts),
-        Scenario("merge", _processes(merge), prepare_merge),
         Scenario("dataset", _processes(write_dataset), prepare_dataset),
         Scenario("export", _processes(export), prepare_export),
-        Scenario("backup", _processes(back_up), give_facts),
         Scenario("judging", _processes(partial(judge, voter="ann"), partial(judge, voter="bob")), prepare_searched),
     )
 }
