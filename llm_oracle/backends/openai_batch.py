@@ -28,18 +28,10 @@ from hapax.kb import own_files
 from hapax.kb.records import Outcome, content_id
 from hapax.kb.unfinished import publish, unfinished
 from hapax.llm_oracle.backends.openai_outcomes import Refused, TransientFault
-from hapax.llm_oracle.backends.openai_transport import (
-    Answer,
-    Attempt,
-    ReadReply,
-    Server,
-    ServerRequest,
-    refused_reply,
-    refused_result,
-)
-from hapax.llm_oracle.backends.openai_wire import normalised
+from hapax.llm_oracle.backends.openai_transport import Attempt, Server, refused_reply, refused_result
+from hapax.llm_oracle.backends.openai_wire import Answer, ReadReply, ServerRequest, normalised
 from hapax.llm_oracle.budget import ACCOUNT, BatchedRequest, Deferred
-from hapax.llm_oracle.protocols import Stream, Usage, single_group
+from hapax.llm_oracle.protocols import Stream, Usage
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -52,12 +44,11 @@ BEGINS = b'{"custom_id":'
 class Queued(Deferred):
     """Requests were written to the queue instead of being sent."""
 
-    def __init__(self, path: Path, answers: Sequence[Answer | Refused | None]) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(
             f"The missing requests are in {path}. Have them answered as a batch, then run the same {CALL} "
             f"with the results ({Setting('results', 'FILE')}). This may take several rounds."
         )
-        self.answers = tuple(answers)
 
 
 @dataclass
@@ -204,15 +195,17 @@ class QueueTransport:
     queue: BatchQueue
     server: Server
 
-    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
-        """The answers, if there are results for all requests; else raises Queued with the answers there are."""
-        answers: list[Answer | Refused | None] = []
+    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+        """The answers in one group; raises Queued after it if some are missing."""
+        answers: list[tuple[int, Answer | Refused]] = []
+        count = 0
         entries: list[BatchedRequest] = []
-        for request in requests:
+        for position, request in enumerate(requests):
+            count += 1
             name = content_id("batch", self.server.place, request.path, request.body)
             attempt = Attempt(request, request.most, name, Outcome.QUEUED)
             try:
-                answers.append(self._read(self.queue.answer(name), attempt, read))
+                answers.append((position, self._read(self.queue.answer(name), attempt, read)))
             except (KeyError, TransientFault) as fault:  # no result, or one that cannot be read
                 # An unusable result was charged, so it has a row beside that of the request, which is queued again.
                 if isinstance(fault, TransientFault):
@@ -220,19 +213,13 @@ class QueueTransport:
                     entries.append(_entry(attempt, self.queue.answer(name)))
                 entries.append(_entry(Attempt(request, request.most, name, Outcome.QUEUED)))
                 self.queue.add(name, self.server.place, request)
-                answers.append(None)
             else:
                 entries.append(_entry(attempt))
         if (account := ACCOUNT.get()) is not None:
             account.ledger.enter_batched(account, entries)
-        found = [answer for answer in answers if answer is not None]
-        if len(found) < len(requests):
-            raise Queued(self.queue.path, answers)
-        return found
-
-    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
-        """The answers in one group; raises Queued after it if some are missing."""
-        return single_group(lambda: self.ask(list(requests), read))
+        yield answers
+        if len(answers) < count:
+            raise Queued(self.queue.path)
 
     def _read(self, result: Any, attempt: Attempt, read: ReadReply[Answer]) -> Answer | Refused:
         request = attempt.request

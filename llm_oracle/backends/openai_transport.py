@@ -12,15 +12,14 @@ import math
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import islice
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 from uuid import uuid4
 
 import httpx2
@@ -41,13 +40,10 @@ from hapax.llm_oracle.backends.openai_outcomes import (
     error_of,
     one_line,
 )
-from hapax.llm_oracle.backends.openai_wire import parsed, refusal, texts, usage
+from hapax.llm_oracle.backends.openai_wire import Answer, ReadReply, ServerRequest, parsed, refusal, texts, usage
 from hapax.llm_oracle.backends.redaction import redacted
 from hapax.llm_oracle.budget import ACCOUNT, Account, BudgetReached
-from hapax.llm_oracle.protocols import Stream, Usage, in_request_order
-
-AHEAD = 256
-"""Requests prepared beyond those in flight, so that the server stays busy while answers are being stored."""
+from hapax.llm_oracle.protocols import Stream, Usage
 
 MOST_REPLY_BYTES = 16 * 2**20
 
@@ -63,45 +59,6 @@ COOL_DOWN = 2.0
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 Sleep = Callable[[float], Awaitable[None]]
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerRequest:
-    """A request: path below the base URL (below the host if it begins with /), body, and most tokens it can use.
-
-    Nothing is charged for a request that can use no tokens, such as one to a tokenizer.
-    """
-
-    path: str
-    body: Mapping[str, Any]
-    most: Usage = field(default_factory=Usage)
-    spans: tuple[tuple[int, int], ...] = ()
-    """Character ranges of the prompt whose scores are read apart from the whole. They are not sent."""
-    parts: int = 1
-    """Number of requests, one after the other, whose answers are stored together, such as the votes on a claim. It is
-    the same for all requests of a stream."""
-
-    @property
-    def is_charged(self) -> bool:
-        return self.most.prompt_tokens + self.most.completion_tokens > 0
-
-    @property
-    def tokens(self) -> int:
-        """Most tokens, for a limit per minute."""
-        return max(1, self.most.prompt_tokens + self.most.completion_tokens)
-
-    @property
-    def prompt(self) -> str:
-        """The prompt, without the system prompt of a chat."""
-        messages = self.body.get("messages")
-        shown = messages[-1]["content"] if messages else self.body.get("prompt", self.body.get("state", ""))
-        return str(shown)
-
-
-ReadReply = Callable[[Any, ServerRequest], Answer]
-"""Reads the answer to a request from a parsed reply. Raises TransientFault for a reply without a usable answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,20 +196,6 @@ class Health:
             raise down
 
 
-class Transport(Protocol):
-    """Carries requests to wherever answers come from.
-
-    A request that is refused for its own content has its refusal as answer. Any other permanent failure raises
-    PartlyAnswered: `ask` with the answers so far, `stream` after it has yielded them.
-    """
-
-    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
-        """One answer or refusal per request."""
-
-    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
-        """As `ask`, in groups as they arrive; requests are taken from `requests` when there is room for them."""
-
-
 class Concurrency:
     """Number of requests at a time, adapted to the server (AIMD); never below one.
 
@@ -302,10 +245,22 @@ class Throttle:
         self._in_flight = 0
         self._freed = asyncio.Condition()
 
-    def slot(self, tokens: int) -> Slot:
-        return Slot(self, tokens)
+    @asynccontextmanager
+    async def slot(self, tokens: int) -> AsyncIterator[None]:
+        """The place of one request among those in flight."""
+        await self._enter(tokens)
+        try:
+            yield
+        except TransientFault as fault:
+            if fault.is_congestion:
+                self.concurrency.refused(fault.retry_after)
+            raise
+        else:
+            self.concurrency.succeeded()
+        finally:
+            await self._leave()
 
-    async def enter(self, tokens: int) -> None:
+    async def _enter(self, tokens: int) -> None:
         """Wait until another request of this size may be sent."""
         async with self._freed:
             try:
@@ -325,10 +280,10 @@ class Throttle:
                 await self._requests.acquire()
         except BaseException:
             # The place was counted before the waits: cancelled in one of them, it would stay taken for ever.
-            await self.leave()
+            await self._leave()
             raise
 
-    async def leave(self) -> None:
+    async def _leave(self) -> None:
         """End a request."""
         async with self._freed:
             self._in_flight -= 1
@@ -370,113 +325,74 @@ def _said(reply: Any) -> Sequence[str]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """The place of one request among those in flight."""
-
-    throttle: Throttle
-    tokens: int
-
-    async def __aenter__(self) -> None:
-        await self.throttle.enter(self.tokens)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        concurrency = self.throttle.concurrency
-        if kind is None:
-            concurrency.succeeded()
-        elif isinstance(fault, TransientFault) and fault.is_congestion:
-            concurrency.refused(fault.retry_after)
-        await self.throttle.leave()
-
-
 class UnderWay(Generic[Answer]):
-    """The requests of one stream that are prepared or sent, by their positions, as tasks of the transport's loop."""
+    """The requests of one stream that are sent, or whose answers are not stored yet: so many answers may be lost.
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, answer: Callable[[ServerRequest], Coroutine[Any, Any, Answer]]
-    ) -> None:
+    Those that are stored together keep their places until all of them are answered. There are as many places as the
+    parts of one claim, if that is more, and requests take them in their order, so the oldest can always be answered.
+    """
+
+    def __init__(self, most: int) -> None:
         self.count = 0
-        self._loop = loop
-        self._answer = answer
-        self._finished: SimpleQueue[tuple[int, asyncio.Task[Answer]]] = SimpleQueue()
-        self._tasks: set[asyncio.Task[Answer]] = set()  # used in the loop's thread only
+        """Requests without an answer."""
+        self._most = most
+        self._parts = 1
+        self._unstored = 0
+        self._ended: Counter[int] = Counter()
+        self._sent: set[Future[Answer]] = set()
+        self._finished: SimpleQueue[tuple[int, Future[Answer]]] = SimpleQueue()
 
-    def start(self, requests: Sequence[tuple[int, ServerRequest]]) -> None:
-        self.count += len(requests)
-        if requests:
-            self._loop.call_soon_threadsafe(self._start, requests)
+    def fill(
+        self, waiting: Iterator[tuple[int, ServerRequest]], send: Callable[[ServerRequest], Future[Answer]]
+    ) -> BudgetReached | None:
+        """Send requests while there is room; the exception if making one asks for tokens beyond the budget."""
+        try:
+            while self._unstored < max(self._most, self._parts) and (item := next(waiting, None)) is not None:
+                position, request = item
+                self._parts = request.parts
+                self.count += 1
+                self._unstored += 1
+                answer = send(request)
+                self._sent.add(answer)
+                answer.add_done_callback(partial(self._end, position))
+        except BudgetReached as reached:
+            return reached
+        return None
+
+    def _end(self, position: int, answer: Future[Answer]) -> None:
+        self._finished.put((position, answer))
 
     def finished(self) -> tuple[list[tuple[int, Answer]], list[tuple[int, BaseException]]]:
-        """The answers and exceptions of the tasks that are finished; waits for the first."""
+        """The answers and exceptions of the requests that are finished; waits for the first."""
+        group = [self._finished.get()]
+        # Empty ends the loop: `SimpleQueue` has no method that returns all of its items.
+        with suppress(Empty):
+            while True:
+                group.append(self._finished.get_nowait())
+        self.count -= len(group)
         answers: list[tuple[int, Answer]] = []
         faults: list[tuple[int, BaseException]] = []
-        group = _available(self._finished)
-        self.count -= len(group)
-        for position, task in group:
-            fault = task.exception()
+        for position, done in group:
+            self._sent.discard(done)
+            fault = done.exception()
             if fault is None:
-                answers.append((position, task.result()))
+                answers.append((position, done.result()))
             else:
                 faults.append((position, fault))
         return answers, faults
 
-    def cancel(self) -> None:
-        self._loop.call_soon_threadsafe(self._cancel)
-
-    def _start(self, requests: Sequence[tuple[int, ServerRequest]]) -> None:
-        for position, request in requests:
-            task = self._loop.create_task(self._answer(request))
-            self._tasks.add(task)
-            task.add_done_callback(partial(self._end, position))
-
-    def _end(self, position: int, task: asyncio.Task[Answer]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # without this, asyncio warns of exceptions that nobody retrieves after a cancel
-        self._finished.put((position, task))
-
-    def _cancel(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-
-
-class UnstoredAnswers:
-    """The places of one stream for requests that are sent and not stored yet: so many answers may be lost, at most.
-
-    Requests take places in their order and keep them through all attempts; those that are stored together give theirs
-    back together. So the oldest of them can always be answered, and a claim waits for votes that have their places.
-    There are as many places as the parts of one claim, if that is more.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
-        self._loop = loop
-        self._most = most
-        self._places = asyncio.Semaphore(most)
-        self._parts = 1
-        self._ended: Counter[int] = Counter()
-
-    async def take(self, request: ServerRequest) -> None:
-        """Wait for a place. Called in the loop's thread, in the order of the requests."""
-        self._parts = request.parts
-        if request.parts > self._most:
-            self._release(request.parts - self._most)
-            self._most = request.parts
-        await self._places.acquire()
-
-    def give_back(self, positions: Iterable[int]) -> None:
-        """The answers of these requests are with their taker, or will never come. Called in the taker's thread."""
+    def stored(self, positions: Iterable[int]) -> None:
+        """The answers of these requests are with their taker, or will never come."""
         for position in positions:
             together = position // self._parts
             self._ended[together] += 1
             if self._ended[together] == self._parts:
                 del self._ended[together]
-                self._loop.call_soon_threadsafe(self._release, self._parts)
+                self._unstored -= self._parts
 
-    def _release(self, count: int) -> None:
-        for _ in range(count):
-            self._places.release()
+    def cancel(self) -> None:
+        for answer in self._sent:
+            answer.cancel()
 
 
 class HttpTransport:
@@ -496,7 +412,6 @@ class HttpTransport:
         self.retries = retries or RetryPolicy()
         limits = limits or Limits()
         self.concurrency = Concurrency(limits.max_concurrency)
-        self._prepared = self.concurrency.most + AHEAD
         self._throttle = Throttle(limits, self.concurrency, sleep)
         self._health = Health()
         self._sleep = sleep
@@ -519,32 +434,27 @@ class HttpTransport:
         threading.Thread(target=_serve, args=(self._loop, self._client), daemon=True).start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
 
-    def ask(self, requests: Sequence[ServerRequest], read: ReadReply[Answer]) -> list[Answer | Refused]:
-        """One answer or refusal per request. A request without a usable reply counts as refused.
-
-        Raises PartlyAnswered if the server refuses all requests, or is down.
-        """
-        return in_request_order(self.stream(requests, read), len(requests))
-
     def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
-        """As `ask`, as the answers arrive. Closing the stream cancels the requests in flight.
+        """The answers as they arrive. Closing the stream cancels the requests in flight.
 
-        When the budget is reached, requests in flight are still answered; then BudgetReached is raised.
+        A request without a usable reply counts as refused. When the budget is reached, requests in flight are still
+        answered; then BudgetReached is raised.
         """
         account = ACCOUNT.get()
         if account is not None:
             account.is_metered = True
-        unstored = UnstoredAnswers(self._loop, self.concurrency.most)
-        under_way = UnderWay(self._loop, lambda request: self._answer(request, read, account, unstored))
+
+        def send(request: ServerRequest) -> Future[Answer | Refused]:
+            return asyncio.run_coroutine_threadsafe(self._answer(request, read, account), self._loop)
+
         waiting = enumerate(requests)
+        under_way: UnderWay[Answer | Refused] = UnderWay(self.concurrency.most)
         reached: BudgetReached | None = None
         # Requests that had no reply at all, until another one shows that the server works.
         unconfirmed: list[tuple[int, Answer | Refused]] = []
         try:
             while True:
-                if reached is None:
-                    more, reached = _taken(waiting, self._prepared - under_way.count)
-                    under_way.start(more)
+                reached = reached or under_way.fill(waiting, send)
                 if not under_way.count:
                     break
                 finished, faults = under_way.finished()
@@ -555,7 +465,7 @@ class HttpTransport:
                 if answers:
                     yield answers
                 # Whoever takes the next answers has stored these.
-                unstored.give_back(position for position, _ in (*finished, *faults))
+                under_way.stored(position for position, _ in (*finished, *faults))
                 self._health.raise_if_down()
                 reached = reached or _budget_reached(fault for _, fault in faults)
             if unconfirmed:
@@ -566,10 +476,8 @@ class HttpTransport:
             under_way.cancel()
 
     async def _answer(
-        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None, unstored: UnstoredAnswers
+        self, request: ServerRequest, read: ReadReply[Answer], account: Account | None
     ) -> Answer | Refused:
-        """The answer, for which a place of `unstored` stays taken until it is stored."""
-        await unstored.take(request)
         key = str(uuid4())
         answers_before = self._health.answers
         spent = Usage()
@@ -701,27 +609,6 @@ def _is_without_reply(answer: object) -> bool:
 def _sum(spent: Usage, more: Usage | None) -> Usage:
     more = more or Usage()
     return Usage(spent.prompt_tokens + more.prompt_tokens, spent.completion_tokens + more.completion_tokens)
-
-
-def _available(queue: SimpleQueue[Item]) -> list[Item]:
-    """Take everything that is in the queue now; wait for the first item."""
-    group = [queue.get()]
-    # Empty ends the loop: `SimpleQueue` has no method that returns all of its items.
-    with suppress(Empty):
-        while True:
-            group.append(queue.get_nowait())
-    return group
-
-
-def _taken(waiting: Iterator[Item], room: int) -> tuple[list[Item], BudgetReached | None]:
-    """The next items, at most `room`; fewer, with the exception, if making one asks for tokens beyond the budget."""
-    taken: list[Item] = []
-    try:
-        for item in islice(waiting, room):
-            taken.append(item)  # not `list(...)`: the items before an exception are needed, too
-    except BudgetReached as reached:
-        return taken, reached
-    return taken, None
 
 
 def _budget_reached(faults: Iterable[BaseException]) -> BudgetReached | None:

@@ -1,4 +1,4 @@
-"""Request bodies for OpenAI-compatible servers, and readers of their replies.
+"""Requests to OpenAI-compatible servers, and readers of their replies.
 
 Replies are read from plain JSON, because client libraries treat log-probabilities differently from release to release,
 and servers differ, too. A reply that lacks or misstates anything raises TransientFault.
@@ -10,14 +10,15 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from hapax.llm_oracle.answers import LEAST_MASS, FirstToken, yes_probability
-from hapax.llm_oracle.backends.openai_outcomes import MORE_TOKENS, Kind, TransientFault, one_line
+from hapax.llm_oracle.backends.openai_outcomes import MORE_TOKENS, Kind, Refused, TransientFault, one_line
 from hapax.llm_oracle.budget import estimated_tokens
-from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Usage
+from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Stream, Usage
 
 CHAT, COMPLETIONS = "chat/completions", "completions"
 SYSTEM_ONE = "systemone"
@@ -36,16 +37,57 @@ _AROUND_WORDS = f"{_BLANKS}*_\"'`.,:;!"
 """What may stand around the word of an answer in its token."""
 
 
-def request_body(endpoint: str, model: str, prompt: str, **options: Any) -> dict[str, Any]:
-    """Body of a request to answer a prompt: one user message for a chat, the text to continue for completions."""
-    if endpoint == CHAT:
-        return {"model": model, "messages": [{"role": "user", "content": prompt}], **options}
-    return {"model": model, "prompt": prompt, **options}
+Answer = TypeVar("Answer")
 
 
-def logprobs_options(endpoint: str, top: int) -> dict[str, Any]:
-    """Options that request the likeliest tokens at each position of the answer."""
-    return {"logprobs": True, "top_logprobs": top} if endpoint == CHAT else {"logprobs": top}
+@dataclass(frozen=True, slots=True)
+class ServerRequest:
+    """A request: path below the base URL (below the host if it begins with /), body, and most tokens it can use.
+
+    Nothing is charged for a request that can use no tokens, such as one to a tokenizer.
+    """
+
+    path: str
+    body: Mapping[str, Any]
+    most: Usage = field(default_factory=Usage)
+    spans: tuple[tuple[int, int], ...] = ()
+    """Character ranges of the prompt whose scores are read apart from the whole. They are not sent."""
+    claims: int = 1
+    """Number of claims about which a critic is asked."""
+    parts: int = 1
+    """Number of requests, one after the other, whose answers are stored together, such as the votes on a claim. It is
+    the same for all requests of a stream."""
+
+    @property
+    def is_charged(self) -> bool:
+        return self.most.prompt_tokens + self.most.completion_tokens > 0
+
+    @property
+    def tokens(self) -> int:
+        """Most tokens, for a limit per minute."""
+        return max(1, self.most.prompt_tokens + self.most.completion_tokens)
+
+    @property
+    def prompt(self) -> str:
+        """The prompt, without the system prompt of a chat."""
+        messages = self.body.get("messages")
+        shown = messages[-1]["content"] if messages else self.body.get("prompt", self.body.get("state", ""))
+        return str(shown)
+
+
+ReadReply = Callable[[Any, ServerRequest], Answer]
+"""Reads the answer to a request from a parsed reply. Raises TransientFault for a reply without a usable answer."""
+
+
+class Transport(Protocol):
+    """Carries requests to wherever answers come from."""
+
+    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+        """The answers in groups as they arrive; requests are taken from `requests` when there is room for them.
+
+        A request that is refused for its own content has its refusal as answer. Any other permanent failure raises
+        PartlyAnswered after the answers that arrived.
+        """
 
 
 def parsed(content: bytes) -> Any:

@@ -46,7 +46,6 @@ def _open_openai(request: ModelRequest) -> Any:
 
 def _connect(request: ModelRequest) -> OpenAIModel:
     from hapax.llm_oracle.backends.openai_aliases import KeyMissing, served_model
-    from hapax.llm_oracle.backends.openai_framing import framed
     from hapax.llm_oracle.backends.openai_models import OpenAIModel
     from hapax.llm_oracle.backends.openai_probing import Prober
     from hapax.llm_oracle.backends.openai_transport import HttpTransport
@@ -70,8 +69,10 @@ def _connect(request: ModelRequest) -> OpenAIModel:
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)
     transport = HttpTransport(served.server, served.limits, served.retries)
-    prober = Prober(served, framed(transport, served.chat), options.journal, options.probe_again, options.forecast)
-    queue = None if options.queue is None else framed(options.queue.to(served.server), served.chat)
+    # What is only queued sends no probe if its alias says what one would find.
+    is_stated = options.forecast or (is_queued and served.logprobs is not None)
+    prober = Prober(served, transport, options.journal, options.probe_again, is_stated)
+    queue = None if options.queue is None else options.queue.to(served.server)
     return OpenAIModel(prober, queue, options.claims)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 from click.testing import Result
 from money_fixture import WORLD
 from openai_fake import FAULTS, Asked, Changed, FakeServer, Reply
-from served import models_file, prompt_of, search
+from served import found, models_file, prompt_of, search
 
 import hapax
 
@@ -140,10 +142,10 @@ def is_probe(asked: Asked) -> bool:
     return not re.search("is a city in|uses the", prompt_of(asked))
 
 
-def ask(fake: FakeServer, folder: Path, **fields: Any) -> Result:
+def ask(fake: FakeServer, folder: Path, *more: str, **fields: Any) -> Result:
     """A search that asks the server for lists, judgements and scores."""
     aliases = models_file(folder, fake, revision="1", **fields)
-    options = ("--evaluator", "openai:small", "--aliases", aliases, "--profile", "hapax", "--calls", "1")
+    options = (*more, "--evaluator", "openai:small", "--aliases", aliases, "--profile", "hapax", "--calls", "1")
     return search(folder, "openai:small", *options)
 
 
@@ -156,7 +158,31 @@ def answers(folder: Path) -> set[tuple[str, str]]:
     return {(json.dumps(dict(call.request), sort_keys=True), json.dumps(dict(call.response))) for call in calls}
 
 
-Good = tuple[set[tuple[str, str]], list[Asked]]
+@dataclass
+class Chaos:
+    """Most requests meet up to three faults, drawn by seed, and then an answer; few meet one that ends the run."""
+
+    seed: int
+    met: Counter[str] = field(default_factory=Counter)
+    counted: int = 0
+    """Requests that count in `--max-calls`."""
+
+    def __post_init__(self) -> None:
+        self.draw = random.Random(self.seed)
+        self.share = self.draw.choice([0.3, 0.6, 0.9])
+
+    def __call__(self, number: int, asked: Asked) -> Fault | None:
+        name = json.dumps([asked.path, asked.body], sort_keys=True)
+        faults = OVER_SOON | HARMLESS if self.draw.random() < 0.97 else FINAL
+        fault = self.draw.choice([*faults.values()])
+        if self.met[name] == 3 or self.draw.random() > self.share or (faults is FINAL and is_probe(asked)):
+            fault = None
+        self.met[name] += fault is not None
+        self.counted += not (isinstance(fault, tuple) and fault[0] == 429)
+        return fault
+
+
+Good = tuple[set[tuple[str, str]], list[Asked], Any]
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +192,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Good:
     with FakeServer(WORLD) as fake:
         ended = ask(fake, folder)
         assert ended.exit_code == 0, ended.output
-        return answers(folder), fake.asked
+        return answers(folder), fake.asked, found(folder)
 
 
 def turned(faults: dict[str, Fault], first: int) -> list[Fault]:
@@ -222,3 +248,22 @@ def test_a_refusal_at_any_request_is_a_clean_stop(name: str, step: int, good: Go
         if not is_probe(refused):  # some probes have another way to find the same out
             assert ended.exit_code == 1
             assert answers(folder) == good[0]
+
+
+@pytest.mark.parametrize("seed", some(40, 20))
+def test_chaos_ends_in_the_undisturbed_base(seed: int, good: Good, tmp_path: Path) -> None:
+    """Faults at most requests, and runs that end by a limit or for good: facts, statements and answers are the same."""
+    chaos = Chaos(seed)
+    with FakeServer(WORLD, misbehave=chaos) as fake:
+        for most in chaos.draw.sample(range(1, 40), 2):
+            before = chaos.counted
+            ask(fake, tmp_path, "--max-calls", str(most), timeout=1)
+            assert chaos.counted - before <= most
+        for _ in range(12):
+            ended = ask(fake, tmp_path, timeout=1)
+            if ended.exit_code == 0:
+                break
+
+    assert ended.exit_code == 0, ended.output
+    assert answers(tmp_path) == good[0]
+    assert found(tmp_path) == good[2]
