@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, overload
 
 from hapax.api.explanations import Explanation, why, why_not
@@ -12,17 +13,20 @@ from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import kept_rules, sound_rules
+from hapax.engine.logic.goals import column_kinds
 from hapax.engine.logic.query import answer
 from hapax.engine.near_misses import capitalised_values
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.moments import MOMENTS, moment_of
 from hapax.grammar.notebook import Tabular
 from hapax.grammar.parser import parse_rules
 from hapax.grammar.rules import Library
 from hapax.kb import store
 from hapax.kb.csv_text import write_rows
+from hapax.kb.relations import TaggedRows
 from hapax.kb.values import encode_decimal
 from hapax.llm_oracle.protocols import Models
 
@@ -36,6 +40,10 @@ PROBABILITY = "probability"
 class Answers(Tabular, Sequence[dict[str, Any]]):
     """The answers of a goal: a sequence of dicts, one for each distinct answer, by the goal's variables.
 
+    They are sorted, unless there are more than fit into one batch: those are read from the knowledge base, which has to
+    be open, while one goes through them. Dates, times and durations are texts in ISO 8601, and get their types in
+    `df()`, `arrow()` and `pl()`.
+
     A goal without variables has no columns; `holds` and the truth of the object tell if it holds. `truncated`: there
     were more answers than the limit. `warnings` name comparisons that had no value for some rows.
     `complete` is False if facts are still missing; `stopped` says why and what to do.
@@ -45,10 +53,16 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
     upper bounds and methods as well, and `basis` says which scores count as the facts' probabilities.
     """
 
-    def __init__(self, result: QueryResult, *, complete: bool = True, stopped: str = "") -> None:
+    def __init__(
+        self, result: QueryResult, kinds: Sequence[str] = (), *, complete: bool = True, stopped: str = ""
+    ) -> None:
+        """`kinds`: of the columns' values, such as Date."""
         self.result = result
         self.columns = result.columns
-        self.rows = [tuple(map(_python_value, row)) for row in result.rows]
+        self.kinds = tuple(kinds) or ("",) * len(self.columns)
+        self.rows: Sequence[tuple[Any, ...]] = result.rows
+        if not isinstance(result.rows, TaggedRows):
+            self.rows = [tuple(map(_python_value, row)) for row in result.rows]
         self.holds = result.holds
         self.truncated = result.truncated
         self.warnings = result.failures
@@ -59,11 +73,13 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         self.basis = ""
 
     @classmethod
-    def probable(cls, found: ProbableAnswers, complete: bool = True, stopped: str = "") -> Answers:
+    def probable(
+        cls, found: ProbableAnswers, kinds: Sequence[str], complete: bool = True, stopped: str = ""
+    ) -> Answers:
         """Answers with probabilities."""
-        answers = cls(found.result, complete=complete, stopped=stopped)
+        answers = cls(found.result, kinds, complete=complete, stopped=stopped)
         answers.probabilities, answers.basis = found.probabilities, found.basis
-        answers.columns = (*answers.columns, PROBABILITY)
+        answers.columns, answers.kinds = (*answers.columns, PROBABILITY), (*answers.kinds, "")
         answers.rows = [
             (*row, probability.lower) for row, probability in zip(answers.rows, found.probabilities, strict=True)
         ]
@@ -86,7 +102,7 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
     def write_csv(self, stream: IO[str]) -> None:
         """Write names of the columns and rows as CSV; of a goal without variables, one column with its truth."""
         rows = self.rows if self.columns else [("true" if self.holds else "false",)]
-        write_rows(stream, [self.columns or ("holds",), *rows])
+        write_rows(stream, chain([self.columns or ("holds",)], rows))
 
     def sort(self, by: str, limit: int | None = None) -> None:
         """Sort by a variable (`-T`: from the last), and keep the first `limit`. Raises HapaxError for another name."""
@@ -94,13 +110,12 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         if name not in self.columns:
             known = f"Sort by {' or '.join(self.columns)}" if self.columns else "Leave the order out"
             raise HapaxError(f"The goal has no variable {name}. {known}.")
-        cells = [row[self.columns.index(name)] for row in self.rows]
-        keys = [sort_key((str(cell) if isinstance(cell, list) else cell,)) for cell in cells]
+        column, rows, results = self.columns.index(name), list(self.rows), list(self.result.rows)
+        keys = [_order(row[column], self.kinds[column]) for row in rows]
         order = sorted(range(len(keys)), key=keys.__getitem__, reverse=by != name)[:limit]
         self.truncated = self.truncated or len(order) < len(keys)
-        self.rows = [self.rows[number] for number in order]
-        rows = [self.result.rows[number] for number in order]
-        self.result = replace(self.result, rows=rows, truncated=self.truncated)
+        self.rows = [rows[number] for number in order]
+        self.result = replace(self.result, rows=[results[number] for number in order], truncated=self.truncated)
         self.probabilities = [self.probabilities[number] for number in order] if self.probabilities else []
 
     def __len__(self) -> int:
@@ -134,6 +149,14 @@ def _json_cell(cell: Any) -> Any:
     return encode_decimal(cell) if isinstance(cell, Decimal) else cell
 
 
+def _order(cell: Any, kind: str) -> Any:
+    """The place of a cell in a sorted column: of a moment by its time, of a list by its text."""
+    moment = moment_of(cell) if kind in MOMENTS and isinstance(cell, str) else None
+    if moment is not None:
+        return [(0, moment.seconds)]
+    return sort_key((str(cell) if isinstance(cell, list) else cell,))
+
+
 def _python_value(cell: Any) -> Any:
     """A text or number as it is, a Prolog list as a list, any other Prolog term as its text."""
     if isinstance(cell, PrologTerm):
@@ -160,6 +183,7 @@ def query(
     theory = Theory(sound_rules(rules), kb, texts(assume))
     read = theory.goal(goal)
     options = options or QueryOptions()
+    kinds = column_kinds(read, theory.library)
     found, complete, stopped = None, True, ""
     if models is not None:
         found, complete, stopped = _asked(theory, goal, models, options)
@@ -168,9 +192,9 @@ def query(
 
         # Over the facts that were asked for as well.
         probable = probable_answers(theory, goal, options.probability, options.limits)
-        answers = Answers.probable(probable, complete, stopped)
+        answers = Answers.probable(probable, kinds, complete, stopped)
     else:
-        answers = Answers(found or answer(theory, read, options.limits), complete=complete, stopped=stopped)
+        answers = Answers(found or answer(theory, read, options.limits), kinds, complete=complete, stopped=stopped)
     answers.notes = capitalised_values(read, theory)
     return answers
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from io import TextIOWrapper
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,9 @@ _open_streams()
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 1_000_000)
 err = Screen(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
+
+ROWS_AT_ONCE = 1_000
+"""Rows of a table that are laid out together."""
 
 NOTES_SHOWN = 3
 """Notes of one kind at one place that `check` prints without --all."""
@@ -287,16 +290,31 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Print a table without lines. Cells are data, never markup."""
+    """Print a table without lines, in parts as its rows come. Cells are data, never markup."""
+    from rich.cells import cell_len
     from rich.table import Column, Table
 
-    # Folded, not cut: at 80 columns two rows must not read alike.
-    headers = [Column(escape(name), overflow="fold") for name in columns]
     title = None if title is None else escape(title)
-    table = Table(*headers, title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    out.print(table)
+    waiting = iter(rows)
+    part = list(islice(waiting, ROWS_AT_ONCE))
+    widths = [0] * len(columns)
+    is_first = True
+    while part or is_first:
+        # A column is as wide as in the parts before, unless it would take more than its share of the screen.
+        least = [min(width, out.width // len(columns)) for width in widths]
+        # Folded, not cut: at 80 columns two rows must not read alike.
+        headers = [
+            Column(escape(name), min_width=width, overflow="fold") for name, width in zip(columns, least, strict=True)
+        ]
+        table = Table(*headers, box=None, pad_edge=False, header_style="bold", show_header=is_first)
+        if is_first:
+            table.title, table.title_justify = title, "left"
+        for row in part:
+            table.add_row(*map(escape, row))
+        out.print(table)
+        for row in (columns, *part):
+            widths = list(map(max, widths, map(cell_len, row)))
+        part, is_first = list(islice(waiting, ROWS_AT_ONCE)), False
 
 
 def print_texts(outcome: str, texts: Sequence[str]) -> None:

@@ -42,12 +42,11 @@ from hapax.commands.options import (
 )
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
-from hapax.kb.whole_files import atomic_text_file
+from hapax.kb.whole_files import atomic_path, atomic_text_file
 
 if TYPE_CHECKING:
     from hapax.api.explanations import Explanation
     from hapax.api.goals import Answers
-    from hapax.engine.inference.limits import QueryLimits
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
 
@@ -79,7 +78,7 @@ with_entail = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File for the answers: CSV, or JSON if its name ends in .json.",
+    help="File for the answers: CSV, or JSON or Parquet if its name ends in .json or .parquet.",
 )
 @with_json
 def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
@@ -100,19 +99,19 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     library = sound_library(paths, database)
     # Options that contradict each other end the command here.
     limits, probability = made(hapax.QueryLimits, options), probability_options(options)
+    most = limits.answers or (None if options["output"] else MOST_PRINTED)
+    limits = replace(limits, answers=_MOST_SORTED if options["sort"] else most)
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
     if not options["ask"]:
         with leaving(Left.UNCHANGED), open_for_goal(database, paths, library) as kb:
             rules = _entailing(library, kb, options["entail"], goal)
-            asked = hapax.QueryOptions(_to_sort(limits, options["sort"]), probability)
+            asked = hapax.QueryOptions(limits, probability)
             answers = hapax.query(goal, rules, kb, assume=assume, options=asked)
-            if options["sort"]:
-                answers.sort(options["sort"], limits.answers)
             # Hints are for people.
-            has_none = not answers.rows and not answers.holds and not options["as_json"]
+            has_none = not answers.holds and not options["as_json"]
             near = hapax.near_misses(goal, rules, kb, assume=assume) if has_none else []
-        _print_answers(answers, options)
+            _print_answers(answers, options, most)
         for line in near:
             err.print(escape(line), soft_wrap=True)
         return
@@ -128,7 +127,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         keep_rules(kb, paths, "query --ask", library)
         asked = hapax.QueryOptions(limits, probability, settings)
         answers = hapax.query(goal, rules, kb, assume=assume, models=models, options=asked)
-    _print_answers(answers, options)
+        _print_answers(answers, options, most)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
     # Facts are still missing, as where a budget was reached.
@@ -194,15 +193,16 @@ def _print_explanation(explanation: Explanation, as_json: bool) -> None:
     click.echo(json.dumps(explanation.to_json(), ensure_ascii=False, indent=2) if as_json else str(explanation))
 
 
+MOST_PRINTED = 10_000
+"""Answers that are printed unless `--limit` says otherwise; a file gets all."""
+
 _MOST_SORTED = 10_000_000
 """Answers that are sorted at most; the limit of printed answers counts afterwards."""
 
 
-def _to_sort(limits: QueryLimits, sort: str | None) -> QueryLimits:
-    return replace(limits, answers=max(limits.answers, _MOST_SORTED)) if sort else limits
-
-
-def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
+def _print_answers(answers: Answers, options: Mapping[str, Any], most: int | None) -> None:
+    if options["sort"]:
+        answers.sort(options["sort"], most)
     result, as_json = answers.result, options["as_json"]
     if options["output"] is not None:
         _write_answers(answers, options["output"])
@@ -225,11 +225,15 @@ def _print_answers(answers: Answers, options: Mapping[str, Any]) -> None:
 
 
 def _write_answers(answers: Answers, output: Path) -> None:
-    with atomic_text_file(str(output)) as stream:
-        if output.suffix == ".json":
-            stream.write(f"{json.dumps(answers.to_json(), ensure_ascii=False)}\n")
-        else:
-            answers.write_csv(stream)
+    if output.suffix == ".parquet":
+        with atomic_path(output) as path:
+            answers.parquet(path)
+    else:
+        with atomic_text_file(str(output)) as stream:
+            if output.suffix == ".json":
+                stream.write(f"{json.dumps(answers.to_json(), ensure_ascii=False)}\n")
+            else:
+                answers.write_csv(stream)
     err.print(f"{counted(len(answers.rows), 'answer')} in {escape(str(output))}")
 
 

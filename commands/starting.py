@@ -13,7 +13,7 @@ import click
 import hapax
 from hapax.commands.console import err
 from hapax.commands.options import open_for_goal, sound_library, with_database, with_paths
-from hapax.commands.reasoning import print_answer_table
+from hapax.commands.reasoning import MOST_PRINTED, print_answer_table
 
 if TYPE_CHECKING:
     from hapax.api.goals import Program
@@ -92,7 +92,7 @@ class GoalShell(cmd.Cmd):
         return False
 
     def _ask(self, goal: str) -> None:
-        answers = self.program.query(goal)
+        answers = self.program.query(goal, options=hapax.QueryOptions(hapax.QueryLimits(answers=MOST_PRINTED)))
         print_answer_table(answers)
         none = ["No answer."] if answers.columns and not answers.rows else []
         more = ["There are more answers."] if answers.truncated else []

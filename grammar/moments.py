@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
-DATE, TIME, DATE_TIME, DURATION = "Date", "Time", "DateTime", "Duration"
+DATE, TIME, DATE_TIME, DURATION = MOMENTS = ("Date", "Time", "DateTime", "Duration")
 
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 7 * 86400}
 """Seconds of each unit in which a rule writes a duration: `30 days`, `1 hour`."""
+
+Timed: TypeAlias = date | time | datetime | timedelta
+"""The objects of Python that moments are in data frames; a `datetime` is a `date`, too."""
 
 _DAY = UNITS["days"]
 _POINT = re.compile(
@@ -75,6 +79,28 @@ class Moment:
             _ = moment.day  # which raises NoValue for a year that no date has
         return moment
 
+    def to_python(self, kind: str) -> Timed | None:
+        """The object of Python's `datetime` for a value of this kind; None where there is none without a loss.
+
+        A date of the kind DateTime is the moment at which it begins; a date plus hours is a date-time.
+        """
+        micros = Fraction(self.seconds) * 10**6
+        is_other = self.kind != kind and not (self.is_day and kind in (DATE, DATE_TIME))
+        # Data frames have no zones for times of day.
+        if is_other or micros.denominator != 1 or (kind == TIME and self.offset is not None):
+            return None
+        try:
+            length = timedelta(microseconds=int(micros))
+            if kind == DURATION:
+                return length
+            zone = None if self.offset is None else timezone(timedelta(minutes=self.offset))
+            found = (datetime.min + length + timedelta(minutes=self.offset or 0)).replace(tzinfo=zone)
+        except (OverflowError, ValueError):
+            return None
+        if kind == TIME:
+            return found.time()
+        return found.date() if self.kind == kind == DATE else found
+
     def __str__(self) -> str:
         """The moment in ISO 8601, in one form: `2012-12-01T08:30:00+01:00`, `P1DT2H`."""
         if self.kind == DURATION:
@@ -90,6 +116,13 @@ class Moment:
             sign, away = "-" if self.offset < 0 else "+", abs(self.offset)
             zone = f"{sign}{away // 60:02}:{away % 60:02}" if away else "Z"
         return f"{day}{'T' if day else ''}{clock}{zone}"
+
+
+def iso_text(timed: Timed) -> str:
+    """An object of Python's `datetime` in ISO 8601, as `moment_of` reads it."""
+    if isinstance(timed, timedelta):
+        return _length_text(_plain(Fraction(timed // timedelta(microseconds=1), 10**6)))
+    return timed.isoformat()
 
 
 def _length_text(seconds: int | Fraction) -> str:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.moments import MOMENTS, Timed, iso_text, moment_of
 from hapax.grammar.terms import CutDecimal
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ class Tabular:
     """Something with columns and rows: its data frames and its table in a notebook."""
 
     columns: Sequence[str]
+    kinds: Sequence[str] = ()
+    """Of the columns' values, such as Date; empty if none is known."""
 
     def cells(self) -> Sequence[Sequence[Any]]:
         """The rows of the table."""
@@ -54,25 +60,32 @@ class Tabular:
         """The rows as a pandas data frame, its columns as in `arrow`. Needs the extra `evaluation`."""
         with extras_named():
             import pandas as pd
+            import pyarrow as pa
 
-            return pd.DataFrame(dict(self._typed_columns()), columns=list(self.columns))
+            frame: dict[str, Any] = {}
+            for name, cells in self._typed_columns():
+                array = _array(cells)
+                # As objects of Python, dates and times would have no methods of a column.
+                frame[name] = array.to_pandas(date_as_object=False) if pa.types.is_temporal(array.type) else cells
+            return pd.DataFrame(frame, columns=list(self.columns))
 
     def arrow(self) -> pa.Table:
         """The rows as an Arrow table. Needs the extra `evaluation`.
 
-        Numbers are int64, or float64 where that is exact; a column of mixed types becomes text.
+        Numbers are int64, or float64 where that is exact; a column of mixed types becomes text. Dates, times and
+        durations have types of their own.
         """
         with extras_named():
             import pyarrow as pa
 
-            arrays = []
-            for _, cells in self._typed_columns():
-                # Arrow infers one type for a column, and refuses a column of texts and numbers.
-                try:
-                    arrays.append(pa.array(cells))
-                except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-                    arrays.append(pa.array([None if cell is None else str(cell) for cell in cells]))
-            return pa.table(arrays, names=list(self.columns))
+            return pa.table([_array(cells) for _, cells in self._typed_columns()], names=list(self.columns))
+
+    def parquet(self, path: str | Path) -> None:
+        """Write the table that `arrow` gives into a Parquet file."""
+        with extras_named():
+            from pyarrow import parquet
+
+            parquet.write_table(self.arrow(), path)
 
     def pl(self) -> polars.DataFrame:
         """The rows as a data frame of polars, which has to be installed, with columns as in `arrow`."""
@@ -85,20 +98,50 @@ class Tabular:
         return frame
 
     def _typed_columns(self) -> Iterator[tuple[str, list[Any]]]:
-        """Each column with its cells; numbers with decimals are floats, unless that would change one of them.
+        """Each column with its cells of one type, where they can have one without a loss.
 
-        A number whose decimals do not end, such as a third, is the nearest float.
+        Numbers with decimals are floats, unless that would change one of them; a number whose decimals do not end, such
+        as a third, is the nearest float. Among moments with a zone those without one are of UTC, as in rules.
         """
-        rows = self.cells()
-        for place, name in enumerate(self.columns):
-            cells = [row[place] for row in rows]
-            numbers = [cell for cell in cells if isinstance(cell, int | float | Decimal)]
-            decimals = [cell for cell in numbers if isinstance(cell, Decimal)]
-            written = (cell for cell in decimals if not isinstance(cell, CutDecimal))
-            is_exact = all(Decimal(repr(float(cell))) == cell for cell in written)
-            if decimals and is_exact and len(numbers) == len(cells) - cells.count(None):
-                cells = [None if cell is None else float(cell) for cell in cells]
+        # Turned once: each reading of many answers costs time.
+        turned = list(map(list, zip(*self.cells(), strict=True))) or [[] for _ in self.columns]
+        for place, (name, cells) in enumerate(zip(self.columns, turned, strict=True)):
+            if self.kinds and self.kinds[place] in MOMENTS:
+                cells = [_timed(cell, self.kinds[place]) for cell in cells]
+            kinds = set(map(type, cells)) - {type(None)}
+            if kinds & {Decimal, CutDecimal} and kinds <= {int, float, Decimal, CutDecimal}:
+                if all(cell is None or _is_float(cell) for cell in cells):
+                    cells = [None if cell is None else float(cell) for cell in cells]
+            elif kinds == {datetime} and any(cell and cell.tzinfo for cell in cells):
+                cells = [cell.replace(tzinfo=UTC) if cell and cell.tzinfo is None else cell for cell in cells]
             yield name, cells
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self.cells())
+
+
+def _is_float(number: Decimal | float) -> bool:
+    """True if a float shows the same digits, or if the number has no last digit."""
+    # By Decimal, since a huge integer has no float.
+    return isinstance(number, CutDecimal | float) or Decimal(repr(float(Decimal(number)))) == number
+
+
+def _timed(cell: Any, kind: str) -> Any:
+    """The object of `datetime` for the text of a moment, otherwise the cell."""
+    moment = moment_of(cell) if isinstance(cell, str) else None
+    made = None if moment is None else moment.to_python(kind)
+    return cell if made is None else made
+
+
+def _array(cells: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    # Arrow infers one type for a column, and refuses a column of texts and numbers. It would cut date-times to dates.
+    with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        if not {date, datetime} <= set(map(type, cells)):
+            return pa.array(cells)
+    return pa.array([None if cell is None else _text(cell) for cell in cells])
+
+
+def _text(cell: Any) -> str:
+    return iso_text(cell) if isinstance(cell, Timed) else str(cell)

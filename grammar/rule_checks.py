@@ -15,7 +15,7 @@ from hapax.grammar.attributes import GenericBy
 from hapax.grammar.dependencies import negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
-from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME
+from hapax.grammar.moments import DURATION, MOMENTS
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.prolog_text import is_numeric, type_of
 from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, Rule, comparison_of
@@ -369,9 +369,8 @@ def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault:
             )
 
 
-_MOMENTS = (DATE, TIME, DATE_TIME, DURATION)
 _TAKEN = {
-    **dict.fromkeys(("+", "-"), (NUMBER, *_MOMENTS)),
+    **dict.fromkeys(("+", "-"), (NUMBER, *MOMENTS)),
     **dict.fromkeys(("*", "/"), (NUMBER, DURATION)),
     **dict.fromkeys(("//", "mod", "**", "abs", "floor", "round"), (NUMBER,)),
 }

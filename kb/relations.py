@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
+from hapax.grammar.terms import Value
 from hapax.kb import schema
 from hapax.kb.changes import TableChanges
 from hapax.kb.connection import obey_signals, stoppable, translated
@@ -44,6 +46,46 @@ class StoredDerivation:
     @property
     def table(self) -> str:
         return f"_instances_{self.number}"
+
+
+class TaggedRows(Sequence[tuple[Value, ...]]):
+    """Rows of values, kept as their tags, eight bytes each: the values are read, in batches, when they are asked for.
+
+    The knowledge base must be open then. Raises HapaxError if it is not.
+    """
+
+    def __init__(self, kb: KnowledgeBase, width: int, rows: Iterable[Sequence[int]]) -> None:
+        """`width`: columns of a row."""
+        self._kb, self._width = kb, width
+        self._count, self._tags = 0, array("q")
+        for row in rows:
+            self._count += 1
+            self._tags.extend(row)
+        # Those of calculated values that are stored nowhere.
+        self._calculated = kb.symbols.values({tag for tag in self._tags if tag < 0 and not tag & 1})
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[Value, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[Value, ...]]: ...
+    def __getitem__(self, place: int | slice) -> tuple[Value, ...] | list[tuple[Value, ...]]:
+        if isinstance(place, slice):
+            return self._read(range(self._count)[place])
+        return self._read([range(self._count)[place]])[0]
+
+    def __iter__(self) -> Iterator[tuple[Value, ...]]:
+        for first in range(0, self._count, BATCH):
+            yield from self._read(range(first, min(first + BATCH, self._count)))
+
+    def _read(self, places: Sequence[int]) -> list[tuple[Value, ...]]:
+        rows = [self._tags[place * self._width : (place + 1) * self._width] for place in places]
+        with translated(self._kb.place):
+            values = self._kb.symbols.values(tag for row in rows for tag in row if tag not in self._calculated)
+        values |= self._calculated
+        return [tuple(map(values.__getitem__, row)) for row in rows]
 
 
 class Relations:

@@ -15,9 +15,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import datetime
 from decimal import Decimal
-from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from hapax.grammar.arguments import ARROW, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.moments import DURATION, Moment
+from hapax.grammar.moments import Timed, iso_text
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import counted, short, some
 from hapax.kb import values
@@ -439,11 +438,9 @@ def _plain(cell: object) -> object:
     if type(cell).__name__ in _MISSING:
         return None
     if isinstance(cell, datetime):
-        return cell.isoformat().removesuffix("T00:00:00")
-    if isinstance(cell, date | time):
-        return cell.isoformat()
-    if isinstance(cell, timedelta):
-        return str(Moment(DURATION, Fraction(cell // timedelta(microseconds=1), 10**6)))
+        return iso_text(cell).removesuffix("T00:00:00")
+    if isinstance(cell, Timed):
+        return iso_text(cell)
     number = cell.item() if hasattr(cell, "item") else cell  # numpy's numbers
     if isinstance(number, int):
         return str(number).lower() if isinstance(number, bool) else number

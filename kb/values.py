@@ -143,7 +143,7 @@ def decode_values(text: str) -> tuple[Value | None, ...]:
 def load_json(text: str) -> Any:
     """Parse JSON, with `{"decimal": "1.5"}` and numbers with a point as decimals. Raises ValueError."""
     try:
-        return json.loads(text, object_hook=_decimal_hook, parse_float=decimal_value, parse_constant=_no_constant)
+        return _DECODER.decode(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -261,3 +261,7 @@ def decimal_value(text: str) -> Decimal:
 # `json` accepts NaN and Infinity, which no JSON standard and no fact may contain.
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a finite number")
+
+
+# One for all calls: `json.loads` builds a new one for each.
+_DECODER = json.JSONDecoder(object_hook=_decimal_hook, parse_float=decimal_value, parse_constant=_no_constant)

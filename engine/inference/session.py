@@ -21,7 +21,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.limits import MOST_OF_PROLOG, QueryLimits
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import BUILT_INS
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
@@ -170,8 +170,8 @@ class PrologSession:
             # host.pl adds the full stop itself.
             "goal": goal.rstrip().removesuffix("."),
             "names": ",".join(map(_variable, variables)),
-            "options": f"options({'trusted' if trusted else 'walked'}, {int(limits.answers)}, {int(limits.inferences)},"
-            f" {'true' if distinct else 'false'})",
+            "options": f"options({'trusted' if trusted else 'walked'}, {int(limits.answers or MOST_OF_PROLOG)},"
+            f" {int(limits.inferences)}, {'true' if distinct else 'false'})",
             "seconds": float(limits.seconds),
             "most_seconds": MOST_WAITING * float(limits.seconds),
             "memory_mb": int(limits.memory_mb),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -30,13 +30,13 @@ class QueryResult:
     """
 
     columns: tuple[str, ...]
-    rows: list[AnswerRow] = field(default_factory=list)
+    rows: Sequence[AnswerRow] = field(default_factory=list)
     truncated: bool = False
     failures: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
-        return bool(self.rows)
+        return len(self.rows) > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,8 @@ class Demand:
         self._patterns: dict[str, list[Pattern]] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
         self._goes_by_steps = True
-        self._rounds = Rounds(self.relations, at_work)
+        self._at_work = [] if at_work is None else at_work
+        self._rounds = Rounds(self.relations, self._at_work)
         self._stored_in: dict[str, str] = {}
         """By table of stored facts, the predicate."""
         self._read: dict[str, list[FactRecord]] = {}
@@ -169,18 +170,33 @@ class Demand:
         self, premise: Sequence[BodyLiteral], names: Sequence[str], order: str = ""
     ) -> Iterator[tuple[Value, ...]]:
         """The values of these variables, a row for each way in which the premise holds."""
-        rule = join_order(rule_of(premise, Atom("answers", ())))
-        items = tuple(evaluation_order(rule.premise, self.library))
-        self._add_calls_of(replace(rule, premise=items))
-        self._ask_all()
-        self._rounds.run()
-        body = compile_premise(items, self._context())
-        cells = [body.values[name] for name in names] or ["1"]
-        found = self.relations.rows(body.select(cells).replace("SELECT ", "SELECT DISTINCT ", 1) + order)
+        found = self.tagged([rule_of(premise, Atom("answers", ()))], names, order)
         while batch := list(islice(found, BATCH)):
             values = self.relations.symbols.values(tag for row in batch for tag in row)
             for row in batch:
-                yield tuple(values[tag] for tag in row[: len(names)])
+                yield tuple(values[tag] for tag in row)
+
+    def tagged(self, ways: Iterable[Rule], names: Sequence[str], order: str = "") -> Iterator[tuple[int, ...]]:
+        """The tags of these variables, a row for each answer: where the premise of one of these rules holds."""
+        premises = []
+        for way in ways:
+            rule = join_order(way)
+            items = tuple(evaluation_order(rule.premise, self.library))
+            self._evaluated.append(replace(rule, premise=items))
+            self._add_calls_of(self._evaluated[-1])
+            premises.append(items)
+        self._ask_all()
+        self._rounds.run()
+        self._at_work[:] = self._evaluated[-1:]
+        selects = []
+        for items in premises:
+            body = compile_premise(items, self._context())
+            selects.append(body.select([body.values[name] for name in names] or ["1"]))
+        select = selects[0].replace("SELECT ", "SELECT DISTINCT ", 1)
+        if len(selects) > 1:
+            select = f"SELECT DISTINCT * FROM ({' UNION ALL '.join(selects)})"  # noqa: S608  ours
+        for row in self.relations.rows(select + order):
+            yield row[: len(names)]
 
     def holds(self, atom: Atom) -> bool:
         """True if a ground atom holds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
 from typing import TypeAlias
@@ -10,6 +11,7 @@ from typing import TypeAlias
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.functions import FUNCTIONS
 from hapax.grammar.goals import Compound, Goal, GoalTerm, GoalVariable, answered_names, is_test, needs_rules
+from hapax.grammar.prolog_text import type_of
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
     TRUE,
@@ -70,6 +72,13 @@ def goal_rules(goal: Goal, library: Library, *, by_failure: bool = False) -> tup
     head = Atom(GOAL, tuple(map(reader.variable, goal.variables)))
     reader.conclude(head, goal.term)
     return tuple(reader.rules)
+
+
+def column_kinds(goal: Goal, library: Library) -> tuple[str, ...]:
+    """The kind of each variable's values: Number, Text, Date ..., or Object where it is not known."""
+    reader = _GoalReader(library, frozenset(), by_failure=True)
+    reader.note_types(goal.term)
+    return tuple(library.kind_of(reader.types.get(name, OBJECT)) for name in goal.variables)
 
 
 _MOST_WAYS = 16
@@ -159,7 +168,7 @@ class _GoalReader:
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     def note_types(self, term: GoalTerm) -> None:
-        """Note the data type of each variable at its first place in an atom."""
+        """Note the data type of each variable: at its first place in an atom, or of what is calculated for it."""
         if not isinstance(term, Compound):
             return
         types: Sequence[str] = ()
@@ -170,6 +179,11 @@ class _GoalReader:
                 self.types.setdefault(argument.name, data_type)
         for argument in term.arguments:
             self.note_types(argument)
+        if term.functor in ("=", "is") and isinstance(term.arguments[0], GoalVariable):
+            with suppress(NotRules):
+                calculated = type_of(self.expression(term.arguments[-1]), self.library)
+                if self.library.kind_of(calculated) != OBJECT:
+                    self.types.setdefault(term.arguments[0].name, calculated)
 
     def variable(self, name: str) -> Variable:
         # Each `_` is a variable of its own.

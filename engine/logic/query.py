@@ -6,8 +6,9 @@ proofs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.program import answers_program
@@ -21,6 +22,7 @@ from hapax.engine.logic.proofs import reading
 from hapax.grammar.goals import Goal, called_indicators, calls, has_constants
 from hapax.grammar.rules import Rule
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
+from hapax.kb.relations import BATCH, TaggedRows
 
 
 def run_query(
@@ -47,12 +49,17 @@ def answer(
             goal, inner = parts_by_rules(goal, theory.library)
             library = with_rules(part.library, inner) if inner else part.library
             return _by_prolog(Demand(part.source(), library, stored, at_work=at_work), goal, limits, session)
-        head = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
-        demand = Demand(part.source(), with_rules(part.library, rules), stored, at_work=at_work)
-        found: Iterator[AnswerRow] = demand.rows(head)
-        rows = sorted(found, key=sort_key)
+        ways = [rule for rule in rules if rule.conclusion.atom.predicate == GOAL]
+        library = with_rules(part.library, [rule for rule in rules if rule not in ways])
+        demand = Demand(part.source(), library, stored, at_work=at_work)
+        # One row more than asked for tells that there are more.
+        limit = "" if limits.answers is None else f" LIMIT {limits.answers + 1}"
+        tagged = demand.tagged(ways, goal.variables, limit)
+        found = TaggedRows(theory.kb, len(goal.variables), islice(tagged, limits.answers))
+        is_cut = any(True for _ in tagged)
+        rows: Sequence[AnswerRow] = found if len(found) > BATCH else sorted(found, key=sort_key)
         failed = demand.failures()
-    return QueryResult(goal.variables, rows[: limits.answers], len(rows) > limits.answers, failed)
+    return QueryResult(goal.variables, rows, is_cut, failed)
 
 
 def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologSession | None) -> QueryResult:
