@@ -33,7 +33,7 @@ from hapax.kb.store import KnowledgeBase
 LABELS = tuple(f"{SCHEMA} label {number}" for number in (1, 2))
 AVAILABLE = tuple(f"{SCHEMA} {key}" for key in SCHEMA_AVAILABLE)
 FEWEST = 2
-"""Minimum number of annotators for each schema, as in the """
+"""Minimum number of annotators for each schema, as in the paper."""
 
 
 def item_of(pair: Pair) -> VotingItem:
@@ -160,7 +160,7 @@ def schema_items(path: Path) -> dict[str, VotingItem]:
 class SchemaSheetOptions:
     """Options of sheets. `disputed`: only schemas on which the votes so far differ."""
 
-    annotators: typing.Annotated[tuple[str, ...], Option("Annotators; two, as in the ", name="annotator")] = (
+    annotators: typing.Annotated[tuple[str, ...], Option("Annotators; two, as in the paper.", name="annotator")] = (
         "annotator-1",
         "annotator-2",
     )
