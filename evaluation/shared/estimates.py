@@ -146,18 +146,6 @@ def relative_change(before: Sequence[float], after: Sequence[float]) -> Estimate
     return _bootstrapped(_relative_change, [before, after], paired=False)
 
 
-def auc_estimate(positive: Sequence[float], negative: Sequence[float]) -> Estimate:
-    """Area under the ROC curve with a bootstrap interval; both sides are resampled.
-
-    Where every positive case scores above every negative one, or below, resamples say nothing: each case of the smaller
-    side then counts as a single hit or miss, and the interval is Wilson's.
-    """
-    area = auc(positive, negative)
-    if area in (0, 1):
-        return replace(share([area == 1] * min(len(positive), len(negative))), count=len(positive) + len(negative))
-    return _bootstrapped(auc, [positive, negative], paired=False)
-
-
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> Estimate:
     """Spearman's correlation with a bootstrap interval over the pairs."""
     return _bootstrapped(spearman, [first, second], paired=True)

@@ -12,7 +12,6 @@ from scipy import stats
 
 from hapax.evaluation.shared.estimates import (
     auc,
-    auc_estimate,
     cohens_d,
     difference_of_means,
     mean,
@@ -61,7 +60,7 @@ def test_bootstrap_intervals_hold_the_figure_and_repeat() -> None:
     """The same scores give the same interval, with the figure inside."""
     first, second = [float(n) for n in range(30)], [float(n * n % 31) for n in range(30)]
 
-    for estimate in (lambda: mean(first), lambda: auc_estimate(first, second), lambda: rank_correlation(first, second)):
+    for estimate in (lambda: mean(first), lambda: rank_correlation(first, second)):
         found = estimate()
         assert found.low <= found.value <= found.high
         assert found == estimate()
@@ -69,7 +68,7 @@ def test_bootstrap_intervals_hold_the_figure_and_repeat() -> None:
 
 def test_nothing_measured_is_no_number() -> None:
     """Without cases there is no figure, and that is said in words."""
-    for found in (share([]), mean([]), auc_estimate([1.0], []), rank_correlation([], [])):
+    for found in (share([]), mean([]), rank_correlation([], [])):
         assert math.isnan(found.value)
         assert str(found) == "none"
 
@@ -96,8 +95,6 @@ def test_shares_that_are_all_alike_have_the_interval_of_single_cases(end: float)
 
     assert mean_share([end] * 10) == wilson
     assert mean_share([0.0, 1.0]) == mean([0.0, 1.0])
-    area = auc_estimate([end] * 10, [1 - end] * 20)
-    assert (area.value, area.low, area.high, area.count) == (end, wilson.low, wilson.high, 30)
 
 
 def test_signed_rank_tests_by_hand() -> None:
