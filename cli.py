@@ -62,10 +62,10 @@ GROUPS = {
 def main(context: click.Context, /, configuration: Path | None, quiet: bool, verbose: int, **_: Any) -> None:
     """Hapax searches for what a language model rarely says, checks it, stores it and reasons over it.
 
-    Every option can also be set by the environment, as HAPAX_<COMMAND>_<OPTION> and HAPAX_DB for --db, and in the file
-    of --config, as `db = "my.db"` for all commands and below `[search]` for one. The command line comes first, then the
-    environment, then the file. A hapax.toml in the working folder is read without --config, but sets only the settings
-    of searches. Options of models, such as --device, stand before the command.
+    Options can also be set by the environment, as HAPAX_<COMMAND>_<OPTION> and HAPAX_DB for --db, and in the file of
+    --config, as `db = "my.db"` for all commands and below `[search]` for one. The command line comes before the
+    environment, and that before the file. A hapax.toml in the working folder sets only the settings of searches.
+    Options of models, such as --device, stand before the command.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other.")

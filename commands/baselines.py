@@ -57,9 +57,8 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
 def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
     """Have a model write statements by instruction only, without search, critic or ranking: LINK's baseline.
 
-    The default instruction asks for the head; with a long-tail wording after it, it asks for the long tail. The
-    statements are stored beside those of searches, as a separate method; none of their values becomes a fact. An
-    interrupted run continues with the same command, and nothing is asked twice.
+    The statements are stored as a separate method; none of their values becomes a fact. An interrupted run continues
+    with the same command.
 
     \b
     hapax evaluate instruct --rule allergy
@@ -101,9 +100,8 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
 def grid(config: Path, **options: Any) -> None:
     """Run every cell of LINK's tables 7 to 10 from one file, and print the tables in the paper's layout.
 
-    The file names models, variants, temperatures and rules; docs/grid.yaml is an example that runs out of the box. If
-    a cell cannot run, the reason is printed and the other cells continue. An interrupted grid continues with the same
-    command, and nothing is asked twice.
+    docs/grid.yaml is an example that runs out of the box. If a cell cannot run, the reason is printed and the other
+    cells continue. An interrupted grid continues with the same command.
 
     \b
     hapax evaluate grid docs/grid.yaml --db grid.db

@@ -64,9 +64,7 @@ def booqa() -> None:
 def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -> None:
     """Build questions: positives that the corpus states, and negatives with a hyponym that it never states.
 
-    A line of the corpus is a triple with its types, date and document, or a sentence of the release. By default words
-    are taken in their first sense in WordNet, whatever the sentence; the release asked a model. docs/booqa.md describes
-    the formats.
+    docs/booqa.md describes the corpus and the steps.
 
     \b
     hapax evaluate booqa build triples.jsonl --out booqa
@@ -105,8 +103,6 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     """Answer each question by the premise that most entails it, and measure how well scores separate true from false.
 
     The premises of a question are what the corpus states of the same two entities in the same slice.
-
-    docs/booqa.md describes the corpus.
 
     \b
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer frequency --scorer graph:graphs

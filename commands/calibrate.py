@@ -27,10 +27,7 @@ from hapax.grammar.options import made
 def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Learn from labelled facts what a critic's scores are worth, and store it for `search --calibrated`.
 
-    Labels belong to facts that searches proposed, accepted or not; a file may label others. Measures come from labels
-    whose keys the map did not learn from.
-
-    docs/certificates.md describes the file of labels.
+    Measures come from labels whose keys the map did not learn from. docs/certificates.md describes the file of labels.
 
     \b
     hapax model calibrate --critic embedded --labels reference:all

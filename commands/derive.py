@@ -64,9 +64,8 @@ def derive(  # noqa: PLR0917  one parameter an option
 ) -> None:
     """Apply rules to all stored facts and their own, and store the resulting statements with their proofs.
 
-    If PATHS state facts, a knowledge base is made where there is none. No model is asked. Literals about a generic
-    variable are assumed, and all others are proved. Where statements are stored and few facts have changed since, only
-    what the change affects is derived.
+    No model is asked. Literals about a generic variable are assumed, and all others are proved. After small changes of
+    facts, only what they affect is derived anew.
 
     \b
     hapax derive family.rules

@@ -144,12 +144,9 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
 def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: Any) -> None:
     """Audit scorers for direction and consistency: which of their answers cannot all hold.
 
-    Couples of a true pair and its false converse are counted as right, both, neither or wrong. Chains of two pairs are
-    completed and hypotheses negated; scores of files are checked as they stand. Scores become probabilities by the
-    labels of the other couples. --store, for a single scorer, keeps these for `query --entail`, and the lead from which
-    on a direction is sure for `check --db`.
-
-    docs/entailment.md says where published answers of models are from.
+    Counts couples of a true pair and its false converse as right, both, neither or wrong, and checks chains and
+    negations. --store, for a single scorer, keeps the probabilities for `query --entail`, and the lead from which on a
+    direction is sure for `check --db`.
 
     \b
     hapax evaluate entailment consistency dev.txt --scorer critic -m smollm2 --db hapax.db --store
@@ -223,8 +220,6 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
     PATHS are files, folders of `.txt` files, or patterns such as 'graphs/*_sim.txt'. Read are the global similarities,
     else BInc's, else the only ones. A node (shop.1,shop.in.2)#person#location becomes shop_in(Person A, Location B).
 
-    docs/entailment.md names the published graphs.
-
     \b
     hapax evaluate entailment import 'graphs/*_sim.txt' --db hapax.db
     hapax evaluate entailment import graphs --similarity binc --at-least 0.1 --skip-faulty
@@ -274,8 +269,8 @@ def graph(at_least: float, of: str, database: str, as_json: bool) -> None:
 def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Ask a model which predicates of the rules entail which; store what it affirms as facts `entails(P, Q, Score)`.
 
-    Every two predicates whose arguments can be matched by type are put to the model in their own sentences. The score
-    is (1 + P(yes) of the best pattern - P(yes) of the best antipattern) / 2.
+    Asks about every two predicates whose arguments match by type. The score is (1 + P(yes) of the best pattern - P(yes)
+    of the best antipattern) / 2.
 
     \b
     hapax evaluate entailment predicates --rules my.rules --dry-run
@@ -316,8 +311,8 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 def train(train_file: Path, dev_file: Path, as_json: bool, **options: Any) -> None:
     """Fine-tune an encoder or decoder on the prompts of Schmitt and Schütze, by the paper's protocol.
 
-    Hyperparameters are drawn at random, each draw is trained and measured on DEV, and the weights of the draw with the
-    best AUC50 are kept. After an interruption, run the same command again: it resumes after the last finished draw.
+    Keeps the weights of the draw of hyperparameters with the best AUC50 on DEV. After an interruption, run the same
+    command again.
 
     \b
     hapax evaluate entailment train train.txt dev.txt --base roberta-base --out gauge

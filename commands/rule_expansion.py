@@ -100,9 +100,9 @@ def rules() -> None:
 def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **options: Any) -> None:
     """Expand the data type of a variable: a model proposes narrower types and fitting verbs, you accept or reject.
 
-    META is the file of the meta-rules. New rules are checked together with the library of --rules, with which they will
-    be used. No question is asked twice. Without a terminal you decide in the sheet: write accept or reject into its
-    column decision, and run the same command again. docs/rules.md shows an example.
+    META is the file of the meta-rules. New rules are checked together with the library of --rules. Without a terminal
+    you decide in the sheet: write accept or reject into its column decision, and run the same command again.
+    docs/rules.md shows an example.
 
     \b
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules
@@ -329,9 +329,8 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
 def mine(paths: tuple[Path, ...], **options: Any) -> None:
     """Mine rules from the facts of a knowledge base: closed rules of up to three premises, without asking a model.
 
-    Values that a critic rejected are counter-examples, beside those of the partial-completeness assumption. Rules that
-    the library states already are left out. With -o you decide on each rule, as for `rules expand`: without a terminal
-    in the sheet, and then run the same command again. docs/mining.md explains the measures.
+    Values that a critic rejected are counter-examples. Rules that the library states already are left out. With -o you
+    decide on each rule, as for `rules expand`. docs/mining.md explains the measures.
 
     \b
     hapax rules mine --db hapax.db

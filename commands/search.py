@@ -110,12 +110,11 @@ def with_executors(command: F) -> F:
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show the order in which variables would be searched and the cost of a run. No question is asked.
 
-    Nothing is sent, so a plan needs no network and no key. What a server can do follows from its alias or from what an
-    earlier search found; without either the plan says what it takes by default.
+    Nothing is sent, so a plan needs no network and no key. Without an alias or an earlier search, it says what it
+    assumes of a server.
 
-    What the knowledge base has answers to is counted exactly. Beyond that, expected numbers follow from measurements of
-    other searches, and from the requests in the ledger. The most a run can need holds for models that return no more
-    values than they are asked for, and without repeated requests; it is a rough limit for rules with derived premises.
+    Stored answers are counted exactly. Other expected numbers follow from measurements of other searches and from the
+    ledger. The most a run can need holds without repeated requests.
 
     \b
     hapax plan --rule allergy

@@ -41,8 +41,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
 
     Open the printed address: it has a token, without which nobody is answered. Nothing is written, except votes with
-    --judge, facts with --ask, which takes a budget for all goals together, and requests to running searches with
-    --control. Every table is there as JSON and CSV, with its SQL.
+    --judge, facts with --ask, and requests to running searches with --control.
 
     \b
     hapax serve --db hapax.db

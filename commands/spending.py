@@ -29,11 +29,8 @@ from hapax.grammar.words import counted
 def ledger(database: str, since: str, until: str, export: Path | None, as_json: bool) -> None:
     """List the requests that left for servers in all runs, with tokens and cost.
 
-    Each is written down before it is sent, and its outcome after: repeated ones, votes, and those with unusable
-    replies, which are charged. A request without a whole reply was perhaps billed, and counts at the most it can use.
-    Requests of a batch (--queue) are queued until their results are read.
-
-    docs/faults.md describes the provider's table of --reconcile.
+    A request without a whole reply was perhaps billed, and counts at the most it can use. Requests of --queue are
+    queued until their results are read. docs/faults.md describes the table of --reconcile.
 
     \b
     hapax model ledger --db hapax.db

@@ -84,13 +84,11 @@ def stats(database: str, as_json: bool) -> None:
 def verify(database: str, key: Path | None, signers: Path | None, as_json: bool) -> None:
     """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
 
-    SQLite checks its structures, each table, index, trigger and view is compared with what Hapax makes, the identity
-    of every row is hashed again from its content, every reference between tables is followed, and the proof of every
-    stored statement is replayed with the facts and rules. A changed row is listed with its table, key and content, a
-    wrong proof with the id and text of its statement, and a trigger that Hapax did not make with its text.
+    Checks SQLite's structures, the identity of every row (a hash of its content), all references, and the proof of
+    every stored statement.
 
-    The root is a hash over all rows, made of one for each run. A seal is a signed root: once there is one, every later
-    change of any row shows, with the run that it belongs to. docs/faults.md has an example.
+    The root is a hash over all rows. A seal is a signed root: after it, every change of any row shows. docs/faults.md
+    has an example.
 
     \b
     hapax kb verify --db hapax.db

@@ -109,8 +109,7 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
 def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -> None:
     """Draw the facts or statements to judge next: those that decide a promise, and the most uncertain of the others.
 
-    The chance of each is stored, so that `search --precision` and the share of true items count it rightly. The page of
-    `hapax serve --judge` asks in the same order.
+    `search --precision` counts each by its chance to be drawn. `hapax serve --judge` asks in the same order.
 
     \b
     hapax votes next 50

@@ -66,10 +66,7 @@ def winograd() -> None:
 def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_rows: bool, as_json: bool) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows and leaked pairs.
 
-    Rows count from 0 after the header. Accepted files are the annotated WSC file (WSC273 and CR-WSC-H), the generated
-    file (CR-WSC-M), and any CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label.
-
-    docs/winograd.md says where the published files are from.
+    Rows count from 0 after the header. docs/winograd.md describes the published files and the form of your own.
 
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
@@ -105,11 +102,8 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
 def ask(paths: tuple[Path, ...], **options: Any) -> None:
     """Ask a model about pairs of sentences, by one or more methods, and store the answers for `tables`.
 
-    Prints single and pair accuracy by the strict and by the released reading, consistency, and the share of unreadable
-    answers. The mapping from entities to concepts that AoT states is stored as facts `abstracts_to`. After a budget
-    ended the command, run it again to continue; it asks nothing twice.
-
-    docs/winograd.md says where the published files are from.
+    Concepts that AoT states for entities are stored as facts `abstracts_to`. After a budget ended the command, run it
+    again to continue.
 
     \b
     hapax evaluate winograd ask wsc_273_annotated_final.csv --method all -m openai:gpt-4.1 --max-calls 2000
@@ -179,12 +173,8 @@ def tables(released: bool, database: str, as_json: bool) -> None:
 def cases(paths: tuple[Path, ...], **options: Any) -> None:
     """Show the stored replies of two methods to the same pairs, with the kind of failure as a tag.
 
-    The two kinds of the paper are abstractions of the wrong level and cues that were kept; a reply that cannot be read
-    did not keep the format.
-
-    Pairs that the second method fails on come first.
-
-    docs/winograd.md says where the published files are from.
+    Tags: a wrong level of abstraction, a kept cue, or a reply that cannot be read. Pairs that the second method fails
+    on come first.
 
     \b
     hapax evaluate winograd cases wsc_273_annotated_final.csv
@@ -219,11 +209,8 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 def generate(path: Path, target: Path, **options: Any) -> None:
     """Generate a new concept-reversed set from any file of Winograd schemas.
 
-    A model proposes analogous entities, which replace the entities in the source's sentences, so that the reasoning
-    stays the same. A new pair is kept if associations favour the wrong answer and the base model fails on it. Every
-    decision is stored with its score and threshold. Have people judge the result with `sheets`.
-
-    docs/winograd.md says where the published files are from.
+    A model proposes analogous entities for the source's sentences. A new pair is kept if associations favour the wrong
+    answer and the base model fails on it. Have people judge the result with `sheets`.
 
     \b
     hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:gpt2 --out reversed.jsonl
@@ -258,8 +245,6 @@ def generate(path: Path, target: Path, **options: Any) -> None:
 def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: Any) -> None:
     """Write sheets on which annotators say what each pronoun means and if the schema is usable.
 
-    The file of schemas is one that `generate` wrote, or any other that docs/winograd.md describes.
-
     \b
     hapax evaluate winograd sheets reversed.jsonl --annotator ann --annotator bob
     hapax evaluate winograd sheets reversed.jsonl --disputed --annotator eve
@@ -278,8 +263,6 @@ def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: An
 @with_json
 def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: str, as_json: bool) -> None:
     """Import filled-in sheets about the schemas of a file.
-
-    The file of schemas is one that `generate` wrote, or any other that docs/winograd.md describes.
 
     \b
     hapax evaluate winograd import reversed.jsonl sheets/schemas-ann.csv sheets/schemas-bob.csv
@@ -307,8 +290,6 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
 
     A schema is kept if it has at least two annotators, and most of them give its label and find it usable.
 
-    The file of schemas is one that `generate` wrote, or any other that docs/winograd.md describes.
-
     \b
     hapax evaluate winograd judged reversed.jsonl --out verified.jsonl
     """
@@ -333,8 +314,6 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
 @with_json
 def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any) -> None:
     """Write pairs as tasks for lm-evaluation-harness and Inspect, with single, pair and consistency scores.
-
-    docs/winograd.md says where the published files are from.
 
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import cleandoc
 from itertools import takewhile
 
 import click
@@ -16,6 +18,14 @@ MANY = 3
 
 SHARED = "Shared options"
 SEARCHES = "Options of plan and search"
+BUNDLES = {
+    "models": ("--knowledge", "--critic", "--likelihood", "--evaluator"),
+    "thresholds": ("--fact-threshold", "--type-threshold", "--profile"),
+    "budget": ("--max-calls", "--max-tokens", "--max-cost"),
+    "batches": ("--queue", "--results"),
+    "probabilities": ("--probability", "--method", "--proofs", "--nodes", "--together"),
+}
+"""Shared options that stand together in many commands, under the word that names them on the page."""
 
 _TOP = """# Commands
 
@@ -33,9 +43,8 @@ _TOP = """# Commands
 | 4 | rules rejected |
 | 130 | interrupted; answers so far are kept |
 
-Data goes to stdout, everything else to stderr. `hapax -q COMMAND` prints only data and errors. `hapax -v COMMAND` logs
-each round of calls to a model, and `-vv` their texts. Options of models, such as `--device`, stand before the command:
-`hapax --seed 2 search`.
+Data goes to stdout, everything else to stderr. `hapax -q COMMAND` prints only data and errors. Options of models, such
+as `--device`, stand before the command: `hapax --seed 2 search`.
 
 ## Defaults in a file
 
@@ -53,11 +62,11 @@ beam = 400
 evaluator = ["smollm2", "frequency"]
 ```
 
-The command line overrides the environment, which overrides the file. Paths start at the working folder.
+The command line overrides the environment, which overrides the file.
 
 A `hapax.toml` in the working folder is read without being named. It may have come with the folder, so it sets only
-settings of searches, such as `beam`, `temperature` or thresholds. Files, hosts, models, prices and budgets are ignored
-there, with a warning. `hapax --config hapax.toml` takes everything in it.
+settings of searches, such as `beam` or thresholds. Files, hosts, models, prices and budgets are ignored there, with a
+warning. `hapax --config hapax.toml` takes everything in it.
 
 ## Commands of other packages
 
@@ -71,8 +80,8 @@ greet = "hapax_greetings:greet"
 ```
 
 Entry points of the group `hapax.executors` run searches elsewhere, chosen by `search --executor`. Hapax calls one with
-the rules and options of a search; its `search(job)` returns the report, and `print_report()` prints what else it did.
-Its attribute `options` is a decorator that adds options to the command.
+the rules and options of a search. Its `search(job)` returns the report, `print_report()` prints what else it did, and
+its attribute `options` is a decorator that adds options to the command.
 
 A plug-in cannot replace a command of Hapax. It runs with your permissions: install only packages that you trust.
 
@@ -87,6 +96,8 @@ _SEARCHES = f"""## {SEARCHES}
 A plan takes the options of the search that it describes.
 """
 
+_NATURAL = re.compile(r"; x>=[01](?=\])|\[x>=[01]\]")
+
 Option = tuple[str, str]
 """Names and help of an option, as `--help` prints them."""
 
@@ -100,7 +111,13 @@ def commands_page() -> str:
     homes = _homes(contexts)
     shared, searches = (_block(root, _at_home(homes, heading)) for heading in (SHARED, SEARCHES))
     sections = [_section(context, homes) for context in contexts]
-    return "\n".join([_TOP, f"## {SHARED}\n", shared, _SEARCHES, searches, *sections])
+    return "\n".join([_TOP, f"## {SHARED}\n", _bundles(), shared, _SEARCHES, searches, *sections])
+
+
+def _bundles() -> str:
+    """The words that stand for several options, with these."""
+    lines = [f"- *{word}*: {', '.join(f'`{name}`' for name in names)}" for word, names in BUNDLES.items()]
+    return "\n".join(["A word below a command stands for several options:\n", *lines, ""])
 
 
 def _homes(contexts: Sequence[click.Context]) -> dict[Option, str]:
@@ -137,9 +154,13 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
 
 
 def _options(context: click.Context) -> list[Option]:
-    """The options of a command, without `--help`."""
+    """The options of a command, without `--help` and without bounds that go without saying."""
     records = (option.get_help_record(context) for option in context.command.get_params(context))
-    return [record for record in records if record and record[0].startswith("-") and record[0] != "-h, --help"]
+    return [
+        (names.removesuffix(" RANGE"), _NATURAL.sub("", text).rstrip())
+        for names, text in filter(None, records)
+        if names.startswith("-") and names != "-h, --help"
+    ]
 
 
 def _block(context: click.Context, options: Sequence[Option]) -> str:
@@ -153,10 +174,15 @@ def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
     command = context.command
     path = context.command_path
     formatter = context.make_formatter()
-    command.format_usage(context, formatter)
-    command.format_help_text(context, formatter)
     options = _options(context)
     own = [option for option in options if homes.get(option, path) == path]
+    if isinstance(command, click.Group):
+        # The examples of a group are those of its commands.
+        formatter.write_text(cleandoc((command.help or "").partition("\b")[0]))
+    else:
+        if any(isinstance(parameter, click.Argument) for parameter in command.params):
+            command.format_usage(context, formatter)
+        command.format_help_text(context, formatter)
     if own:
         with formatter.section("Options"):
             formatter.write_dl(own)
@@ -170,9 +196,22 @@ def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
     parts = [f"## {path}\n", _fenced(formatter.getvalue())]
     elsewhere = [option for option in options if option not in own]
     for home in dict.fromkeys(homes[option] for option in elsewhere):
-        names = [f"`{_long_name(option)}`" for option in elsewhere if homes[option] == home]
-        parts.append(f"[{home}](#{home.lower().replace(' ', '-')}): {', '.join(names)}\n")
+        here = [option for option in elsewhere if homes[option] == home]
+        link = f"[{home}](#{home.lower().replace(' ', '-')})"
+        names = "all" if len(here) == len(_at_home(homes, home)) > 1 else ", ".join(_names(here))
+        parts.append(f"{link}: {names}\n")
     return "\n".join(parts)
+
+
+def _names(options: Sequence[Option]) -> list[str]:
+    """The long names of options, with the word of a bundle in place of all its options."""
+    names = [_long_name(option) for option in options]
+    words = []
+    for word, bundle in BUNDLES.items():
+        if set(bundle) <= set(names):
+            names = [name for name in names if name not in bundle]
+            words.append(f"*{word}*")
+    return [*(f"`{name}`" for name in names), *words]
 
 
 def _long_name(option: Option) -> str:
