@@ -343,11 +343,12 @@ A file that cannot be read (`HPX0..`) is refused as a whole, and so is a file wi
 another declaration. A rule or aggregate with an error is left out, with whatever needs its conclusion. Goals about
 these predicates are refused, and all others are answered. Warnings and notes prevent nothing.
 
-Reading reports the faults of all files together, at most fifty a file. `hapax rules lint` gives a model's opinion, not
-a proof.
+`HPX0..` are found when rules and goals are read, of all files together, at most fifty a file. `hapax check` finds
+`HPX1..` to `HPX3..`, `hapax check --db FILE` `HPX4..`, and `hapax rules lint -m MODEL` `HPX5..`: a model's opinion, not
+a proof. A fault is an error unless the table says otherwise.
 
-| code | severity | fault | found by |
-|---|---|---|---|
+| code | fault |
+|---|---|
 """
 
 
@@ -357,10 +358,10 @@ def language_page() -> str:
         built_ins=", ".join(f"`{name}`" for name in BUILT_INS),
         aggregates=", ".join(f"`{name}`" for name in AGGREGATES),
     )
-    rows = [
-        f"| {entry.code} | {entry.severity} | {entry.name} | {entry.found_by} |\n"
-        for entry in explained_codes().values()
-    ]
+    rows = []
+    for entry in explained_codes().values():
+        severity = "" if entry.severity == "error" else f" ({entry.severity})"
+        rows.append(f"| {entry.code} | {entry.name}{severity} |\n")
     return "\n".join([_TOUR, _PEERS, goals, _GRAMMAR, _DIAGNOSTICS + "".join(rows)])
 
 
