@@ -42,7 +42,6 @@ NOT_RUN = {
     r"# the next ones": "needs labels",
     r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules after their review",
     r"-m echo:": "needs the plug-in of docs/examples/hapax-echo installed; test_plug_ins",
-    r"^(init|shell) .*flights": "needs a table of the reader's own; test_starting",
     r"^serve": "serves until it is stopped; test_serving",
     (
         r"(?<![\w:])(?:openai|hf):[\w./@:-]+|(?<=[ ,:+])smollm2(?:-critic)?(?=[ ,+]|$)|(?<=calibrate --critic )embedded"
