@@ -54,8 +54,10 @@ class Bill:
 
 def figures(size: Size) -> Iterator[Figure]:
     """All figures of costs; each way runs once, as nothing in them depends on the machine."""
-    library, settings = hapax.load_rules(RULES), hapax.SearchSettings(beam=size.pick(4, 50, 200))
-    for way, claims in (("hapax", None), ("hapax, claims one by one", 1)):
+    library, beam = hapax.load_rules(RULES), size.pick(4, 50, 200)
+    usual, link = hapax.SearchSettings(beam=beam), hapax.SearchSettings(beam=beam, compat="released")
+    ways = (("hapax", usual, None), ("hapax, claims one by one", usual, 1), ("LINK's schedule", link, None))
+    for way, settings, claims in ways:
         yield from searched(way, library, settings, claims).figures()
     yield from naive(library, size.pick(2, 20, 100)).figures()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,8 +29,15 @@ from urllib.parse import urlsplit
 import hapax
 from benchmarks.measuring import Figure, Size, seconds_of, summarised
 from benchmarks.search import RULES, chosen
+from hapax.llm_oracle.answers import without_numbering
 from hapax.llm_oracle.backends.openai_probing import KNOWN_UNLIKELY
-from hapax.llm_oracle.prompts import critic_batch_prompt, critic_prompt, exclusion_clause, stated_claim
+from hapax.llm_oracle.prompts import (
+    critic_batch_prompt,
+    critic_prompt,
+    exclusion_clause,
+    knowledge_prompt,
+    stated_claim,
+)
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -48,6 +56,8 @@ LATENCY, IN_FLIGHT = 0.2, 32
 
 _ASKED = critic_prompt("").partition("Statement: ")[0]
 _ASKED_TOGETHER, _LISTED, _ = critic_batch_prompt(()).partition("Statements:\n")
+_SENTENCE = re.compile(r"^\d+\. (.*___.*) \(___: an? (.+)\)$", re.MULTILINE)
+"""A numbered sentence of a `lists_prompt`."""
 _EXCLUDED = exclusion_clause(("{}",)).partition("{}")[0]
 
 
@@ -135,8 +145,27 @@ def reply_to(model: ExclusionReader, path: str, body: Mapping[str, Any]) -> Any:
         claims = [line.partition(". ")[2] for line in listed.splitlines()[:-1]]
         return _verdicts(model, prompt, claims, numbered=True)
     parameters = GenerationParameters(body.get("temperature", 1.0), seed=body.get("seed", 0))
-    (generation,) = model.generate([GenerationRequest(prompt)], parameters)
-    return _reply({"message": {"content": generation.text}}, tokens(prompt), tokens(generation.text))
+    said = _said(model, prompt, parameters, has_schema="response_format" in body)
+    return _reply({"message": {"content": said}}, tokens(prompt), tokens(said))
+
+
+def _said(model: ExclusionReader, prompt: str, parameters: GenerationParameters, *, has_schema: bool) -> str:
+    """The model's lists: one, or under a schema one for each sentence of a prompt."""
+    sentences = _SENTENCE.findall(prompt) if has_schema else []
+    if not sentences:
+        (generation,) = model.generate([GenerationRequest(prompt)], parameters)
+        return json.dumps({"values": _items(generation)}) if has_schema else generation.text
+    requests = []
+    for sentence, data_type in sentences:
+        requests.append(GenerationRequest(knowledge_prompt("V", sentence.replace("___", "[V]"), data_type)))
+    lists = []
+    for number, generation in enumerate(model.generate(requests, parameters), 1):
+        lists.append({"number": number, "values": _items(generation)})
+    return json.dumps({"lists": lists})
+
+
+def _items(generation: Generation) -> list[str]:
+    return [without_numbering(line).removesuffix(".") for line in generation.text.splitlines()]
 
 
 def tokens(text: str) -> int:

@@ -20,7 +20,7 @@ from hapax.llm_oracle.prompts import (
     knowledge_prompt,
     with_article,
 )
-from hapax.llm_oracle.protocols import ReplyForm
+from hapax.llm_oracle.protocols import ListedSentence, ReplyForm
 
 BLANK = "___"
 """Mark of the requested value in the words of our own profiles, which models know from exercises."""
@@ -89,12 +89,21 @@ class Profile:
     """Text after which a reply goes on with another question of its own; empty: none."""
     recognised: bool = False
     """True for words of LINK, in which `read_prompt` recognises the list: their requests need no `ReplyForm`."""
+    joins: bool = False
+    """True if its questions may be asked together, in the words of `lists_prompt`."""
 
     def reply_form(self, question: ValueQuestion) -> ReplyForm | None:
         """The form of the reply for the backend; None for LINK's words, which say it."""
         if self.recognised:
             return None
         return ReplyForm(1 if question.functional else question.count, question.data_type, self.json)
+
+    def listed(self, question: ValueQuestion) -> ListedSentence | None:
+        """The question as one of several in a request; None if it is asked alone, in the words of the profile."""
+        if not self.joins or question.forbidden:
+            return None
+        text = f"{question.blank_sentence} (___: {with_article(question.data_type.lower())})"
+        return ListedSentence(text, 1 if question.functional else question.count)
 
     def own_part(self, text: str) -> str:
         """The part of a reply that answers this question, before further questions that the model makes up."""
@@ -189,12 +198,14 @@ HAPAX = Profile(
     description="the sentence of LINK's released code, with the right article; the embedded model is trained on it",
     word=_hapax_words,
     recognised=True,
+    joins=True,
 )
 PLAIN = Profile(
     name="plain",
     description="a plain request for a numbered list of names",
     word=_plain_words,
     names_forbidden=True,
+    joins=True,
 )
 FEW_SHOT = Profile(
     name="few-shot",
@@ -208,6 +219,7 @@ JSON = Profile(
     description="the plain request for JSON, with structured output where the model has it",
     word=_json_words,
     names_forbidden=True,
+    joins=True,
     json=True,
 )
 PAPER = Profile(

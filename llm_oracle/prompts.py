@@ -183,6 +183,18 @@ def critic_batch_prompt(claims: Sequence[str]) -> str:
     return f"{_CRITIC_QUESTIONS}Statements:\n{listed}{_ANSWER}"
 
 
+def lists_prompt(count: int, sentences: Sequence[str]) -> str:
+    """The request for a list for each of several sentences with a blank. What all such requests share comes first."""
+    # On one line each, so that a value cannot end the list.
+    listed = "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(sentences, 1))
+    wanted = "the one right value" if count == 1 else f"up to {count} values"
+    return (
+        f"For each of the numbered sentences, give {wanted} of the blank ___ that make it true. Answer with one JSON "
+        'object and nothing else, in the form {"lists": [{"number": 1, "values": ["first", "second"]}]}.\n'
+        f"Sentences:\n{listed}"
+    )
+
+
 def is_whole_question(claim: str) -> bool:
     """True for a text that is a question to a critic already, as `released_type_question` makes one."""
     return claim.startswith(_CRITIC_QUESTION)

@@ -35,13 +35,22 @@ class GenerationParameters:
 class ReplyForm:
     """The list that a prompt asks for, where its words are not LINK's, by which backends recognise a list.
 
-    `count`: number of values; `json`: in a JSON object instead of a numbered list. Such a prompt names the excluded
-    values itself, so a backend adds nothing to it.
+    `count`: number of values; `json`: in a JSON object instead of a numbered list; `lists`: number of lists in it. Such
+    a prompt names the excluded values itself, so a backend adds nothing to it.
     """
 
     count: int
     data_type: str
     json: bool = False
+    lists: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSentence:
+    """The sentence of a question, by which a request for several lists can ask it, and the number of values to list."""
+
+    text: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,8 @@ class GenerationRequest:
     `excluded_values`: whole values from earlier answers, which must not appear in this one.
     `banned_tokens_of`: texts whose tokens get a logit bias of -100 (LINK's method; only servers with `logit_bias`).
     `sample_index`: index of this sample among repeats of the request (a functional question is asked twice).
-    `form`: of the reply; None: LINK's, if the words are LINK's.
+    `form`: of the reply; None: LINK's, if the words are LINK's. `listed`: the same question in other words, with which
+    it may be asked together with others; None: it is asked alone.
     """
 
     prompt: str
@@ -59,14 +69,19 @@ class GenerationRequest:
     banned_tokens_of: tuple[str, ...] = ()
     sample_index: int = 0
     form: ReplyForm | None = None
+    listed: ListedSentence | None = None
 
     @property
     def content(self) -> dict[str, Any]:
         """All that may change the answer, for identities and seeds."""
         fields = asdict(self)
+        # An answer is the same whether the question was asked alone or with others.
+        del fields["listed"]
         # Without a form the content is that of older knowledge bases, whose answers are found by its hash.
         if self.form is None:
             del fields["form"]
+        elif self.form.lists == 1:
+            del fields["form"]["lists"]
         return fields
 
 

@@ -56,7 +56,7 @@ def read_data(text: str, question: ReplyQuestion) -> tuple[str, list[str], str] 
     text = text[:MOST_DATA]
     for fence in _FENCED.finditer(text):
         inside = re.sub(r"^[^\W\d]\w{0,40}\s*=\s*(?=[\[{])", "", fence["inside"].strip())  # `fruits = [...]`
-        data = _parsed(inside) if inside.startswith(("[", "{")) else None
+        data = parsed(inside) if inside.startswith(("[", "{")) else None
         if data:
             return (text[: fence.start()], list(_values(data, question)), text[fence.end() :])
     # A list of objects may have list marks: `1. {"name": "basil"}`.
@@ -72,11 +72,11 @@ def read_data(text: str, question: ReplyQuestion) -> tuple[str, list[str], str] 
     ):
         return None
     end = end if end and not re.match(r"[\s,]*[\"'{\[]", inside[end:]) else len(inside)
-    data = _parsed(inside[:end])
+    data = parsed(inside[:end])
     return (text[: begin.end()], list(_values(data, question)), inside[end:]) if data is not None else None
 
 
-def _parsed(text: str) -> list[Any] | dict[str, Any] | None:
+def parsed(text: str) -> list[Any] | dict[str, Any] | None:
     """The data that a text is, repaired where it is broken or cut off; None if it cannot be."""
     try:
         data = json.loads(text)
@@ -111,7 +111,7 @@ def _values(data: Any, question: ReplyQuestion) -> Iterator[str]:
 def _values_of_object(data: dict[str, Any], question: ReplyQuestion) -> Iterator[str]:
     carried = next((part for name, part in data.items() if name.casefold() in _CARRIERS and part), None)
     if isinstance(carried, str):
-        carried = _parsed(carried) if carried.lstrip().startswith(("{", "[")) else None
+        carried = parsed(carried) if carried.lstrip().startswith(("{", "[")) else None
     main = {name: part for name, part in data.items() if not _SIDE_NAMES.search(name) and part is not None}
     nested = [part for part in main.values() if isinstance(part, list | dict)]
     best = max(data, key=lambda name: (_fit(name, question), isinstance(data[name], list | dict)), default="")

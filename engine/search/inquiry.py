@@ -384,7 +384,11 @@ class QuestionWording:
         worded = self.question(question, count, excluded, variable)
         prompt, form = self.profile.word(worded), self.profile.reply_form(worded)
         if rejected is None:
-            return GenerationRequest(prompt, excluded, sample_index=sample_index, form=form)
+            # A question without a value has a list too long to share an answer.
+            arguments = sum(len(pattern.arguments) for pattern in question.patterns)
+            has_value = len(question.patterns) + len(worded.open_types) < arguments
+            listed = self.profile.listed(worded) if has_value and not excluded else None
+            return GenerationRequest(prompt, excluded, sample_index=sample_index, form=form, listed=listed)
         if not self.profile.names_forbidden:
             prompt += exclusion_clause(excluded)
         return GenerationRequest(prompt, (), rejected, sample_index, form)

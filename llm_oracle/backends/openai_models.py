@@ -15,7 +15,7 @@ from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import FirstToken, first_items, render_values, without_values
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import Refused, RetriesExhausted, TransientFault
-from hapax.llm_oracle.backends.openai_probing import VALUES_FORMAT, Prober
+from hapax.llm_oracle.backends.openai_probing import LISTS_FORMAT, VALUES_FORMAT, Prober
 from hapax.llm_oracle.backends.openai_requests import (
     VOTE,
     VOTE_TOKENS,
@@ -37,6 +37,7 @@ from hapax.llm_oracle.backends.openai_wire import (
 )
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import REFUSED
+from hapax.llm_oracle.lists_together import ListsTogether
 from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, is_whole_question, reply_form
 from hapax.llm_oracle.protocols import (
     NOTHING_KNOWN,
@@ -196,6 +197,7 @@ class OpenAIGenerator(_Role):
         super().__init__(served, transport, able)
         self._bias = bias
         self._probe_structures = structures
+        self._lists = ListsTogether(lambda: self.structures)
 
     @cached_property
     def structures(self) -> bool:
@@ -212,6 +214,9 @@ class OpenAIGenerator(_Role):
 
     def stream(self, asked: Sequence[GenerationRequest], *parameters: GenerationParameters) -> Stream[Generation]:
         """The answers as they arrive."""
+        return self._lists.stream(asked, lambda requests: self._each(requests, *parameters))
+
+    def _each(self, asked: Sequence[GenerationRequest], *parameters: GenerationParameters) -> Stream[Generation]:
         requests = ([self._request(request, *parameters)] for request in asked)
         return self._stream(requests, _generation, lambda position, replies: _trimmed(replies[0], asked[position]))
 
@@ -226,7 +231,7 @@ class OpenAIGenerator(_Role):
         if bias:
             options["logit_bias"] = bias
         if request.form is not None and request.form.json and self.structures:
-            options["response_format"] = VALUES_FORMAT
+            options["response_format"] = LISTS_FORMAT if request.form.lists > 1 else VALUES_FORMAT
         return self._questions.sample(self._prompt(request), parameters.max_tokens, **options)
 
     def _prompt(self, request: GenerationRequest) -> str:

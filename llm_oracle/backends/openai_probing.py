@@ -61,20 +61,22 @@ PROBING = 2
 MOST_PROBES = Usage(300, 800)
 """Tokens that probing one ability is expected to use at most; each of its requests is reserved by itself."""
 
-VALUES_FORMAT: dict[str, Any] = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "values",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "properties": {"values": {"type": "array", "items": {"type": "string"}}},
-            "required": ["values"],
-            "additionalProperties": False,
-        },
-    },
-}
-"""The option `response_format` for an object whose field `values` is an array of texts."""
+
+def _format(name: str, items: dict[str, Any]) -> dict[str, Any]:
+    """The option `response_format` for an object whose field of this name is an array."""
+    schema = _object({name: {"type": "array", "items": items}})
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+VALUES_FORMAT = _format("values", {"type": "string"})
+"""For the values of one list."""
+LISTS_FORMAT = _format("lists", _object({"number": {"type": "integer"}, "values": _TEXTS}))
+"""For several numbered lists."""
 
 _OPTIONAL = ("top_p", "temperature", "seed")
 """Options that a model may refuse, in the order in which they are given up: at 1, `top_p` says nothing."""

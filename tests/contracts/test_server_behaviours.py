@@ -12,7 +12,19 @@ import pytest
 from cli_fixture import invoke
 from money_fixture import WORLD
 from openai_fake import Asked, FakeServer, Reply
-from served import CLAIMS, flat, is_judging, is_listing, models_file, opened, probabilities, prompt_of, search, values
+from served import (
+    CLAIMS,
+    flat,
+    found,
+    is_judging,
+    is_listing,
+    models_file,
+    opened,
+    probabilities,
+    prompt_of,
+    search,
+    values,
+)
 
 import hapax
 from hapax.llm_oracle.critic_probing import probe_claims
@@ -621,3 +633,70 @@ def test_claims_are_asked_alone_where_they_want_to_be(tmp_path: Path) -> None:
         probabilities(models, CLAIMS)
 
         assert len(fake.asked) - before == len(CLAIMS)
+
+
+CITIES = [f"Town {number}" for number in range(12)]
+TOWNS = {
+    "'[A] is a city in [B]'": CITIES,
+    **{f"'{city} is a city in [B]'": [f"Land {number}"] for number, city in enumerate(CITIES)},
+    **{f"'Land {number} uses the [B]'": [f"dollar {number}", "euro"] for number in range(12)},
+}
+"""Twelve cities, each in a country of its own."""
+
+
+def lists(body: Any, values: dict[str, list[str]] = TOWNS) -> dict[int, list[str]]:
+    """The lists for the numbered sentences of a prompt."""
+    found: dict[int, list[str]] = {}
+    for line in body["messages"][-1]["content"].partition("\nSentences:\n")[2].splitlines():
+        number, _, sentence = line.partition(". ")
+        found[int(number)] = values[f"'{sentence.partition(' (___')[0].replace('___', '[B]')}'"]
+    return found
+
+
+def listing(change: Callable[[dict[int, list[str]]], dict[int, list[str]]]) -> FakeServer:
+    """A server that follows a schema, and changes the lists of requests for several."""
+
+    def structured(number: int, asked: Asked) -> Any:
+        if "response_format" not in asked.body:
+            return None
+        told = change(lists(asked.body))
+        entries = [{"number": place, "values": listed} for place, listed in told.items()]
+        said = {"lists": entries} if entries else {"values": ["red", "blue"]}
+        return 200, {"model": "tiny", "choices": [{"message": {"content": json.dumps(said)}}]}, {}
+
+    return FakeServer({**WORLD, "generate": TOWNS}, misbehave=structured)
+
+
+@pytest.mark.parametrize(
+    ("change", "alone"),
+    [
+        (lambda told: told, 3),
+        (lambda told: {place: values for place, values in told.items() if place != 7}, 3 + 3),
+        (lambda told: dict(zip(told, reversed(told.values()), strict=True)), 36),
+    ],
+    ids=["all", "the seventh is missing", "in disorder"],
+)
+def test_lists_are_asked_together_where_a_sample_is_the_same_alone(
+    change: Callable[[dict[int, list[str]]], dict[int, list[str]]], alone: int, tmp_path: Path
+) -> None:
+    """Ten lists take one request under a schema; a missing one is asked alone, and all are where they differ."""
+    with listing(change) as fake:
+        url = f"openai:tiny@{fake.url}"
+        for name, options in (("together", ()), ("alone", ("--profile", "released-nl"))):
+            result = search(tmp_path, url, "--likelihood", "frequency", *options, database=f"{name}.db")
+            assert result.exit_code == 0, result.output
+            if name == "together":
+                asked = [prompt_of(request) for request in fake.asked]
+
+    assert sum(prompt.startswith("Give me") and ("Town" in prompt or "Land" in prompt) for prompt in asked) == alone
+    assert found(tmp_path, "together.db") == found(tmp_path, "alone.db")
+
+
+def test_links_ways_ask_for_one_list_at_a_time(tmp_path: Path) -> None:
+    """Under `--compat` no request has several sentences."""
+    with listing(lambda told: told) as fake:
+        url = f"openai:tiny@{fake.url}"
+        result = search(tmp_path, url, "--likelihood", "frequency", "--compat", "paper")
+        assert result.exit_code == 0, result.output
+
+    assert not any("\nSentences:\n" in prompt_of(asked) for asked in fake.asked)

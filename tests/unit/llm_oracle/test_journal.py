@@ -69,7 +69,7 @@ def test_any_change_of_a_request_is_a_miss(request_: GenerationRequest) -> None:
 
 
 def test_every_field_has_a_case() -> None:
-    """A field added to a request or to the parameters needs a case above."""
+    """A field added to a request or to the parameters needs a case above, other words for the same question do not."""
     changed = {
         name
         for base, variants in ((REQUEST, CHANGED_REQUESTS), (PARAMETERS, CHANGED_PARAMETERS))
@@ -78,7 +78,8 @@ def test_every_field_has_a_case() -> None:
         if getattr(base, name) != getattr(variant, name)
     }
 
-    assert changed == {*GenerationRequest.__dataclass_fields__, *GenerationParameters.__dataclass_fields__}
+    fields = {*GenerationRequest.__dataclass_fields__, *GenerationParameters.__dataclass_fields__}
+    assert changed == fields - {"listed"}
 
 
 def test_duplicates_are_sent_once(fresh_kb: KnowledgeBase) -> None:
