@@ -18,7 +18,7 @@ HEADER = """\
 `make results` writes this page. The model is `{model}`: other people trained it for other purposes. Bad figures are
 printed as they are. Intervals are for 95 %. The commands print more tables: by rule, by question, and the papers' own.
 """
-LEFT_OUT = ("Delta by rule", "Ours, by question", "LINK's table", "Reference: ")
+LEFT_OUT = ("Statements at the ends", "Delta by rule", "Agreement: ", "Ours, by question", "LINK's table", "Reference: ")
 """The first words of the tables that the page leaves out."""
 SEARCH = "search --likelihood frequency --no-progress"
 """Head and long tail that the measured model neither found nor ranked."""
@@ -27,7 +27,7 @@ COMMANDS = {
         "evaluate long-tail --judge {model} --judge frequency",
         "evaluate likelihood --evaluator {model} --evaluator frequency --figure 3 --figure 4 --out {figures}",
     ),
-    "Critic of facts": (f"calibrate --critic {{model}} --labels {ROOT}/tools/embedded/outside_atlas.tsv",),
+    "Critic of facts": (f"model calibrate --critic {{model}} --labels {ROOT}/tools/embedded/outside_atlas.tsv",),
     "Thirteen questions about statements": ("evaluate probe -m {model} --sample 100",),
     "Directional entailment": (
         "evaluate entailment score {data}/levyholt/dev.txt -m {model} --scorer critic --scorer likelihood "
