@@ -18,7 +18,14 @@ HEADER = """\
 `make results` writes this page. The model is `{model}`: other people trained it for other purposes. Bad figures are
 printed as they are. Intervals are for 95 %. The commands print more tables: by rule, by question, and the papers' own.
 """
-LEFT_OUT = ("Statements at the ends", "Delta by rule", "Agreement: ", "Ours, by question", "LINK's table", "Reference: ")
+LEFT_OUT = (
+    "Statements at the ends",
+    "Delta by rule",
+    "Agreement: ",
+    "Ours, by question",
+    "LINK's table",
+    "Reference: ",
+)
 """The first words of the tables that the page leaves out."""
 SEARCH = "search --likelihood frequency --no-progress"
 """Head and long tail that the measured model neither found nor ranked."""
