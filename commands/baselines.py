@@ -38,7 +38,7 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
     type=click.Choice(WORDINGS),
     default=("paper",),
     show_default=True,
-    help="Wording that asks for the long tail, by number in LINK's table 11 (repeatable); paper: 1, as in section 3.1.",
+    help="Long-tail wording by its number in LINK's table 11 (repeatable); paper: 1.",
 )
 @declared(hapax.InstructSettings, "count", "values_per_call", "calls", "temperature", "released", "bias")
 @declared(hapax.InstructOptions, "evaluator", "critic")

@@ -33,7 +33,7 @@ class RayExecutor:
             default="local",
             show_default=True,
             envvar="RAY_ADDRESS",
-            help="Address of the cluster: `auto`, HOST:PORT, ray://HOST:PORT, or `local` to start one on this machine.",
+            help="Address of the cluster: auto, HOST:PORT, ray://HOST:PORT, or local: start one here.",
         ),
         click.option(
             "--workers",

@@ -90,8 +90,8 @@ with_models = together(
     click.option(
         "--critic",
         default=None,
-        help="Model that judges. Of several separated by commas the first that covers a claim decides; several joined "
-        "by + are combined, and paraphrased:MODEL is asked in several wordings. Default: the knowledge model.",
+        help="Model that judges; A,B: the first that covers a claim; A+B: both combined; paraphrased:A: in "
+        "several wordings. Default: the knowledge model.",
     ),
     click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
     click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
@@ -170,8 +170,7 @@ with_queue = together(
     click.option(
         "--queue",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Write the requests to openai models to this file, as OpenAI Batch JSONL, and send only probes; state "
-        "`logprobs` in an alias to send none.",
+        help="File for requests to openai models, as OpenAI Batch JSONL; only probes are sent.",
     ),
     click.option(
         "--results",

@@ -67,8 +67,8 @@ with_rules = click.option(
     "paths",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Rule files or folders; `shipped` names the shipped ones.  [default: those that the knowledge base keeps, "
-    "otherwise shipped]",
+    help="Rule files or folders; `shipped` names the shipped ones.  [default: those of the knowledge "
+    "base, else shipped]",
 )
 
 

@@ -50,13 +50,12 @@ with_review = together(
     click.option(
         "--review",
         type=click.Choice(["ask", "later", "accept-all"]),
-        help="Ask about each proposal, only write the sheet, or accept all that pass.  [default: ask on a terminal]",
+        help="Ask about each, only write the sheet, or accept all that pass.  [default: ask on a terminal]",
     ),
     click.option(
         "--decisions",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="The sheet, a CSV or JSONL file of proposals and decisions; default: the output's name with "
-        ".decisions.csv.",
+        help="Sheet of proposals and decisions, CSV or JSONL; default: the output's name with .decisions.csv.",
     ),
     click.option("--by", help="Your name in the sheet; default: your user name."),
 )

@@ -53,18 +53,16 @@ if TYPE_CHECKING:
     "--entailment-from",
     "at_least",
     type=Finite(0, 1),
-    help="Lowest score of entailments in the knowledge base that count against rules, chains by the product of their "
-    "steps.  [default: 0.5]",
+    help="Lowest score of stored entailments, or of chains of them, that count against rules.  [default: 0.5]",
 )
 @click.option(
     "--entailment-margin",
     "margin",
     type=Finite(0, 1),
-    help="Least lead of an entailment's score over that of its reverse for its direction to count.  [default: that of "
-    "the last stored audit of entailments, else 0.2]",
+    help="Least lead of an entailment's score over its reverse.  [default: that of the last stored audit, else 0.2]",
 )
 @click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
-@click.option("--fix", is_flag=True, help="Fix faults in PATHS that have a single remedy first, and print the changes.")
+@click.option("--fix", is_flag=True, help="First fix faults in PATHS with a single remedy.")
 @with_json
 def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **options: Any) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.

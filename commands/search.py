@@ -155,8 +155,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     "--account",
     "all_accounts",
     is_flag=True,
-    help="Print for all rules what became of the questions, lines and values of each step; default: for rules without "
-    "a statement.",
+    help="Print what became of the values at each step of all rules; default: of rules without a statement.",
 )
 @click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")

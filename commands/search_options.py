@@ -35,8 +35,7 @@ def promises(
     precision: Annotated[
         float | None,
         Option(
-            "Promise that this share of the accepted facts is true: labelled facts decide the threshold. Where nothing "
-            "can be promised, no model's value is accepted.",
+            "Promise that this share of the accepted facts is true: labels decide the threshold.",
             above=0,
             below=1,
             in_any_folder=True,
@@ -45,7 +44,7 @@ def promises(
     statement_precision: Annotated[
         float | None,
         Option(
-            "Promise that this share of the kept statements is true: judged statements decide the threshold.",
+            "The same for statements, by those that people judged.",
             above=0,
             below=1,
             in_any_folder=True,

@@ -21,7 +21,7 @@ from hapax.commands.options import with_database, with_rules
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen at; ::1 for this machine by IPv6, 0.0.0.0 for all machines of the network.",
+    help="Address to listen at; 0.0.0.0: for all machines of the network.",
 )
 @click.option(
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."

@@ -73,12 +73,12 @@ def stats(database: str, as_json: bool) -> None:
     "key",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="KEY",
-    help="Sign the root with this private SSH key (or the public one of a key in ssh-agent); the seal lies beside DB.",
+    help="Sign the root with this SSH key, or the public one of a key in ssh-agent.",
 )
 @click.option(
     "--signers",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Accept only a seal of somebody in this file, in ssh-keygen's format ALLOWED SIGNERS.",
+    help="Accept only a seal of somebody in this file (ssh-keygen's ALLOWED SIGNERS).",
 )
 @with_json
 def verify(database: str, key: Path | None, signers: Path | None, as_json: bool) -> None:
@@ -176,12 +176,12 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     "paths",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Rule files or folders whose declarations the facts must fit, kept for later commands; default: those kept.",
+    help="Rules that the facts must fit, kept for later commands; default: those kept.",
 )
 @click.option(
     "--names",
     metavar="REFERENCE",
-    help="Store values under the canonical names of a reference, such as reference:geo; the spelling is kept.",
+    help="Store values under the canonical names of a reference, such as reference:geo.",
 )
 @click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
 @click.option(
@@ -189,7 +189,7 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     type=click.Choice(["skip", "refuse", "fact"]),
     default="skip",
     show_default=True,
-    help='Facts of a table with an empty cell: leave them out, refuse the row, or have the text "" there.',
+    help='Facts with an empty cell: leave out, refuse the row, or have the text "" there.',
 )
 @click.option(
     "--same-key",
@@ -279,7 +279,7 @@ def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
 @click.option(
     "--statements",
     is_flag=True,
-    help="Export the statements of searches and of derive with their proofs, as JSON Lines, instead of facts.",
+    help="Export statements with their proofs, as JSON Lines, instead of facts.",
 )
 @click.option("-o", "--output", default="-", help="File to write; default: stdout.")
 @with_rules

@@ -83,9 +83,8 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
     "methods",
     multiple=True,
     type=click.Choice(ASK_METHODS),
-    help="How to ask: by a prompt, or by the likelihood of the sentence with each option (partial: of the words behind "
-    "it; pmi: less the option's own; choice: of the option's number); all: the paper's six prompts.  "
-    "[default: zero-shot]",
+    help="How to ask: by a prompt, or by likelihood (docs/winograd.md); all: the paper's six prompts. "
+    " [default: zero-shot]",
 )
 @declared(hapax.AskSettings, "variant")
 @click.option(

@@ -46,13 +46,13 @@ class OpeningOptions:
     proxy: Annotated[
         str,
         Option(
-            "URL of a proxy for servers on other machines, or the environment variable that holds it; default: none.",
+            "Proxy for servers on other machines: its URL, or the environment variable with it; default: none.",
             metavariable="URL",
         ),
     ] = ""
     offline: Annotated[
         bool,
-        Option("Send nothing to other machines: servers elsewhere are refused, and models are not downloaded."),
+        Option("Send nothing to other machines, and download no models."),
     ] = False
     queue: BatchQueue | None = None
     """Collects the requests to servers, to be answered as a batch instead."""
@@ -63,12 +63,12 @@ class OpeningOptions:
     probe_again: Annotated[bool, Option("Probe servers again for their capabilities and versions.")] = False
     retry_unusable: Annotated[
         bool,
-        Option("Ask again for what had no usable reply in an earlier run; by default it is passed over."),
+        Option("Ask again for what had no usable reply in an earlier run."),
     ] = False
     claims: Annotated[
         int | None,
         Option(
-            "Claims in one request to a critic on a server; default: up to 20, if a sample is judged the same alone.",
+            "Claims in one request to a critic on a server; default: up to 20, if that changes no verdict.",
             metavariable="N",
         ),
     ] = None

@@ -56,13 +56,12 @@ class Budget:
     max_calls: Annotated[
         int | None,
         Option(
-            "Stop before the number of requests, retries and votes included, exceeds this; models in this process "
-            "count, too.",
+            "Most requests, retries, votes and models in this process included.",
             least=0,
         ),
     ] = None
-    max_tokens: Annotated[int | None, Option("Stop before the number of tokens exceeds this.", least=0)] = None
-    max_cost: Annotated[float | None, Option("Stop before the cost exceeds this.", least=0)] = None
+    max_tokens: Annotated[int | None, Option("Most tokens.", least=0)] = None
+    max_cost: Annotated[float | None, Option("Most money.", least=0)] = None
     roles: frozenset[str] | None = None
 
     def __post_init__(self) -> None:

@@ -87,7 +87,7 @@ class MiningOptions:
     min_coverage: Annotated[
         float,
         Option(
-            "Least head coverage: the share of the facts of its conclusion that a rule predicts.",
+            "Least share of the facts of its conclusion that a rule predicts (head coverage).",
             name="coverage",
             least=0,
             most=1,
@@ -105,7 +105,7 @@ class MiningOptions:
     min_pca: Annotated[
         float,
         Option(
-            "Least PCA confidence, which counts only predictions that the facts or a critic deny.",
+            "Least PCA confidence (docs/mining.md).",
             name="pca",
             least=0,
             most=1,
@@ -115,9 +115,7 @@ class MiningOptions:
     derived: Annotated[bool, Option("First derive, and mine the conclusions as well.", switch=True)] = False
     sample: Annotated[
         int,
-        Option(
-            "Facts of each conclusion that rules are screened by, before they are measured on all; 0: all.", least=0
-        ),
+        Option("Facts of each conclusion that rules are screened by; 0: all.", least=0),
     ] = 2000
     seconds: Annotated[float, Option("Time limit; a note names what was not explored.", above=0)] = 600.0
     examples: Annotated[int, Option("Examples and counter-examples a rule.", least=0, most=100)] = 3

@@ -29,7 +29,7 @@ class ProbabilityOptions:
     method: Annotated[
         Method,
         Option(
-            "exact: all proofs; bounds: two numbers around it; best: the best proof; auto: exact, or else bounds.",
+            "By all proofs, by bounds, or by the best proof; auto: exact, else bounds.",
         ),
     ] = "auto"
     proofs: Annotated[int, Option("Best proofs that bounds count, and that `why` lists.", least=1)] = 20
@@ -38,9 +38,7 @@ class ProbabilityOptions:
     ] = MOST_NODES
     together: Annotated[
         Together,
-        Option(
-            "Treat facts from one reply of a model, or from one run, as one random event. [default: each fact is one]"
-        ),
+        Option("Treat facts from one reply, or one run, as one random event. [default: each fact is one]"),
     ] = ""
     at_least: Annotated[
         float,

@@ -118,8 +118,8 @@ class CriticRule:
 FactThreshold: TypeAlias = Annotated[
     CriticRule | None,
     Option(
-        "P(yes) that facts need: a fixed number, or a threshold that moves with the scores of each question, by start, "
-        "step, floor and cap.  [default: start=0.85,step=0.05,floor=0.7,cap=1]",
+        "P(yes) that facts need: a number, or start, step, floor and cap of a moving threshold. "
+        " [default: start=0.85,step=0.05,floor=0.7,cap=1]",
         metavariable="P|NAME=P,...",
         read=CriticRule.parse,
         in_any_folder=True,

@@ -89,7 +89,7 @@ class SearchSettings:
     beam: Annotated[
         int | None,
         Option(
-            "Partial substitutions kept at each step; all: neither the beam nor --keep-share cuts anything.",
+            "Combinations of values kept at each step; all: nothing is cut.",
             metavariable="NUMBER|all",
             none="all",
             least=1,
@@ -127,8 +127,8 @@ class SearchSettings:
     plan: Annotated[
         Preset | None,
         Option(
-            "Order in which variables are searched.  [default: cheapest, or premise-first of a model that knows few of "
-            "the probed answers; with --compat link]",
+            "Order of the variables.  [default: cheapest, or premise-first of a model that knows little; "
+            "with --compat link]",
             in_any_folder=True,
         ),
     ] = None
@@ -137,8 +137,7 @@ class SearchSettings:
     answer_tokens: Annotated[
         int,
         Option(
-            "Tokens that a model may use for one list of values, its reasoning included.  [default: 1000; 25 a value "
-            "of smollm2 and gguf models]",
+            "Tokens of one list of values, reasoning included.  [default: 1000; 25 a value of smollm2 and gguf models]",
             least=1,
             in_any_folder=True,
         ),
@@ -155,7 +154,7 @@ class SearchSettings:
     accept_by_rank: Annotated[
         bool,
         Option(
-            "Accept the better half of a question's values where the critic says no to everything; by default none is.",
+            "Accept the better half of the values where the critic says no to everything.",
         ),
     ] = False
     promise: Promise | None = None
@@ -163,15 +162,15 @@ class SearchSettings:
     certify_by: Annotated[
         Grouping,
         Option(
-            "Give one promise for all facts and all statements together, or one for each predicate and each rule.",
+            "One promise for all, or one for each predicate and each rule.",
             in_any_folder=True,
         ),
     ] = "all"
     measure: Annotated[
         str | None,
         Option(
-            "Measure by which the likelihood model ranks (docs/long_tail.md).  [default: prior, or paper for a model "
-            "that scores whole texts alone, and with --compat]",
+            "Measure that ranks (docs/long_tail.md).  [default: prior; paper for a model of whole texts, "
+            "and with --compat]",
             choices=tuple(Measure),
             in_any_folder=True,
         ),

@@ -191,7 +191,7 @@ class AnswerOptions(ScorerOptions):
     ] = ("frequency", "null")
     context: Annotated[
         Literal["triple", "sentence", "documents"],
-        Option("Kind of premises: triples of the same entities, their sentences, or sentences of similar documents."),
+        Option("Premises: triples of the same entities, their sentences, or similar documents."),
     ] = "triple"
     chosen: Annotated[
         Literal["dev", "test", "both"],

@@ -456,14 +456,14 @@ class BuildSettings:
     frequency_ratio: Annotated[
         float,
         Option(
-            "Most times that a positive's predicate may be as frequent as a negative's, or the reverse; 0: no limit.",
+            "Most times that one predicate may be as frequent as the other; 0: no limit.",
             least=0,
         ),
     ] = 0.0
     left_out: Annotated[
         tuple[Path, ...],
         Option(
-            "Triples whose sentences are not used, such as the corpus of a graph that is to answer; repeatable.",
+            "Triples whose sentences are not used; repeatable.",
             path="file",
             exists=True,
         ),

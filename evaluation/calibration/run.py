@@ -66,8 +66,7 @@ class CalibrationOptions:
     labels: Annotated[
         tuple[str, ...],
         Option(
-            "Labels of facts (repeatable; the first that labels a fact decides): votes, given, atlas, reference:NAME, "
-            "or a file with lines of true or false, predicate and arguments, separated by tabs.",
+            "Labels of facts (repeatable; the first decides): votes, given, atlas, reference:NAME, or a file.",
             metavariable="SOURCE",
         ),
     ] = (VOTES, "given")

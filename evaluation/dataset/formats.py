@@ -52,7 +52,7 @@ class Target:
     ] = tuple(FORMATS)
     name: Annotated[
         str | None,
-        Option("Name of the card and of the tasks; default: the folder's name, and for tasks `hapax`."),
+        Option("Name of card and tasks; default: the folder's name, for tasks hapax."),
     ] = None
     force: Annotated[bool, Option("Replace the dataset in the folder.")] = False
     version: Annotated[str, Option("Version of the dataset, for its card.")] = "1"

@@ -110,10 +110,7 @@ class SelectionOptions:
     blocked: BlockList = field(default_factory=BlockList)
     judged: Annotated[
         JudgedChoice,
-        Option(
-            "What becomes of statements that people's votes deny: left out, labelled contradiction, or kept as they "
-            "are."
-        ),
+        Option("Statements that people deny: leave out, label as contradiction, or keep."),
     ] = "drop"
 
     def __post_init__(self) -> None:

@@ -306,7 +306,7 @@ class EntailmentOptions(ScorerOptions):
     )
     sides: Annotated[
         Literal["both", "hypothesis", "premise"],
-        Option("Sides of a pair that a scorer sees; both: also measure the hypothesis alone.", name="shown"),
+        Option("Sides of a pair that a scorer sees.", name="shown"),
     ] = "both"
     twin: bool = True
     released: Annotated[
@@ -330,9 +330,7 @@ class ConsistencyOptions(EntailmentOptions):
     ] = None
     completed: Annotated[
         int,
-        Option(
-            "Most chains, and most negated hypotheses, that are made from the pairs and scored beside them.", least=0
-        ),
+        Option("Most chains, and most negated hypotheses, that are added to the pairs.", least=0),
     ] = 200
 
 

@@ -79,7 +79,7 @@ class SoundnessOptions:
     way: Annotated[
         ProbeMethod,
         Option(
-            "How to ask the model: for P(yes), for a reply, or for a chain of thought and a reply.",
+            "How to ask: for P(yes), a reply, or a chain of thought and a reply.",
             name="ask",
         ),
     ] = ProbeMethod.CRITIC

@@ -167,7 +167,7 @@ class SchemaGenerationOptions:
     share: Annotated[
         float,
         Option(
-            "Share of new pairs to keep of each source pair, the most adversarial first.",
+            "Share of the new pairs of a source pair to keep, the most adversarial.",
             name="keep-share",
             above=0,
             most=1,

@@ -60,15 +60,15 @@ class ProbeOptions:
     way: Annotated[
         ProbeMethod,
         Option(
-            "How to ask: for P(yes), for a reply, or for a chain of thought (after two examples) and a reply.  "
-            "[default: critic; with --compat text]",
+            "How to ask: for P(yes), a reply, or a chain of thought and a reply.  [default: critic; with "
+            "--compat text]",
             name="ask",
         ),
     ] = ProbeMethod.CRITIC
     writer: Annotated[
         str | None,
         Option(
-            "Model that writes the negations and questions that grammar cannot; with --compat all of them, by default "
+            "Model that writes negations and questions that grammar cannot; with --compat all, by default "
             "the probed model."
         ),
     ] = None
@@ -76,8 +76,7 @@ class ProbeOptions:
     variants: Annotated[
         tuple[ReleasedVariant, ...],
         Option(
-            "With --compat: ask for no explanation; show no worked examples before a chain of thought; ask about "
-            "positive conclusions in the form that the released code has for them, and never uses.",
+            "With --compat: no explanation, no worked examples, or positive conclusions in their own form.",
             name="variant",
         ),
     ] = ()
