@@ -16,6 +16,9 @@ WIDTH = 100
 MANY = 3
 """An option of at least so many commands is a shared one."""
 
+EXAMPLES = 2
+"""The most examples of a command on the page."""
+
 SHARED = "Shared options"
 SEARCHES = "Options of plan and search"
 BUNDLES = {
@@ -31,8 +34,8 @@ _TOP = """# Commands
 
 <!-- Made by `python -m scripts.commands_page > docs/commands.md`; change the docstrings and options in commands/. -->
 
-`hapax search --help` prints all options of `search`. On this page an option of many commands stands once, under
-[shared options](#shared-options).
+`hapax search --help` prints all options of `search`, with more examples. On this page an option of many commands stands
+once, under [shared options](#shared-options).
 
 | Exit code | Meaning |
 |---|---|
@@ -182,7 +185,8 @@ def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
     else:
         if any(isinstance(parameter, click.Argument) for parameter in command.params):
             command.format_usage(context, formatter)
-        command.format_help_text(context, formatter)
+            formatter.write_paragraph()
+        formatter.write(_with_few_examples(_help_text(context)))
     if own:
         with formatter.section("Options"):
             formatter.write_dl(own)
@@ -201,6 +205,19 @@ def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
         names = "all" if len(here) == len(_at_home(homes, home)) > 1 else ", ".join(_names(here))
         parts.append(f"{link}: {names}\n")
     return "\n".join(parts)
+
+
+def _help_text(context: click.Context) -> str:
+    formatter = context.make_formatter()
+    context.command.format_help_text(context, formatter)
+    return formatter.getvalue()
+
+
+def _with_few_examples(text: str) -> str:
+    """The help of a command up to its second example; `--help` has the others."""
+    lines = text.splitlines(keepends=True)
+    examples = [number for number, line in enumerate(lines) if line.startswith("  hapax ")]
+    return "".join(line for number, line in enumerate(lines) if number not in examples[EXAMPLES:])
 
 
 def _names(options: Sequence[Option]) -> list[str]:
