@@ -74,9 +74,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 - The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
 - Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
 
-A functional predicate is asked twice, and its value is believed if both answers agree. They have to be equal, unless
-the declaration says `within 2` (a difference of at most 2) or `within 5%` (5 percent of the larger one); the first
-answer is then taken. A tolerance is for predicates whose last argument is a number.
+A functional predicate is asked twice, and its value is believed if both answers are equal, or as near as `within 2` (a
+difference of at most 2) or `within 5%` (of the larger one) says; then the first is taken.
 
 ## Expressions
 
@@ -139,9 +138,8 @@ follows is derived anew. Rules that come with a knowledge base, or as texts from
 | `closed p/2` | every fact that is not known is false |
 | `closed p/2 by 1` | so is every such fact about a first argument of which a fact is known |
 
-`hapax derive`, `query` and `search` prove what follows by `symmetric` and `transitive`, and the proof names the
-declaration. A search asks a model about an oracle predicate as the rule has it; it takes no further values from these
-declarations.
+`hapax derive`, `query` and `search` prove what follows by `symmetric` and `transitive`. A search asks about an oracle
+predicate as the rule has it, and takes no further values from these declarations.
 
 Facts that break one of the other declarations are a conflict. In a search the critic judges the smallest conflicting
 set, and the least sure fact loses; facts that tie lose together, and given facts never lose. `hapax why-not` explains
@@ -230,7 +228,6 @@ with the rule, and may have variables of its own: any illness that is serious ex
 - A search asks no model about exceptions. It uses the facts that are given or that other questions found, and
   `query --ask` asks for those that its goal needs.
 - A predicate that depends on an exception to itself is an error, as with negation.
-- In proofs and in Prolog an exception is a predicate of its own with a name such as `unless_is_penguin_5c1e90ab`.
 
 ## Imports
 
@@ -239,14 +236,11 @@ import "food.rules"
 import "world/places.rules" as world
 ```
 
-The statements of the imported file belong to the rules as if the file were named beside the importing one: predicates,
-types and rules have one name in all of them. The path is relative to the folder of the importing file. However many
-files import a file, it is read once, so files may import each other. A knowledge base that keeps rules keeps the
-imported files, too.
+The imported file is read as if it were named beside the importing one, and once, so files may import each other. Its
+path is relative to the folder of the importing file. A knowledge base that keeps rules keeps imported files, too.
 
-Behind `as` stands a name that the names of its predicates and of its rules get at their end, and those of what it
-imports in turn: `is_in` of `places.rules` is `is_in_world` here. So two files may use one word for different
-predicates. Data types keep their names. The sentences of declared predicates stay as they are.
+With `as world`, the names of its predicates and rules get this ending: `is_in` of `places.rules` is `is_in_world` here.
+Data types and sentences stay as they are.
 
 ## Attributes
 
@@ -263,14 +257,13 @@ Attributes stand before their rule.
 | `@withdrawn` | the reason, in quotation marks | the rule is searched |
 
 `@most 2 per A B` keeps at most two statements with the same value of `A`, and two with the same value of `B`, at each
-end of a search. So one war does not fill the list with every invention after it. The search says how many it leaves
-out. A rule that is `@withdrawn` is only searched when it is named (`--rule`).
+end of a search, so that one war does not fill the list. A rule that is `@withdrawn` is only searched when it is named
+(`--rule`).
 
 The generic variables are those that a statement speaks about; a search does not bind them. By default they are the
-persons that premise and conclusion share; if there is none, the first argument of the premise, provided the conclusion
-mentions it. A rule over facts has none: no model is asked for a predicate of its premise, and what it says of a person
-has no template or is stated in the files. `hapax plan` shows them with the reason. `hapax check` notes rules whose
-generic variable is inferred and is not a person.
+persons that premise and conclusion share, else the first argument of the premise, if the conclusion mentions it. A rule
+over facts has none: no model is asked for a predicate of its premise, and what it says of a person has no template or
+is stated in the files. `hapax plan` shows them with the reason.
 
 ## Templates
 
