@@ -184,8 +184,7 @@ def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
         formatter.write_text(cleandoc((command.help or "").partition("\b")[0]))
     else:
         if any(isinstance(parameter, click.Argument) for parameter in command.params):
-            command.format_usage(context, formatter)
-            formatter.write_paragraph()
+            formatter.write(f"{path} {' '.join(command.collect_usage_pieces(context)[1:])}\n\n")
         formatter.write(_with_few_examples(_help_text(context)))
     if own:
         with formatter.section("Options"):
@@ -201,7 +200,7 @@ def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
     elsewhere = [option for option in options if option not in own]
     for home in dict.fromkeys(homes[option] for option in elsewhere):
         here = [option for option in elsewhere if homes[option] == home]
-        link = f"[{home}](#{home.lower().replace(' ', '-')})"
+        link = f"[{home.removesuffix(' options')}](#{home.lower().replace(' ', '-')})"
         names = "all" if len(here) == len(_at_home(homes, home)) > 1 else ", ".join(_names(here))
         parts.append(f"{link}: {names}\n")
     return "\n".join(parts)

@@ -20,6 +20,7 @@ printed as they are. Intervals are for 95 %. The commands print more tables: by 
 """
 LEFT_OUT = (
     "Statements at the ends",
+    "AUC of head against long tail, by judge",
     "Delta by rule",
     "Agreement: ",
     "Ours, by question",
