@@ -66,8 +66,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   Without one it has that of its predicate's declaration, else any. `_` is a new variable at each place, also in
   `not p(X, _)`.
 - `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.
-- Upper and lower case make no difference in data types. If the types of one variable are subtypes of one another, it
-  has the most specific of them. Every type but Person and its subtypes is a subtype of Object.
+- Upper and lower case make no difference in data types. A variable has the most specific of its types. Every type but
+  Person and its subtypes is a subtype of Object.
 - The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions), and of several at once from
   the left: `(A, B) < (C, D)`. An equation
   `V = expression` gives a new variable its value and its type: `V = A + B`.
@@ -141,10 +141,9 @@ follows is derived anew. Rules that come with a knowledge base, or as texts from
 `hapax derive`, `query` and `search` prove what follows by `symmetric` and `transitive`. A search asks about an oracle
 predicate as the rule has it, and takes no further values from these declarations.
 
-Facts that break one of the other declarations are a conflict. In a search the critic judges the smallest conflicting
-set, and the least sure fact loses; facts that tie lose together, and given facts never lose. `hapax why-not` explains
-the fact that lost, and `hapax check --db FILE` lists the conflicts in a knowledge base. With `--compat`, conflicts are
-ignored, as in LINK.
+Facts that break one of the other declarations are a conflict. In a search the least sure fact of the smallest
+conflicting set loses; facts that tie lose together, and given facts never lose. `hapax why-not` explains it, and
+`hapax check --db FILE` lists the conflicts in a knowledge base. With `--compat`, conflicts are ignored, as in LINK.
 
 Whether `not p(...)` holds where `p(...)` cannot be proved depends on the predicate:
 
@@ -161,7 +160,7 @@ A model's facts are never all there are, so that elsewhere an absent fact is unk
 
 ## Aggregates
 
-An aggregate is a predicate whose last step is a calculation over all that holds:
+An aggregate is a predicate that calculates over all that holds:
 
 ```
 given is_in(Ingredient, Dish)
@@ -196,17 +195,13 @@ aggregate total(Thing A, Thing B, Number K) :=
   along a cycle of negative numbers, ends with an error.
 - Such a sum, and one of several cases, adds each derivation: two paths of the same amount count twice. Something that
   is a part of itself has no sum, which is an error when it is derived.
-- A proof of such a smallest or largest value has one row that gives it.
-
-
 - A group without rows has no value: there is no count of 0. `not is_in(...)` says that there is none.
 - Numbers are exact, averages of thirds included.
 - An aggregate may use other aggregates, negation and derived predicates, but not depend on itself in another way.
-- Its premise needs all facts of its predicates, so that they are given, closed, or derived from such: an oracle
-  predicate without `closed` is an error. A search asks no model for it.
-- A proof of the atom has the proofs of all rows of the group as its premises.
-- `derive` fills an aggregate, and what rests on it, anew when facts below it change. There are no probabilities of what
-  rests on aggregates.
+- Its premise needs all facts of its predicates: an oracle predicate without `closed` is an error. A search asks no
+  model for it.
+- A proof of the atom has the proofs of all rows of the group; of a smallest or largest value of cases, one row.
+- There are no probabilities of what rests on aggregates.
 
 ## Defaults and exceptions
 
@@ -317,9 +312,8 @@ A predicate, and a disjunction `A ; B`, has each answer once, however many facts
 
 `aggregate_all/3` computes `count`, {aggregates}. Nothing else can be called.
 
-Expressions and tests are those of rules, `**` with a written exponent from 0 to 1000. Arithmetic is exact. Beside what
-only Prolog answers, arithmetic on a text or on a variable without a value, and a division by zero, end the goal with an
-error that names it.
+Expressions and tests are those of rules, `**` with a written exponent from 0 to 1000. Arithmetic is exact. In a
+goal for Prolog, arithmetic on a text or a variable without a value, and a division by zero, are errors.
 """
 
 _GRAMMAR = """## Grammar
