@@ -74,8 +74,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 - The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
 - Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
 
-A functional predicate is asked twice, and its value is believed if both answers are equal, or as near as `within 2` (a
-difference of at most 2) or `within 5%` (of the larger one) says; then the first is taken.
+A functional predicate is asked twice, and its value is believed if both answers are equal. `within 2` permits a
+difference of 2, and `within 5%` one of 5 percent of the larger; then the first answer is taken.
 
 ## Expressions
 

@@ -16,7 +16,7 @@ WIDTH = 100
 MANY = 3
 """An option of at least so many commands is a shared one."""
 
-EXAMPLES = 2
+EXAMPLES = 1
 """The most examples of a command on the page."""
 
 SHARED = "Shared options"
@@ -82,9 +82,8 @@ greet = "hapax_greetings:greet"
 "evaluate.greetings" = "hapax_greetings:evaluate"
 ```
 
-Entry points of the group `hapax.executors` run searches elsewhere, chosen by `search --executor`. Hapax calls one with
-the rules and options of a search. Its `search(job)` returns the report, `print_report()` prints what else it did, and
-its attribute `options` is a decorator that adds options to the command.
+Entry points of the group `hapax.executors` run searches elsewhere, chosen by `search --executor`: called with the rules
+and options of a search, one has `search(job)`, which returns the report, and `print_report()`.
 
 A plug-in cannot replace a command of Hapax. It runs with your permissions: install only packages that you trust.
 
@@ -213,7 +212,7 @@ def _help_text(context: click.Context) -> str:
 
 
 def _with_few_examples(text: str) -> str:
-    """The help of a command up to its second example; `--help` has the others."""
+    """The help of a command up to its first example; `--help` has the others."""
     lines = text.splitlines(keepends=True)
     examples = [number for number, line in enumerate(lines) if line.startswith("  hapax ")]
     return "".join(line for number, line in enumerate(lines) if number not in examples[EXAMPLES:])
