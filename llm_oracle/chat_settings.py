@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hapax.kb.records import content_id
+from hapax.llm_oracle.protocols import ModelIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class ChatSettings:
             return ""
         parts = (self.system_prompt, self.template, dict(self.template_options), self.reasoning_effort)
         return f"chat {content_id('chat', *parts)[:12]}"
+
+    def of(self, identity: ModelIdentity) -> ModelIdentity:
+        """The identity of a model with these settings."""
+        return replace(identity, revision=f"{identity.revision} {self.revision}".strip())
 
     @property
     def variables(self) -> dict[str, Any]:

