@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -21,7 +21,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.yaml_files import read_yaml
 from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
-from hapax.llm_oracle.backends.openai_transport import Limits, RetryPolicy, Server
+from hapax.llm_oracle.backends.redaction import redacted
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.chat_settings import ChatSettings
 from hapax.llm_oracle.pace import ServerPace
@@ -46,33 +46,65 @@ _ENDPOINT = re.compile(r"/(chat/)?completions$")
 
 
 @dataclass(frozen=True, slots=True)
+class Server:
+    """Address and headers of a server. `place` names it in messages and in the journal.
+
+    `key_name`: the variable of the environment that has its key; empty where the user named none.
+
+    `proxy`: URL of the proxy on the way; empty: none.
+    """
+
+    base_url: str
+    place: str
+    key_name: str = ""
+    proxy: str = field(default="", repr=False)
+    query: str = ""
+    """The version of the interface behind each address, as Azure wants it: `api-version=2024-10-21`."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values of headers that no message and no row may have."""
+
+    def url(self, path: str) -> str:
+        """The address of a path, below the host if it begins with `/`, else below the base URL."""
+        address = urljoin(f"{self.base_url}/", path)
+        return f"{address}?{self.query}" if self.query else address
+
+    def redacted(self, text: str) -> str:
+        """The text with the secrets replaced, whole and in pieces."""
+        for secret in self.secrets:
+            text = redacted(text, secret)
+        return text
+
+    def redacted_json(self, value: Any) -> Any:
+        """A JSON tree with the secrets replaced in all strings and names."""
+        if isinstance(value, str):
+            return self.redacted(value)
+        if isinstance(value, list):
+            return [self.redacted_json(item) for item in value]
+        if isinstance(value, dict):
+            return {self.redacted(name): self.redacted_json(item) for name, item in value.items()}
+        return value
+
+
+@dataclass(frozen=True, slots=True)
 class ServedModel:
     """A model on a server, with the settings and claims of the user's alias."""
 
-    model: str
+    alias: Alias
     server: Server
-    limits: Limits = field(default_factory=Limits)
-    retries: RetryPolicy = field(default_factory=RetryPolicy)
     price: Price | None = None
-    completion: bool | None = None
-    """True: ask by completions; False: by chat; None: by chat if the server supports it."""
-    logprobs: str | None = None
-    """Log-probabilities that the user says the server gives: `none`, `output`, `echo` or `prompt`. Used only if nothing
-    can be probed."""
-    latency: float | None = None
-    """Seconds of a request apart from its answer's tokens, as the user states them for forecasts."""
-    speed: float | None = None
-    """Tokens per second of one answer, likewise."""
-    votes: int = 10
-    revision: str = ""
-    """The user's own name for this version of the model. After a change everything is asked anew."""
     chat: ChatSettings = field(default_factory=ChatSettings)
+
+    @property
+    def model(self) -> str:
+        """The server's name of the model."""
+        return self.alias.model_name
 
     @property
     def pace(self) -> ServerPace:
         """The limits and the stated speed of the server."""
-        limits = self.limits
-        return ServerPace(limits.max_concurrency, limits.rpm, limits.tpm, self.latency, self.speed)
+        alias = self.alias
+        return ServerPace(alias.max_concurrency, alias.rpm, alias.tpm, alias.latency, alias.speed)
 
     @property
     def name(self) -> str:
@@ -100,34 +132,33 @@ def served_model(
     `proxy`: URL, or name of the environment variable, of the proxy to servers on other machines, unless an alias names
     another one.
     """
-    served = _find(argument, aliases, environment)
-    if proxy and not served.server.proxy and not is_this_machine(served.server.base_url):
-        url = named_proxy(proxy, environment, str(Setting("proxy")))
-        served = replace(served, server=replace(served.server, proxy=url))
-    server = served.server
-    is_unsent = forecast or (queued and served.logprobs is not None)
-    if server.base_url == OPENAI and not server.key and not is_unsent:
+    alias, where = _named(argument, aliases, environment)
+    server = _server(alias, environment, where, proxy)
+    is_unsent = forecast or (queued and alias.logprobs is not None)
+    if server.base_url == OPENAI and "Authorization" not in server.headers and not is_unsent:
         raise KeyMissing(f"OpenAI requires a key. Set {server.key_name}, or {URL_NAME} for a server of your own.")
-    return served
+    price = None
+    if alias.price_in is not None and alias.price_out is not None:
+        price = Price(alias.price_in, alias.price_out)
+    return ServedModel(alias, server, price, _chat_settings(alias, aliases))
 
 
-def _find(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> ServedModel:
+def _named(argument: str, aliases: Path | None, environment: Mapping[str, str]) -> tuple[Alias, str]:
+    """The alias, or one that says nothing but model and address, and its place in messages."""
     known = read_aliases(aliases) if aliases else {}
     if argument in known:
-        return _from_alias(known[argument], environment, aliases)
-    default_url = environment.get(URL_NAME) or OPENAI
+        return known[argument], f"alias {argument}"
     match = _WITH_URL.fullmatch(argument)
     if not match:
         _refuse_address(argument)
-    if known and not match and default_url == OPENAI and not environment.get(KEY_NAME):
+    if known and not match and not environment.get(URL_NAME) and not environment.get(KEY_NAME):
         raise KeyMissing(
             f"{aliases} has no alias {argument}, and OpenAI, which may have such a model, requires a key. "
             f"Name one of {', '.join(known)}, or set {KEY_NAME}."
         )
-    model, url = (match["model"], match["url"]) if match else (argument, default_url)
-    # OPENAI_API_KEY belongs to one server; a model at another URL does not get it.
-    owns_key = _base(url, "the model") == _base(default_url, URL_NAME)
-    return ServedModel(model, _server(url, KEY_NAME if owns_key else "", environment, "the model"))
+    model, url = (match["model"], match["url"]) if match else (argument, None)
+    # Not checked: the server knows which names there are.
+    return Alias.model_construct(model_id=argument, model_name=model, api_base=url), "the model"
 
 
 def _refuse_address(argument: str) -> None:
@@ -140,36 +171,6 @@ def _refuse_address(argument: str) -> None:
             "comes before it. Write it like openai:my-model@http://localhost:8000/v1.",
             Remedy("For a model whose own name contains such an @, write an alias ({}).", Setting("aliases")),
         )
-
-
-def _from_alias(alias: Alias, environment: Mapping[str, str], file: Path | None) -> ServedModel:
-    default_url = environment.get(URL_NAME) or OPENAI
-    url = alias.api_base or default_url
-    where = f"alias {alias.model_id}"
-    default_key = KEY_NAME if _base(url, where) == _base(default_url, URL_NAME) else ""
-    price = None
-    if alias.price_in is not None and alias.price_out is not None:
-        price = Price(alias.price_in, alias.price_out)
-
-    server = _server(url, alias.api_key_name or default_key, environment, where)
-    server = _with_headers(server, alias, environment)
-    if alias.proxy:
-        if is_this_machine(server.base_url):
-            raise HapaxError(f"{where}: a proxy is named for a server on this machine. Remove `proxy`.")
-        server = replace(server, proxy=named_proxy(alias.proxy, environment, where))
-
-    def stated(*names: str) -> dict[str, Any]:
-        return alias.model_dump(include=set(names), exclude_none=True)
-
-    return ServedModel(
-        alias.model_name,
-        server,
-        Limits(**stated("max_concurrency", "rpm", "tpm")),
-        RetryPolicy(**stated("timeout", "attempts")),
-        price,
-        **stated("completion", "logprobs", "votes", "revision", "latency", "speed"),
-        chat=_chat_settings(alias, file),
-    )
 
 
 def local_model(argument: str, aliases: Path | None) -> tuple[str, ChatSettings]:
@@ -191,17 +192,12 @@ def local_model(argument: str, aliases: Path | None) -> tuple[str, ChatSettings]
 
 
 def _chat_settings(alias: Alias, file: Path | None) -> ChatSettings:
-    return ChatSettings(
-        alias.system_prompt or "",
-        _template(alias, file),
-        alias.chat_template_kwargs or {},
-        alias.reasoning_effort or "",
-    )
+    return ChatSettings(alias.system_prompt, _template(alias, file), alias.chat_template_kwargs, alias.reasoning_effort)
 
 
 def _template(alias: Alias, file: Path | None) -> str:
     """The chat template: the text itself if it has a brace, else the content of the file, beside the alias file."""
-    given = alias.chat_template or ""
+    given = alias.chat_template
     if not given or "{" in given:
         return given
     path = Path(given).expanduser() if file is None else file.parent / Path(given).expanduser()
@@ -215,22 +211,40 @@ def _template(alias: Alias, file: Path | None) -> str:
         ) from fault
 
 
-def _server(url: str, key_name: str, environment: Mapping[str, str], where: str) -> Server:
-    base, query = _base(url, where), _query(url, where)
-    key = environment.get(key_name, "").strip() if key_name else ""
+def _server(alias: Alias, environment: Mapping[str, str], where: str, proxy: str) -> Server:
+    default_url = environment.get(URL_NAME) or OPENAI
+    url = alias.api_base or default_url
+    base = _base(url, where)
+    # OPENAI_API_KEY belongs to one server; a model at another URL does not get it.
+    key_name = alias.api_key_name or (KEY_NAME if base == _base(default_url, URL_NAME) else "")
+    key, query = environment.get(key_name, "").strip(), _query(url, where)
     # A key with a line break would smuggle a second header into the request.
     if not _VISIBLE_ASCII.fullmatch(key):
         raise HapaxError(f"{key_name} contains blanks or characters that no key has. Set it to the key alone.")
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    if key and query:  # Azure
+        headers["api-key"] = key
+    further, secrets = _further_headers(alias, environment)
+    is_here = is_this_machine(base)
+    if alias.proxy and is_here:
+        raise HapaxError(f"{where}: a proxy is named for a server on this machine. Remove `proxy`.")
+    if alias.proxy:
+        proxy = named_proxy(alias.proxy, environment, where)
+    elif proxy:
+        proxy = "" if is_here else named_proxy(proxy, environment, str(Setting("proxy")))
     parts = urlsplit(base)
     path = parts.path.removesuffix("/v1").strip("/")  # the usual ending says nothing in a name
+    place = f"{parts.netloc}/{path}" if path else parts.netloc
     wanted = key_name or (KEY_NAME if base == OPENAI else "")
-    return Server(base, f"{parts.netloc}/{path}" if path else parts.netloc, key, wanted, query=query)
+    return Server(base, place, wanted, proxy, query, headers | further, (key, *secrets))
 
 
-def _with_headers(server: Server, alias: Alias, environment: Mapping[str, str]) -> Server:
-    """The server with the further headers of an alias; `$NAME` is the value of a variable of the environment."""
+def _further_headers(alias: Alias, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The headers of an alias, and their secrets: `$NAME` is the value of a variable of the environment."""
     headers, secrets = {}, []
-    for name, stated in (alias.headers or {}).items():
+    for name, stated in alias.headers.items():
         value = environment.get(stated[1:], "").strip() if stated.startswith("$") else stated
         if value != stated:
             secrets.append(value)
@@ -240,7 +254,7 @@ def _with_headers(server: Server, alias: Alias, environment: Mapping[str, str]) 
                 "a variable of the environment that is set."
             )
         headers[name] = value
-    return replace(server, headers=headers, secrets=tuple(secrets))
+    return headers, secrets
 
 
 def _query(url: str, where: str) -> str:
@@ -308,39 +322,44 @@ class Alias(BaseModel):
 
     model_id: Text = Field(description="the alias, a text")
     model_name: Text = Field(description="the server's name of the model, a text")
-    api_base: Text | None = Field(None, description="a base URL such as http://localhost:8000/v1")
-    api_key_name: Text | None = Field(None, description="the name of an environment variable")
-    headers: dict[Text, Text] | None = Field(
-        None, description="a mapping of further headers, such as X-Title: Hapax; $NAME is a variable's value"
+    api_base: Text = Field("", description="a base URL such as http://localhost:8000/v1")
+    api_key_name: Text = Field("", description="the name of an environment variable")
+    headers: dict[Text, Text] = Field(
+        {}, description="a mapping of further headers, such as X-Title: Hapax; $NAME is a variable's value"
     )
-    proxy: Text | None = Field(None, description="a URL such as http://proxy:3128, or an environment variable with one")
+    proxy: Text = Field("", description="a URL such as http://proxy:3128, or an environment variable with one")
     completion: bool | None = Field(None, description="true or false")
     logprobs: Literal["none", "output", "echo", "prompt"] | None = Field(
         None, description="none, output, echo or prompt"
     )
-    votes: int | None = Field(None, ge=1, le=1000, description="a whole number from 1 to 1000")
-    revision: Text | None = Field(None, description="a text")
-    system_prompt: Lines | None = Field(None, description="a text")
-    chat_template: Lines | None = Field(None, description="a Jinja template, or the name of a file with one")
-    chat_template_kwargs: dict[str, bool | int | float | str] | None = Field(
-        None, description="a mapping of the template's variables, such as enable_thinking: false"
+    votes: int = Field(10, ge=1, le=1000, description="a whole number from 1 to 1000")
+    revision: Text = Field("", description="a text")
+    system_prompt: Lines = Field("", description="a text")
+    chat_template: Lines = Field("", description="a Jinja template, or the name of a file with one")
+    chat_template_kwargs: dict[str, bool | int | float | str] = Field(
+        {}, description="a mapping of the template's variables, such as enable_thinking: false"
     )
-    reasoning_effort: Text | None = Field(None, description="a text such as low")
-    max_concurrency: int | None = Field(None, ge=1, le=1024, description="a whole number from 1 to 1024")
+    reasoning_effort: Text = Field("", description="a text such as low")
+    max_concurrency: int = Field(16, ge=1, le=1024, description="a whole number from 1 to 1024")
     rpm: float | None = Field(None, ge=0.001, le=1e9, description="requests per minute, above 0")
     tpm: float | None = Field(None, ge=1, le=1e12, description="tokens per minute, from 1")
     latency: float | None = Field(None, ge=0, le=86_400, description="seconds of a request, from 0")
     speed: float | None = Field(None, ge=0.001, le=1e9, description="tokens per second of one answer, above 0")
-    timeout: float | None = Field(None, ge=0.001, le=86_400, description="seconds, above 0 and at most 86400")
-    attempts: int | None = Field(None, ge=1, le=100, description="a whole number from 1 to 100")
+    timeout: float = Field(120, ge=0.001, le=86_400, description="seconds, above 0 and at most 86400")
+    attempts: int = Field(5, ge=1, le=100, description="a whole number from 1 to 100")
     price_in: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the prompt")
     price_out: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the answer")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if value is not None}
 
     @model_validator(mode="after")
     def _fits_together(self) -> Alias:
         if (self.price_in is None) != (self.price_out is None):
             raise PydanticCustomError("price", "one price is missing")
-        if self.completion and any(getattr(self, name) is not None for name in CHAT_FIELDS):
+        if self.completion and any(getattr(self, name) for name in CHAT_FIELDS):
             raise PydanticCustomError("chat", "completions have no chat settings")
         return self
 

@@ -27,8 +27,9 @@ from hapax.grammar.words import counted
 from hapax.kb import own_files
 from hapax.kb.records import Outcome, content_id
 from hapax.kb.unfinished import publish, unfinished
+from hapax.llm_oracle.backends.openai_aliases import Server
 from hapax.llm_oracle.backends.openai_outcomes import Refused, TransientFault
-from hapax.llm_oracle.backends.openai_transport import Attempt, Server, refused_reply, refused_result
+from hapax.llm_oracle.backends.openai_transport import Attempt, refused_reply, refused_result
 from hapax.llm_oracle.backends.openai_wire import Answer, ReadReply, ServerRequest, normalised
 from hapax.llm_oracle.budget import ACCOUNT, BatchedRequest, Deferred
 from hapax.llm_oracle.protocols import Stream, Usage

@@ -170,7 +170,7 @@ class _Role:
         """
         probed, version = self._able.reported, model_reported(reply)
         # A decision endpoint may report another name than the endpoint that was probed.
-        if self._served.revision or not probed or version in ("", probed) or request.path == SYSTEM_ONE:
+        if self._served.alias.revision or not probed or version in ("", probed) or request.path == SYSTEM_ONE:
             return
         raise VersionChanged(
             f"{self._served.server.place} now answers with {version}, but {probed} answered when it was probed.",
@@ -253,7 +253,7 @@ class OpenAICritic(_Role):
 
     def _revision(self) -> list[str]:
         able = self._able
-        source = f"{VOTE} of {self._served.votes}" if able.critic == VOTE else able.critic
+        source = f"{VOTE} of {self._served.alias.votes}" if able.critic == VOTE else able.critic
         return [*super()._revision(), source, f"{able.claims} claims at a time" if able.claims > 1 else ""]
 
     @property
@@ -290,12 +290,12 @@ class OpenAICritic(_Role):
         if self._able.critic != VOTE and not self.is_assumed:
             return Usage(prompt, 1)
         requests = self._requests_per_vote
-        return Usage(prompt * requests, VOTE_TOKENS[self._able.endpoint] * self._served.votes, requests)
+        return Usage(prompt * requests, VOTE_TOKENS[self._able.endpoint] * self._served.alias.votes, requests)
 
     @property
     def _requests_per_vote(self) -> int:
         """One if the option `n` returns all votes; without it each vote is a request with a seed of its own."""
-        return 1 if self._able.takes_n and not self.is_assumed else self._served.votes
+        return 1 if self._able.takes_n and not self.is_assumed else self._served.alias.votes
 
     def _judged(
         self, groups: Sequence[Sequence[str]], combine: Callable[[Sequence[Verdicts | Refused], int], Answer]
@@ -305,7 +305,7 @@ class OpenAICritic(_Role):
 
         def parts(group: Sequence[str]) -> list[ServerRequest]:
             claims = [harmless(claim) for claim in group]
-            samples = self._served.votes // count
+            samples = self._served.alias.votes // count
             return [
                 self._questions.verdicts(claims, seed=seed(vote, *claims), samples=samples, parts=count)
                 for vote in range(count)

@@ -145,7 +145,7 @@ class ServerError:
             return Kind.NO_ACCESS
         if self.status == HTTPStatus.FORBIDDEN:
             return self._of_permission()
-        if self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
+        if self.status in _ABSENT:
             return Kind.NOT_FOUND
         if _CUT_OFF_WORDS.search(self.message):
             return Kind.CUT_OFF
@@ -179,26 +179,44 @@ class ServerError:
         if kind is Kind.CUT_OFF:
             return TransientFault(f"{self.message} {MORE_TOKENS}", kind=kind)
         reason = f"{place} refused ({self.status}): {self.message or 'no reason'}".rstrip(".")
-        return Refused(f"{reason}. {_remedy(kind, key_name, base_url)}", self.status, self.message, kind)
+        remedy = FEWER_TOKENS if _TOO_MANY_TOKENS.search(self.message) else _remedy(kind, key_name, base_url)
+        return Refused(f"{reason}. {remedy}", self.status, self.message, kind)
 
 
 MORE_TOKENS = f"Switch reasoning off, or allow more tokens for an answer with {Setting('settings.answer_tokens')}"
+FEWER_TOKENS = f"Allow fewer tokens for an answer with {Setting('settings.answer_tokens')}."
+_TOO_MANY_TOKENS = re.compile(r"max(imum)?_(completion_)?tokens\b.*\d|at most \d+ (completion|output) tokens")
 
 _BAD_REQUEST = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.GONE)
 _TOO_LARGE = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 446)  # 446: Portkey's guardrails
 _TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY, 498)  # 498: Groq has no room
 _NEVER = (501, 505)  # server errors that a repetition cannot cure
 
 # 429 is also the status of an account without money, which no pause cures.
-_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "INSUFFICIENT_BALANCE"})
-_SPENT_WORDS = re.compile(r"insufficient (account )?(credits?|balance|funds)", re.IGNORECASE)
+_SPENT = frozenset(
+    {
+        "AccountOverdueError",
+        "Arrearage",
+        "INSUFFICIENT_BALANCE",
+        "billing_hard_limit_reached",
+        "exceeded_current_quota_error",
+        "insufficient_quota",
+    }
+)
+_SPENT_WORDS = re.compile(
+    r"insufficient (account )?(credits?|balance|funds)|credit balance is too low|used all available credits|"
+    r"spending limit",
+    re.IGNORECASE,
+)
 # xAI and Gemini refuse a wrong key by 400.
 _KEY_WORDS = re.compile(
     r"api.?key.{0,30}(not valid|invalid|incorrect|not found|missing|expired)|(invalid|incorrect|missing) api.?key",
     re.IGNORECASE,
 )
 _MODEL_WORDS = re.compile(
-    r"not a valid model|(invalid|unknown) model|model .{0,80}(does not exist|not found)", re.IGNORECASE
+    r"not a valid model|(invalid|unknown) model|model .{0,80}(does not exist|not found|identifier is invalid)",
+    re.IGNORECASE,
 )
 
 # Codes and words by which servers say that a text is too long or forbidden.
@@ -226,10 +244,10 @@ _CUT_OFF_WORDS = re.compile(r"could not finish the message because max_tokens|ou
 # LM Studio says so with status 200.
 _NO_SUCH_PATH = re.compile(r"unexpected endpoint", re.IGNORECASE)
 
-# `Please try again in 2.3s`, `retry after 26 seconds`, `"retryDelay": "34s"`, `"estimated_time": 20.0`
+# `Please try again in 2.3s`, `retry after 26 seconds`, `"retryDelay": "34s"`, `"X-RateLimit-Reset": "1795953600000"`
 _WAIT_WORDS = re.compile(
     r"(?:try again|retry|wait)(?: in| after)? ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)"
-    r'|"(?:retryDelay|retry_after|estimated_time)": ?"?([0-9.]+)',
+    r'|"(?:retryDelay|retry_after|estimated_time|resets_in_seconds|x-ratelimit-reset)": ?"?([0-9.]+)',
     re.IGNORECASE,
 )
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+) ?(ms|h|m|s)")
@@ -257,6 +275,8 @@ def _remedy(kind: Kind, key_name: str, base_url: str) -> Remedy | str:
 def error_of(status: int, content: str, headers: Mapping[str, str]) -> ServerError:
     """The error that a reply with an error's status describes."""
     message, codes = _message_and_codes(content)
+    if 300 <= status < 400:
+        message = one_line(f"see {headers.get('location', 'elsewhere')}")
     return ServerError(status, message, codes, _wait(headers, content))
 
 
@@ -349,18 +369,30 @@ def _wait(headers: Mapping[str, str], content: str) -> float | None:
     stated = _retry_after(headers.get("retry-after"), headers.get("date"))
     if stated is not None:
         return stated
-    # OpenAI's, of requests and of tokens: whichever was exhausted.
-    for unit in ("requests", "tokens"):
-        if headers.get(f"x-ratelimit-remaining-{unit}") == "0":
-            return _duration(headers.get(f"x-ratelimit-reset-{unit}", ""))
+    # OpenAI's of requests and tokens, Cerebras's of minutes, OpenRouter's: whichever was exhausted.
+    for name, value in headers.items():
+        remaining = name.lower().replace("reset", "remaining")
+        if name.lower().startswith("x-ratelimit-reset") and headers.get(remaining) == "0":
+            return _seconds(value)
     found = _WAIT_WORDS.search(content)
-    return None if found is None else _duration(found[1] or f"{found[2]}s")
+    return None if found is None else _seconds(found[1] or found[2])
 
 
-def _duration(text: str) -> float | None:
-    """Seconds of a duration such as `1m30.5s` or `120ms`; None for anything else."""
+def _seconds(text: str) -> float | None:
+    """Seconds of a duration such as `1m30.5s` or `12`, or until a time since 1970; None for anything else."""
+    with suppress(ValueError):
+        number = float(text)
+        if not math.isfinite(number):  # float() accepts `inf` and `nan`
+            return None
+        if number >= _TIMES:
+            number = number / (1000 if number >= 100 * _TIMES else 1) - system.now().timestamp()
+        return max(0.0, number)
     parts = _DURATION.findall(text)
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in parts) if parts else None
+
+
+_TIMES = 1e9
+"""Numbers from here are times: seconds since 1970, or thousandths of seconds from a hundred times as much."""
 
 
 def _retry_after(value: str | None, now: str | None) -> float | None:
@@ -368,13 +400,10 @@ def _retry_after(value: str | None, now: str | None) -> float | None:
 
     A date is compared with the server's own (`now`) if it sent one, because clocks differ.
     """
-    if value is None:
-        return None
-    with suppress(ValueError):
-        seconds = float(value)
-        return max(0.0, seconds) if math.isfinite(seconds) else None  # float() accepts `inf` and `nan`
     date = _date(value)
-    return None if date is None else max(0.0, (date - (_date(now) or system.now())).total_seconds())
+    if date is not None:
+        return max(0.0, (date - (_date(now) or system.now())).total_seconds())
+    return None if value is None else _seconds(value)
 
 
 def _date(value: str | None) -> datetime | None:

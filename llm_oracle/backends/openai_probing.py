@@ -116,11 +116,11 @@ Found = TypeVar("Found")
 def stated_abilities(served: ServedModel) -> Abilities:
     """What the alias says, for models that cannot be probed; where it says nothing, what is usual."""
     return Abilities(
-        endpoint=COMPLETIONS if served.completion else CHAT,
+        endpoint=COMPLETIONS if served.alias.completion else CHAT,
         plain=False,
-        critic=VOTE if served.logprobs == "none" else LOGPROBS,
-        top=FEWER_TOP if served.completion else MOST_TOP,
-        likelihood={None: ECHO, "echo": ECHO, "prompt": PROMPT_LOGPROBS}.get(served.logprobs, ""),
+        critic=VOTE if served.alias.logprobs == "none" else LOGPROBS,
+        top=FEWER_TOP if served.alias.completion else MOST_TOP,
+        likelihood={None: ECHO, "echo": ECHO, "prompt": PROMPT_LOGPROBS}.get(served.alias.logprobs, ""),
     )
 
 
@@ -168,13 +168,13 @@ class Prober:
         """With the source of ln P. Raises CannotScore if there is none."""
         found = self._kept("likelihood", Abilities(), self._probe_likelihood)
         if not found.likelihood:
-            raise self._cannot_score(f"its alias says `logprobs: {self.served.logprobs}`")
+            raise self._cannot_score(f"its alias says `logprobs: {self.served.alias.logprobs}`")
         return found
 
     # Probes
 
     def _probe_answers(self, known: Abilities) -> Abilities:
-        endpoints = {True: (COMPLETIONS,), False: (CHAT,), None: (CHAT, COMPLETIONS)}[self.served.completion]
+        endpoints = {True: (COMPLETIONS,), False: (CHAT,), None: (CHAT, COMPLETIONS)}[self.served.alias.completion]
         if not self.served.chat.is_default:
             endpoints = (CHAT,)  # completions have neither a system prompt nor a template
         first: HapaxError | None = None  # of the endpoint that most servers have
@@ -192,15 +192,38 @@ class Prober:
         rooms = iter(ROOMS)
         while True:
             # Each refusal removes an option for good, makes more room, or is raised, so the loop ends.
-            asked = Questions(self.served, known)
-            request = asked.sample(KNOWN_CLAIM, PROBE_TOKENS, temperature=0.7, top_p=1.0, seed=1)
             try:
-                reported = self._answer(request, _reported)
+                reported = self._answer(self._first_question(known), _reported)
             except Refused as refused:
                 room = next(rooms, None) if refused.kind is Kind.CUT_OFF else None
-                known = replace(known, room=room) if room else _without_refused_option(known, refused)
+                known = replace(known, room=room) if room else self._without_refused_option(known, refused)
             else:
-                return replace(known, reported=reported, room=known.room * MORE_ROOM)
+                roomy = replace(known, room=known.room * MORE_ROOM)
+                # So much may be beyond the model's limit.
+                if known.room and self._found(self._first_question(roomy), _reported) is None:
+                    roomy = known
+                return replace(roomy, reported=reported)
+
+    def _first_question(self, known: Abilities) -> ServerRequest:
+        asked = Questions(self.served, known)
+        return asked.sample(KNOWN_CLAIM, PROBE_TOKENS, temperature=0.7, top_p=1.0, seed=1)
+
+    def _without_refused_option(self, known: Abilities, refused: Refused) -> Abilities:
+        """The abilities without the option that the refusal names. Raises the refusal if it names none."""
+        if refused.status not in (400, 422):
+            raise refused
+        if "max_completion_tokens" in refused.said and known.limit_name == "max_tokens":
+            return replace(known, limit_name="max_completion_tokens")
+        if "stream" in refused.said and not known.streams:
+            return replace(known, streams=True)
+        if known.plain and any(option in refused.said for option in PLAIN_SAMPLING):
+            return replace(known, plain=False)
+        if "system" in refused.said.casefold() and self.served.chat.system_prompt and known.system_turn:
+            return replace(known, system_turn=False)
+        for option in _OPTIONAL:
+            if option in refused.said and option not in known.dropped:
+                return replace(known, dropped=(*known.dropped, option))
+        raise refused
 
     def _probe_critic(self, known: Abilities) -> Abilities:
         for way in CRITICS:
@@ -324,13 +347,13 @@ class Prober:
     def _kept(self, ability: str, known: Abilities, probe: Callable[[Abilities], Abilities]) -> Abilities:
         """The finding in the journal, else that of the probe, which is stored there."""
         journal = self.journal
-        asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.revision), 1)
-        about = {"ability": ability, "completion": self.served.completion, **_differing(known, Abilities())}
+        asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.alias.revision), 1)
+        about = {"ability": ability, "completion": self.served.alias.completion, **_differing(known, Abilities())}
         if self.served.chat.revision:
             about["chat"] = self.served.chat.revision
         call = None if journal is None else self._call(journal, asker, about)
         if self.stated and (journal is None or call is None or not journal.store.calls([call.id])):
-            if self.served.logprobs is None:
+            if self.served.alias.logprobs is None:
                 self.assumed.add(ability)
             stated = stated_abilities(self.served)
             return replace(known, **{name: getattr(stated, name) for name in STATED.get(ability, ())})
@@ -381,21 +404,6 @@ def _reported(reply: Any, _: ServerRequest) -> str:
         if fault.kind is Kind.CUT_OFF:
             raise
     return model_reported(reply)
-
-
-def _without_refused_option(known: Abilities, refused: Refused) -> Abilities:
-    """The abilities without the option that the refusal names. Raises the refusal if it names none."""
-    if refused.status in (400, 422):
-        if "max_completion_tokens" in refused.said and known.limit_name == "max_tokens":
-            return replace(known, limit_name="max_completion_tokens")
-        if "stream" in refused.said and not known.streams:
-            return replace(known, streams=True)
-        if known.plain and any(option in refused.said for option in PLAIN_SAMPLING):
-            return replace(known, plain=False)
-        for option in _OPTIONAL:
-            if option in refused.said and option not in known.dropped:
-                return replace(known, dropped=(*known.dropped, option))
-    raise refused
 
 
 def _follows_schema(reply: Any, _: ServerRequest) -> bool:

@@ -56,6 +56,8 @@ class Abilities:
     """True if the server knows the options of `PLAIN_SAMPLING`."""
     reported: str = ""
     """The server's name for the model."""
+    system_turn: bool = True
+    """False if the model's template has no place for a system prompt, so that it stands before the question."""
     streams: bool = False
     """True if the server answers by streams alone."""
     room: int = 0
@@ -88,7 +90,7 @@ class Questions:
     def version(self) -> str:
         """Part of the model's revision: the user's name for its version, or else the server's."""
         reported = self.abilities.reported
-        return self.served.revision or (reported if reported != self.served.model else "")
+        return self.served.alias.revision or (reported if reported != self.served.model else "")
 
     @property
     def revision(self) -> list[str]:
@@ -100,12 +102,15 @@ class Questions:
     def answer(self, prompt: str, tokens: int, **options: Any) -> ServerRequest:
         """A request for an answer of at most `tokens` tokens, thoughts apart."""
         able, chat = self.abilities, self.served.chat
+        turns = chat.messages(prompt)
+        if not able.system_turn:
+            turns = [{"role": "user", "content": "\n\n".join(turn["content"] for turn in turns)}]
         body: dict[str, Any] = {"model": self.served.model, able.limit_name: tokens + able.room}
         body |= {name: value for name, value in options.items() if name not in able.dropped}
         if able.streams:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         if able.endpoint == CHAT:
-            body["messages"] = chat.messages(prompt)
+            body["messages"] = turns
             settings = {
                 "chat_template": chat.template,
                 "chat_template_kwargs": dict(chat.template_options),
@@ -115,7 +120,7 @@ class Questions:
             body |= {name: value for name, value in settings.items() if value}
         else:
             body["prompt"] = prompt
-        asked = sum(estimated_tokens(turn["content"]) for turn in chat.messages(prompt))
+        asked = sum(estimated_tokens(turn["content"]) for turn in turns)
         return ServerRequest(able.endpoint, body, Usage(asked, (tokens + able.room) * options.get("n", 1)))
 
     def sample(self, prompt: str, tokens: int, **options: Any) -> ServerRequest:

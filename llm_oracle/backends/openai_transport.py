@@ -12,13 +12,11 @@ import math
 import threading
 import weakref
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from queue import Empty, SimpleQueue
 from typing import Any, Generic
 from uuid import uuid4
 
@@ -30,6 +28,7 @@ from tenacity.wait import wait_random_exponential
 from hapax.grammar.remedies import CALL, Setting
 from hapax.kb import system
 from hapax.kb.records import NO_USABLE_REPLY, Outcome
+from hapax.llm_oracle.backends.openai_aliases import Alias, ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import (
     Kind,
     Refused,
@@ -41,7 +40,6 @@ from hapax.llm_oracle.backends.openai_outcomes import (
     one_line,
 )
 from hapax.llm_oracle.backends.openai_wire import Answer, ReadReply, ServerRequest, parsed, refusal, texts, usage
-from hapax.llm_oracle.backends.redaction import redacted
 from hapax.llm_oracle.budget import ACCOUNT, Account, BudgetReached
 from hapax.llm_oracle.protocols import Stream, Usage
 
@@ -58,101 +56,28 @@ COOL_DOWN = 2.0
 
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
-Sleep = Callable[[float], Awaitable[None]]
+FIRST_PAUSE, LONGEST_PAUSE, MOST_PAUSES = 0.5, 30.0, 600.0
+"""Seconds of the pauses between attempts, and of all pauses of one request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Address and key of a server. `place` names it in messages and in the journal.
+def _retrying(most_attempts: int) -> AsyncRetrying:
+    """A new count of attempts for one request. The last fault is raised when the attempts are used up."""
+    random_pause = wait_random_exponential(multiplier=FIRST_PAUSE, max=LONGEST_PAUSE)
+    failed_attempts = 0
 
-    `key_name`: the variable of the environment that has its key; empty where the user named none.
+    def pause(state: RetryCallState) -> float:
+        fault = _transient_fault(state)
+        return random_pause(state) if fault.retry_after is None else fault.retry_after
 
-    `proxy`: URL of the proxy on the way; empty: none.
-    """
+    def is_over(state: RetryCallState) -> bool:
+        nonlocal failed_attempts
+        # A pause that the server asks for is kept within the limit of all pauses, however often it asks.
+        failed_attempts += _transient_fault(state).kind is not Kind.BUSY
+        return failed_attempts >= most_attempts or state.idle_for + state.upcoming_sleep > MOST_PAUSES
 
-    base_url: str
-    place: str
-    key: str = field(default="", repr=False)
-    key_name: str = ""
-    proxy: str = field(default="", repr=False)
-    query: str = ""
-    """The version of the interface behind each address, as Azure wants it: `api-version=2024-10-21`."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Further headers, by name."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Values of headers that no message and no row may have."""
-
-    def url(self, path: str) -> str:
-        """The address of a path, below the host if it begins with `/`, else below the base URL."""
-        # `join` follows the rules of links.
-        address = httpx2.URL(f"{self.base_url}/").join(path)
-        return f"{address}?{self.query}" if self.query else str(address)
-
-    @property
-    def all_headers(self) -> dict[str, str]:
-        """The headers of a request."""
-        found = {"Content-Type": "application/json", "Accept": "application/json", **self.headers}
-        if self.key:
-            found["Authorization"] = f"Bearer {self.key}"
-        if self.key and self.query:  # Azure
-            found["api-key"] = self.key
-        return found
-
-    def redacted(self, text: str) -> str:
-        """The text with the secrets replaced, whole and in pieces."""
-        for secret in (self.key, *self.secrets):
-            text = redacted(text, secret)
-        return text
-
-    def redacted_json(self, value: Any) -> Any:
-        """A JSON tree with the key replaced in all strings and names."""
-        if isinstance(value, str):
-            return self.redacted(value)
-        if isinstance(value, list):
-            return [self.redacted_json(item) for item in value]
-        if isinstance(value, dict):
-            return {self.redacted(name): self.redacted_json(item) for name, item in value.items()}
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The user's limits on a server's use. None: no limit."""
-
-    max_concurrency: int = 16
-    rpm: float | None = None
-    tpm: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Number of failed attempts, pauses between them in seconds, and the limit on all pauses of one request."""
-
-    attempts: int = 5
-    first_pause: float = 0.5
-    longest_pause: float = 30.0
-    seconds: float = 600.0
-    timeout: float = 120.0
-    """Seconds of one attempt, from the first byte sent to the last byte read."""
-
-    def retrying(self, sleep: Sleep) -> AsyncRetrying:
-        """A new count of attempts for one request. The last fault is raised when the attempts are used up."""
-        random_pause = wait_random_exponential(multiplier=self.first_pause, max=self.longest_pause)
-        failed_attempts = 0
-
-        def pause(state: RetryCallState) -> float:
-            fault = _transient_fault(state)
-            return random_pause(state) if fault.retry_after is None else fault.retry_after
-
-        def is_over(state: RetryCallState) -> bool:
-            nonlocal failed_attempts
-            # A pause that the server asks for is kept within `seconds`, however often it asks.
-            failed_attempts += _transient_fault(state).kind is not Kind.BUSY
-            return failed_attempts >= self.attempts or state.idle_for + state.upcoming_sleep > self.seconds
-
-        return AsyncRetrying(
-            retry=retry_if_exception(_is_worth_another), wait=pause, stop=is_over, sleep=sleep, reraise=True
-        )
+    return AsyncRetrying(
+        retry=retry_if_exception(_is_worth_another), wait=pause, stop=is_over, sleep=asyncio.sleep, reraise=True
+    )
 
 
 def _is_worth_another(fault: BaseException) -> bool:
@@ -165,35 +90,6 @@ def _transient_fault(state: RetryCallState) -> TransientFault:
     if not isinstance(fault, TransientFault):
         raise TypeError("only TransientFault is retried")
     return fault
-
-
-class Health:
-    """Health of a server, by what came of its requests. Used in the transport's loop only, but for `down`."""
-
-    def __init__(self) -> None:
-        self.answers = 0
-        self.down: RetriesExhausted | None = None
-        """Set when too many different requests in a row had no usable reply."""
-        self._failing: set[str] = set()
-
-    def answered(self) -> None:
-        """The server gave an answer, or refused one request."""
-        self.answers += 1
-        self._failing.clear()
-
-    def failed(self, request: ServerRequest, fault: RetriesExhausted) -> None:
-        """No attempt of the request brought a usable reply."""
-        # By prompt, because the samples and votes on one question fail together.
-        self._failing.add(request.prompt)
-        if len(self._failing) >= MOST_FAILING:
-            self.down = fault
-            self._failing.clear()
-
-    def raise_if_down(self) -> None:
-        """Raise RetriesExhausted once after too many failures."""
-        down, self.down = self.down, None
-        if down is not None:
-            raise down
 
 
 class Concurrency:
@@ -235,9 +131,8 @@ class Concurrency:
 class Throttle:
     """Admits requests within all limits: `async with throttle.slot(tokens): send`."""
 
-    def __init__(self, limits: Limits, concurrency: Concurrency, sleep: Sleep = asyncio.sleep) -> None:
-        self.concurrency = concurrency
-        self._sleep = sleep
+    def __init__(self, limits: Alias) -> None:
+        self.concurrency = Concurrency(limits.max_concurrency)
         # Requests are spread evenly, because servers enforce a limit per minute over seconds, too; tokens may come in
         # bursts of a minute's worth, so that a long request fits.
         self._requests = AsyncLimiter(1, 60 / limits.rpm) if limits.rpm else None
@@ -272,7 +167,7 @@ class Throttle:
             self._in_flight += 1
         try:
             if pause := self.concurrency.pause:
-                await self._sleep(pause)
+                await asyncio.sleep(pause)
             if self._tokens:
                 # A request above a minute's limit could never be acquired in full.
                 await self._tokens.acquire(min(tokens, self._tokens.max_rate))
@@ -333,14 +228,12 @@ class UnderWay(Generic[Answer]):
     """
 
     def __init__(self, most: int) -> None:
-        self.count = 0
-        """Requests without an answer."""
+        self.sent: dict[Future[Answer], int] = {}
+        """The positions of requests without an answer."""
         self._most = most
         self._parts = 1
         self._unstored = 0
         self._ended: Counter[int] = Counter()
-        self._sent: set[Future[Answer]] = set()
-        self._finished: SimpleQueue[tuple[int, Future[Answer]]] = SimpleQueue()
 
     def fill(
         self, waiting: Iterator[tuple[int, ServerRequest]], send: Callable[[ServerRequest], Future[Answer]]
@@ -350,31 +243,18 @@ class UnderWay(Generic[Answer]):
             while self._unstored < max(self._most, self._parts) and (item := next(waiting, None)) is not None:
                 position, request = item
                 self._parts = request.parts
-                self.count += 1
                 self._unstored += 1
-                answer = send(request)
-                self._sent.add(answer)
-                answer.add_done_callback(partial(self._end, position))
+                self.sent[send(request)] = position
         except BudgetReached as reached:
             return reached
         return None
 
-    def _end(self, position: int, answer: Future[Answer]) -> None:
-        self._finished.put((position, answer))
-
     def finished(self) -> tuple[list[tuple[int, Answer]], list[tuple[int, BaseException]]]:
         """The answers and exceptions of the requests that are finished; waits for the first."""
-        group = [self._finished.get()]
-        # Empty ends the loop: `SimpleQueue` has no method that returns all of its items.
-        with suppress(Empty):
-            while True:
-                group.append(self._finished.get_nowait())
-        self.count -= len(group)
         answers: list[tuple[int, Answer]] = []
         faults: list[tuple[int, BaseException]] = []
-        for position, done in group:
-            self._sent.discard(done)
-            fault = done.exception()
+        for done in wait(self.sent, return_when=FIRST_COMPLETED).done:
+            position, fault = self.sent.pop(done), done.exception()
             if fault is None:
                 answers.append((position, done.result()))
             else:
@@ -391,7 +271,7 @@ class UnderWay(Generic[Answer]):
                 self._unstored -= self._parts
 
     def cancel(self) -> None:
-        for answer in self._sent:
+        for answer in self.sent:
             answer.cancel()
 
 
@@ -401,29 +281,25 @@ class HttpTransport:
     The event loop runs in its own thread, so that limits hold across batches and callers may have a loop themselves.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        limits: Limits | None = None,
-        retries: RetryPolicy | None = None,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self.server = server
-        self.retries = retries or RetryPolicy()
-        limits = limits or Limits()
-        self.concurrency = Concurrency(limits.max_concurrency)
-        self._throttle = Throttle(limits, self.concurrency, sleep)
-        self._health = Health()
-        self._sleep = sleep
+    def __init__(self, served: ServedModel) -> None:
+        server = self._server = served.server
+        self._settings = served.alias
+        self._throttle = Throttle(served.alias)
+        self._answered = 0
+        """Number of requests that were answered, or refused alone."""
+        self._failing: set[str] = set()
+        """Prompts without a usable reply since the last answer."""
+        self._down: RetriesExhausted | None = None
+        """Set when too many of them failed."""
         self._settled = asyncio.Condition()
         self._loop = asyncio.new_event_loop()
         # Loading certificates takes a while; do it only for HTTPS.
         encrypted = httpx2.create_ssl_context() if server.base_url.startswith("https:") else False
         # Without a limit of the pool's own: `Throttle` limits the requests.
-        connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self.concurrency.most)
+        connections = httpx2.Limits(max_connections=None, max_keepalive_connections=self._settings.max_concurrency)
         self._client = httpx2.AsyncClient(
-            headers=server.all_headers,
-            timeout=self.retries.timeout,
+            headers=server.headers,
+            timeout=self._settings.timeout,
             verify=encrypted,
             limits=connections,
             proxy=server.proxy or None,
@@ -448,14 +324,14 @@ class HttpTransport:
             return asyncio.run_coroutine_threadsafe(self._answer(request, read, account), self._loop)
 
         waiting = enumerate(requests)
-        under_way: UnderWay[Answer | Refused] = UnderWay(self.concurrency.most)
+        under_way: UnderWay[Answer | Refused] = UnderWay(self._settings.max_concurrency)
         reached: BudgetReached | None = None
         # Requests that had no reply at all, until another one shows that the server works.
         unconfirmed: list[tuple[int, Answer | Refused]] = []
         try:
             while True:
                 reached = reached or under_way.fill(waiting, send)
-                if not under_way.count:
+                if not under_way.sent:
                     break
                 finished, faults = under_way.finished()
                 answers = [answer for answer in finished if not _is_without_reply(answer[1])]
@@ -466,7 +342,9 @@ class HttpTransport:
                     yield answers
                 # Whoever takes the next answers has stored these.
                 under_way.stored(position for position, _ in (*finished, *faults))
-                self._health.raise_if_down()
+                if self._down is not None:
+                    down, self._down = self._down, None
+                    raise down
                 reached = reached or _budget_reached(fault for _, fault in faults)
             if unconfirmed:
                 yield unconfirmed
@@ -479,10 +357,10 @@ class HttpTransport:
         self, request: ServerRequest, read: ReadReply[Answer], account: Account | None
     ) -> Answer | Refused:
         key = str(uuid4())
-        answers_before = self._health.answers
+        answered_before = self._answered
         spent = Usage()
         try:
-            async for attempt in self.retries.retrying(self._sleep):
+            async for attempt in _retrying(self._settings.attempts):
                 with attempt:
                     async with self._throttle.slot(request.tokens):
                         sent = Attempt(request, request.most, key)
@@ -493,20 +371,25 @@ class HttpTransport:
                             if fault.status == HTTPStatus.OK:
                                 key = str(uuid4())  # by the old one the same unusable reply might come again
                             raise
-                        self._health.answered()
+                        self._works()
                         return answer
         except Refused as refused:
             # A server that has answered others may dislike this request alone, if it says anything.
             is_doubtful = refused.kind is Kind.NOT_ACCEPTED and (refused.status or 0) < 500 and refused.said
-            if is_doubtful and self._health.answers:
+            if is_doubtful and self._answered:
                 return self._unusable(request, TransientFault(refused.said), spent, works=False)
             if not refused.of_this_request:
                 raise
-            self._health.answered()
+            self._works()
             return refused
         except TransientFault as fault:
-            return self._unusable(request, fault, spent, self._health.answers > answers_before)
+            return self._unusable(request, fault, spent, self._answered > answered_before)
         raise AssertionError("retrying ends by an answer or a fault")
+
+    def _works(self) -> None:
+        """The server gave an answer, or refused one request."""
+        self._answered += 1
+        self._failing.clear()
 
     def _unusable(self, request: ServerRequest, fault: TransientFault, spent: Usage, works: bool) -> Refused:
         """The answer to a request without a usable reply. `works`: the server answered others in the meantime.
@@ -514,7 +397,7 @@ class HttpTransport:
         Raises RetriesExhausted if the server is down or has no time.
         """
         message = (
-            f"{self.server.place} gave no usable reply to {request.path}: {fault.reason}. "
+            f"{self._server.place} gave no usable reply to {request.path}: {fault.reason}. "
             f"Check the server, then run the same {CALL}: nothing that was answered is lost."
         )
         has_replied = fault.status == HTTPStatus.OK
@@ -524,13 +407,12 @@ class HttpTransport:
             raise RetriesExhausted(message, fault.status, fault.kind) from None
         # A server that replies, and answers others, works: this request alone is at fault.
         if not (has_replied and works):
-            remedy = (
-                f"Requests without a usable reply are asked again with {Setting('retry_unusable')}."
-                if has_replied
-                else ""
-            )
-            down = RetriesExhausted(f"{message} {remedy}".strip(), fault.status, fault.kind)
-            self._health.failed(request, down)
+            # By prompt, because the samples and votes on one question fail together.
+            self._failing.add(request.prompt)
+        if len(self._failing) >= MOST_FAILING:
+            more = f" Requests without a usable reply are asked again with {Setting('retry_unusable')}."
+            self._down = RetriesExhausted(message + more * has_replied, fault.status, fault.kind)
+            self._failing.clear()
         reason = f"{NO_USABLE_REPLY}{one_line(fault.reason)}"
         return Refused(message, fault.status, reason, fault.kind, spent)
 
@@ -560,7 +442,7 @@ class HttpTransport:
         if (error := error_in(reply)) is not None:
             attempt.replied(error.status)
             raise self._fault(error)
-        answer = refused_reply(reply, attempt.request, self.server.place) or read(reply, attempt.request)
+        answer = refused_reply(reply, attempt.request, self._server.place) or read(reply, attempt.request)
         attempt.outcome = Outcome.REFUSED if isinstance(answer, Refused) else Outcome.ANSWERED
         return answer
 
@@ -569,32 +451,32 @@ class HttpTransport:
         body, headers = json.dumps(request.body).encode(), {"Idempotency-Key": attempt.key}
         try:
             async with (
-                asyncio.timeout(self.retries.timeout),  # the client's own limit is per read, so a slow drip evades it
-                self._client.stream("POST", self.server.url(request.path), content=body, headers=headers) as response,
+                asyncio.timeout(self._settings.timeout),  # the client's own limit is per read, so a slow drip evades it
+                self._client.stream("POST", self._server.url(request.path), content=body, headers=headers) as response,
             ):
                 content = await _content(response)
         except TimeoutError:
-            raise TransientFault(f"no reply within {self.retries.timeout:g} seconds", None, kind=Kind.AWAY) from None
+            raise TransientFault(f"no reply within {self._settings.timeout:g} seconds", None, kind=Kind.AWAY) from None
         except httpx2.HTTPError as fault:
             left = not isinstance(fault, _NOT_SENT)
             if not left:
                 attempt.spent = None
-            reason = one_line(self.server.redacted(str(fault))) or "no connection"
+            reason = one_line(self._server.redacted(str(fault))) or "no connection"
             raise TransientFault(f"{type(fault).__name__}: {reason}", None, kind=Kind.AWAY, left=left) from None
         # Portkey answers by 246 where a check failed that does not forbid anything.
         is_answered = 200 <= response.status_code < 300
         attempt.replied(200 if is_answered else response.status_code)
         # Redacted both before and after the JSON is parsed: an escaped key shows only afterwards.
         if not is_answered:
-            text = self.server.redacted(content.decode("utf-8", "replace"))
+            text = self._server.redacted(content.decode("utf-8", "replace"))
             raise self._fault(error_of(response.status_code, text, response.headers))
-        reply = self.server.redacted_json(parsed(content))
+        reply = self._server.redacted_json(parsed(content))
         attempt.replied(200, reply)
         return reply
 
     def _fault(self, error: ServerError) -> TransientFault | Refused:
-        error = replace(error, message=self.server.redacted(error.message))
-        return error.fault(self.server.place, self.server.key_name, self.server.base_url)
+        error = replace(error, message=self._server.redacted(error.message))
+        return error.fault(self._server.place, self._server.key_name, self._server.base_url)
 
 
 def _is_unusable(answer: object) -> bool:

@@ -160,6 +160,8 @@ def normalised(reply: Any) -> Any:
     """The reply with the text of each message in one piece: Mistral and others send it in parts, among thoughts."""
     choices = reply.get("choices") if isinstance(reply, dict) else None
     for choice in choices if isinstance(choices, list) else ():
+        if isinstance(_at(choice, "delta"), dict):  # as in a stream
+            choice.setdefault("message", choice["delta"])
         message = _at(choice, "message")
         parts = _at(message, "content")
         if isinstance(parts, list):
@@ -258,8 +260,9 @@ def usage(reply: Any, asked: str, answered: Sequence[str]) -> Usage:
 
     Some servers leave the tokens of a model's thoughts out of the answer's, and count them in the total or apart.
     """
-    usage_field = reply.get("usage") if isinstance(reply, dict) else None
-    counts = usage_field if isinstance(usage_field, dict) else {}
+    counts = _at(reply, "usage")
+    if not isinstance(counts, dict) or not any(counts.values()):  # some servers count nothing, and say 0
+        return Usage(estimated_tokens(asked), sum(map(estimated_tokens, answered)))
     prompt = _count(counts.get("prompt_tokens", counts.get("input_tokens")))
     total = _count(counts.get("total_tokens"))
     known = (

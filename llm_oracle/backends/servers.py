@@ -39,7 +39,7 @@ def _open_openai(request: ModelRequest) -> Any:
     except BudgetReached:
         raise
     except HapaxError as fault:
-        if model.served.logprobs is not None or not request.options.queue:
+        if model.served.alias.logprobs is not None or not request.options.queue:
             raise
         raise HapaxError(f"{fault} {_HOW_TO_SEND_NOTHING}") from fault
 
@@ -68,9 +68,9 @@ def _connect(request: ModelRequest) -> OpenAIModel:
         permit(*(urlsplit(url).hostname or "" for url in (served.server.base_url, served.server.proxy) if url))
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)
-    transport = HttpTransport(served.server, served.limits, served.retries)
+    transport = HttpTransport(served)
     # What is only queued sends no probe if its alias says what one would find.
-    is_stated = options.forecast or (is_queued and served.logprobs is not None)
+    is_stated = options.forecast or (is_queued and served.alias.logprobs is not None)
     prober = Prober(served, transport, options.journal, options.probe_again, is_stated)
     queue = None if options.queue is None else options.queue.to(served.server)
     return OpenAIModel(prober, queue, options.claims)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke
 from money_fixture import WORLD
 from openai_fake import Asked, FakeServer, Reply
 from served import (
@@ -157,6 +156,25 @@ def as_together(body: Any) -> Any:
     return body
 
 
+def as_delta(body: Any) -> Any:
+    for choice in body.get("choices", ()):
+        choice["delta"] = choice.pop("message")
+    return body
+
+
+def with_likeliest(pairs: list[tuple[str, float]]) -> Callable[[Any], Any]:
+    """The first tokens of answers are these."""
+    top = [{"token": token, "logprob": score, "bytes": []} for token, score in pairs]
+
+    def changed(body: Any) -> Any:
+        for choice in body.get("choices", ()):
+            if (choice.get("logprobs") or {}).get("content"):
+                choice["logprobs"]["content"] = [{"token": "?", "logprob": -0.1, "top_logprobs": top}]
+        return body
+
+    return changed
+
+
 def as_loose_stream(body: Any) -> bytes:
     """Lines without blanks, empty reasons amid the stream and none at its end, comments, and the line ends of HTTP."""
     lines = [": OPENROUTER PROCESSING", "event: message"]
@@ -231,6 +249,15 @@ BEHAVIOURS: dict[str, Callable[[int, Asked], Any]] = {
     "Mistral: a validation for a message": without((*PLAIN, "seed"), extra_inputs),
     "Mistral: a validation in a text": without((*PLAIN, "seed"), extra_inputs_as_text),
     "DashScope: thinks by streams alone": not_whole,
+    "nenya: a delta where a message should be": lambda number, asked: as_delta,
+    "TGI: no likeliest tokens though asked": lambda number, asked: with_likeliest([]),
+    "vLLM: likeliest tokens without letters": lambda number, asked: with_likeliest([("", -0.0001), ("", -16.0)]),
+    "SGLang: log-probabilities of thoughts": lambda number, asked: with_likeliest(
+        [("<think>", -0.0001), ("Yes", -9.0)]
+    ),
+    "LM Studio: counts nothing": lambda number, asked: (
+        lambda body: {**body, "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}
+    ),
     "a loose stream": lambda number, asked: as_loose_stream,
 }
 
@@ -344,178 +371,6 @@ def test_a_question_that_the_server_does_not_accept_stops_no_other(tmp_path: Pat
     assert result.exit_code == 0, result.output
     assert facts
     assert "without a usable reply" in flat(result)
-
-
-def said(status: int, body: Any, **headers: str) -> Reply:
-    return status, body, headers
-
-
-def finished(reason: str, **message: Any) -> Reply:
-    """A reply without an answer that says why it ended."""
-    return 200, {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}]}, {}
-
-
-AZURE = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy."
-INNER = {"code": "ResponsibleAIPolicyViolation", "content_filter_results": {"jailbreak": {"filtered": True}}}
-CONTEXT = "This model's maximum context length is 2048 tokens. However, you requested 3583 tokens."
-
-ONE_QUESTION: dict[str, tuple[Reply, str]] = {
-    "Azure: inner_error": (said(400, {"error": {"inner_error": INNER, "code": "content_filter", "message": AZURE}}), "filtered"),
-    "LiteLLM: Azure's filter": (
-        said(400, {"error": {"message": f"litellm.BadRequestError: {AZURE}", "code": "400",
-                             "provider_specific_fields": {"innererror": INNER}}}),
-        "content management policy",
-    ),
-    "Gemini: SAFETY": (finished("SAFETY"), "SAFETY"),
-    "Gemini: PROHIBITED_CONTENT": (finished("content_filter: PROHIBITED_CONTENT"), "PROHIBITED_CONTENT"),
-    "GLM: sensitive": (finished("sensitive", content=""), "sensitive"),
-    "Claude: refusal": (finished("refusal", content=None), "refusal"),
-    "Portkey: guardrails": (
-        said(446, {"error": {"message": "The guardrail checks defined in the config failed.", "type": "hooks_failed"}}),
-        "guardrail checks",
-    ),
-    "LM Studio: context in a 200": (
-        said(200, {"error": "Trying to keep the first 15857 tokens when context the overflows. However, the model is "
-                            "loaded with context length of only 4096 tokens, which is not enough."}),
-        "context length of only 4096",
-    ),
-    "FastChat: context": (said(400, {"object": "error", "message": CONTEXT, "code": 40303}), "2048 tokens"),
-    "TGI: context": (
-        said(422, {"error": "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
-                   "error_type": "validation"}),
-        "4095 tokens",
-    ),
-    "Ollama: context by 500": (
-        said(500, {"error": {"message": "input length exceeds maximum context length", "type": "api_error"}}),
-        "maximum context length",
-    ),
-    "Claude: context": (
-        said(400, {"type": "error", "error": {"type": "invalid_request_error",
-                                              "message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
-        "210000 tokens",
-    ),
-    "OpenAI: too large for any minute": (
-        said(429, {"error": {"message": "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested "
-                                        "342389.", "type": "tokens", "code": "rate_limit_exceeded"}}),
-        "Requested 342389",
-    ),
-    "nginx: 413": (said(413, b"<html>\r\n<head><title>413 Request Entity Too Large</title></head></html>"), "413 Request Entity"),
-    "Ollama: all in reasoning": (finished("stop", content="", reasoning="The krone, I think."), "reasoning"),
-    "vLLM: cut off in its thoughts": (finished("length", content=None, reasoning="Let me see."), "reasoning"),
-    "Bedrock: choices: null": (said(200, {"id": None, "choices": None, "usage": None}), "without choices"),
-}  # fmt: skip
-"""Ways in which servers do not answer one question, with the words of the reason that is told."""
-
-
-@pytest.mark.parametrize(("reply", "told"), ONE_QUESTION.values(), ids=ONE_QUESTION)
-def test_a_question_that_is_not_answered_is_told_with_its_reason(reply: Reply, told: str, tmp_path: Path) -> None:
-    """The other questions are answered, and `stats` has the reason in the server's words."""
-
-    def one(number: int, asked: Asked) -> Reply | None:
-        return reply if "'The Gambia uses the [B]" in prompt_of(asked) else None
-
-    with FakeServer(WORLD, misbehave=one) as fake:
-        result = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency", "--profile", "hapax")
-    (answer,) = json.loads(invoke("data", "stats", "--db", tmp_path / "kb.db", "--json").stdout)["refused"]
-    with hapax.KnowledgeBase(tmp_path / "kb.db", read_only=True) as kb:
-        found = {fact.arguments[1] for fact in kb.facts("uses_currency")}
-
-    assert result.exit_code == 0, result.output
-    assert found == {"Norwegian krone", "euro"}
-    assert told in answer["reason"]
-
-
-def events(*parts: Any, end: str = "data:[DONE]") -> bytes:
-    """A stream with the line ends and comments of real ones."""
-    lines = [": OPENROUTER PROCESSING", *(f"data:{json.dumps(part)}" for part in parts), end]
-    return "\r\n".join(lines).encode()
-
-
-def part(text: str, reason: str | None = None, **fields: Any) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": reason}], **fields}
-
-
-ONCE: dict[str, Reply] = {
-    "OpenRouter: 429 in a 200": said(
-        200, {"choices": None, "error": {"message": "Provider returned error", "code": 429, "metadata": {"raw": "Too Many Requests"}}}
-    ),
-    "OpenRouter: finish_reason error": said(
-        200, {"choices": [{"message": {"content": ""}, "finish_reason": "error"}], "error": {"code": 502, "message": "gone"}}
-    ),
-    "OpenRouter: an error amid a stream": said(
-        200, events(part("1. Norw"), {"choices": [], "error": {"code": 502, "message": "Worker limit reached (33/32)"}}, end="")
-    ),
-    "Claude: overloaded amid a stream": said(
-        200, b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}\n\n'
-    ),
-    "a stream that breaks off": said(200, events(part("1. Norw"), end="")),
-    "a stream that breaks off in an event": said(200, b'data: {"choices": [{"index": 0, "del'),
-    "MiniMax: an error in base_resp": said(200, {"choices": None, "base_resp": {"status_code": 1000, "status_msg": "unknown"}}),
-    "Groq: no room": said(498, {"error": {"message": "Flex tier capacity exceeded", "type": "capacity_exceeded"}}),
-    "Claude: 529": said(529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
-    "Cloudflare: 524": said(524, b"<html><head><title>524: A timeout occurred</title></head></html>"),
-    "Azure: retry after seconds": said(429, {"error": {"code": "429", "message": "Please retry after 0.2 seconds."}}),
-    "Hugging Face: loading": said(503, {"error": "Model is currently loading", "estimated_time": 0.2}),
-}  # fmt: skip
-"""Faults that are over at the next attempt."""
-
-
-@pytest.mark.parametrize("reply", ONCE.values(), ids=ONCE)
-def test_a_fault_of_the_moment_changes_nothing(reply: Reply) -> None:
-    """The request is sent once more, and its answer is that of a server without faults."""
-    with FakeServer(WORLD) as fake:
-        models = opened(fake)
-        before = len(fake.asked)
-        assert values(models) == ["Norwegian krone"]
-        wanted = len(fake.asked) - before
-        first = len(fake.asked) + 1
-        fake.misbehave = lambda number, asked: reply if number == first else None
-        assert values(models) == ["Norwegian krone"]
-        assert len(fake.asked) - before == 2 * wanted + 1
-
-
-ENDINGS: dict[str, tuple[Reply, tuple[str, ...]]] = {
-    "xAI: a wrong key by 400": (
-        said(400, {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: na***ys."}),
-        ("Incorrect API key", "api_key_name"),
-    ),
-    "Gemini: a wrong key in an error in an error": (
-        said(400, {"error": {"code": 400, "message": json.dumps({"error": {"code": 400, "message": "API key not valid."}})}}),
-        ("API key not valid", "api_key_name"),
-    ),
-    "MiniMax: no money by 500": (
-        said(500, {"type": "error", "error": {"type": "api_error", "message": "insufficient balance (1008)"}}),
-        ("insufficient balance (1008)", "run out of money"),
-    ),
-    "no money by 403": (
-        said(403, {"code": "INSUFFICIENT_BALANCE", "message": "Insufficient account balance"}),
-        ("Insufficient account balance", "run out of money"),
-    ),
-    "Cloudflare: a list of errors": (
-        said(404, {"result": None, "success": False, "errors": [{"code": 7003, "message": "Could not route to /ai/v1"}]}),
-        ("Could not route to /ai/v1", "base URL"),
-    ),
-    "OpenRouter: no such model": (
-        said(400, {"error": {"message": "google/gemini-2.5 is not a valid model ID", "code": 400}}),
-        ("not a valid model ID", "Check the model's name"),
-    ),
-    "a page of a proxy": (
-        said(502, b"<html><head><title>502 Bad Gateway</title></head><body><hr>nginx</body></html>"),
-        ("HTTP 502 502 Bad Gateway",),
-    ),
-}  # fmt: skip
-"""Faults of all requests, with what is told."""
-
-
-@pytest.mark.parametrize(("reply", "told"), ENDINGS.values(), ids=ENDINGS)
-def test_a_fault_of_the_server_is_told_with_what_helps(reply: Reply, told: tuple[str, ...], tmp_path: Path) -> None:
-    """The command ends by the server's words and a remedy."""
-    with FakeServer(misbehave=lambda number, asked: reply) as fake:
-        aliases = models_file(tmp_path, fake, attempts=2)
-        result = search(tmp_path, "openai:small", "--aliases", aliases)
-
-    assert result.exit_code == 1
-    assert [words for words in told if words not in flat(result)] == []
 
 
 def test_azure_is_asked_by_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -700,3 +555,35 @@ def test_links_ways_ask_for_one_list_at_a_time(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
 
     assert not any("\nSentences:\n" in prompt_of(asked) for asked in fake.asked)
+
+
+def test_a_system_prompt_stands_before_the_question_where_a_template_has_no_place_for_it(tmp_path: Path) -> None:
+    """As Gemma's: after a refusal, the words of the system prompt are in the turn of the user."""
+
+    def without_system(number: int, asked: Asked) -> Reply | None:
+        if asked.body.get("messages", [{}])[0].get("role") == "system":
+            return 400, {"object": "error", "message": "System role not supported", "type": "BadRequestError"}, {}
+        question = prompt_of(asked).removeprefix("Be brief.\n\n")
+        turns = [{"role": "user", "content": question}]
+        return FakeServer(WORLD_OF_YES).answer(replace(asked, body={**asked.body, "messages": turns}))
+
+    with FakeServer(WORLD_OF_YES, misbehave=without_system) as fake:
+        models = opened(fake, tmp_path, system_prompt="Be brief.")
+        assert probabilities(models, CLAIMS[:1])
+    assert prompt_of(fake.asked[-1]).startswith("Be brief.\n\n")
+
+
+def test_a_model_that_thinks_is_not_given_more_room_than_it_may_have() -> None:
+    """The room of a probe that was enough is kept where the model's limit forbids more."""
+
+    def limited(number: int, asked: Asked) -> Reply | None:
+        most = asked.body.get("max_tokens", 0)
+        if most > 2048:
+            return refused(400, "Range of max_tokens should be [1, 2048]")
+        if most < 500:
+            message = {"role": "assistant", "content": None, "reasoning_content": "Well."}
+            return 200, {"choices": [{"index": 0, "message": message, "finish_reason": "length"}]}, {}
+        return None
+
+    with FakeServer(WORLD_OF_YES, misbehave=limited) as fake:
+        assert values(opened(fake)) == ["Norwegian krone"]
