@@ -66,6 +66,9 @@ _FACTS_OF = "facts of "
 _STEPS_OF = "steps of "
 """Before the name of a predicate that a rule joins with itself: that of its facts and of other rules' atoms."""
 
+_PATHS_OF = "paths of "
+"""Before the name of a predicate r of q(A, B) & r(B, C) -> r(A, C): where q leads from the values asked for."""
+
 Pattern: TypeAlias = frozenset[int]
 """The places of a call's bound arguments, counted from 0."""
 
@@ -139,7 +142,9 @@ class Demand:
         self._calls: dict[tuple[str, Pattern], str] = {}
         self._patterns: dict[str, list[Pattern]] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
-        self._goes_by_steps = True
+        self._own_rules: dict[str, list[Rule]] = {}
+        """Those of the predicates that only this evaluation has, by indicator."""
+        self._goes_by_steps = self._goes_by_paths = True
         self._at_work = [] if at_work is None else at_work
         self._rounds = Rounds(self.relations, self._at_work)
         self._stored_in: dict[str, str] = {}
@@ -207,6 +212,8 @@ class Demand:
 
         Each joins atoms that were there before its conclusion, so that no proof rests on itself.
         """
+        # A rule that a path stands for joins atoms that the path passes by.
+        self._goes_by_paths = False
         self._ask(root)
         self._rounds.run()
         waiting: list[tuple[str, int]] = []
@@ -288,7 +295,7 @@ class Demand:
     def instances(self, roots: Iterable[Atom]) -> dict[Atom, list[RuleInstance]]:
         """Every rule instance that takes part in deriving the atoms that match one of these, by conclusion."""
         # An instance of r(A, B) & r(B, C) -> r(A, C) may join atoms to which no step leads from what is asked for.
-        self._goes_by_steps = False
+        self._goes_by_steps = self._goes_by_paths = False
         roots = list(roots)
         for root in roots:
             self._ask(root)
@@ -413,46 +420,79 @@ class Demand:
 
     def _answer(self, indicator: str, pattern: Pattern) -> None:
         """Add the steps that give a predicate the atoms that calls of a pattern ask for."""
-        closed = indicator.removeprefix(_STEPS_OF)
-        rules = self.library.concluding.get(closed, ())
-        joining = [rule for rule in rules if rule.joins_itself]
-        if joining and closed == indicator and self._goes_by_steps and indicator not in self._asked:
-            self._add_closure(joining[0], pattern)
-            return
+        rules = self._own_rules.get(indicator)
+        if rules is None:
+            closing = self._closing(indicator, pattern)
+            rules = self._with_facts(indicator) if closing is None else self._step_by_step(closing, pattern)
+        for rule in rules:
+            self._add_rule(rule, pattern)
+
+    def _with_facts(self, indicator: str) -> list[Rule]:
+        """The rules of a predicate, before them one for its facts."""
+        rules = list(self.library.concluding.get(indicator, ()))
         # A table for each predicate without facts would take most of the time of a library of many rules.
-        if self._has_facts(closed):
+        if self._has_facts(indicator):
             name, _, arity = indicator.rpartition("/")
             variables = tuple(Variable(f"A{place}", "") for place in range(int(arity)))
-            facts = Literal(Atom(_FACTS_OF + closed.rpartition("/")[0], variables))
-            self._add_rule(rule_of([facts], Atom(name, variables)), pattern)
-        for rule in rules:
-            if closed == indicator:
-                self._add_rule(rule, pattern)
-            elif not rule.joins_itself:
-                self._add_rule(replace(rule, conclusion=Literal(_step(rule.conclusion.atom))), pattern)
+            rules.insert(0, rule_of([Literal(Atom(_FACTS_OF + name, variables))], Atom(name, variables)))
+        return rules
 
-    def _add_closure(self, rule: Rule, pattern: Pattern) -> None:
-        """Answer calls of r, which r(A, B) & r(B, C) -> r(A, C) closes, by r(A, B) and a step from B to C.
+    def _closing(self, indicator: str, pattern: Pattern) -> Rule | None:
+        """The rule for which calls are answered step by step; None: the rules are joined as they stand.
 
-        A step is a fact or what another rule concludes. From atom to atom the same one would be found once for each
-        place where its path can be divided. Where only C is bound, the step is the one from A to B.
+        It joins the predicate with itself, or is q(A, B) & r(B, C) -> r(A, C) with A alone bound, or has q last and C
+        bound: as it stands, it would ask for all that follows from each B.
         """
-        head = rule.conclusion.atom
+        rules = self.library.concluding.get(indicator, ()) if indicator not in self._asked else ()
+        joining = [rule for rule in rules if rule.joins_itself] if self._goes_by_steps else []
+        if not joining and self._goes_by_paths and len(pattern) == 1:
+            own = [1 in pattern, 0 in pattern]
+            joining = [rule for rule in rules if [atom.indicator == indicator for atom in rule.chain or ()] == own]
+        return joining[0] if joining else None
+
+    def _step_by_step(self, closing: Rule, pattern: Pattern) -> list[Rule]:
+        """The rules that answer calls of r by its steps: the facts, and what other rules than the closing one conclude.
+
+        Where r is joined with itself, one of the two is a step. From atom to atom the same one would be found once for
+        each place where its path can be divided. Else a path by q leads from what is asked for to a step.
+        """
+        head, layer = closing.conclusion.atom, self._layers.get(closing.conclusion.atom.indicator, 1)
+        first, then = closing.chain or (head, head)
         step = _step(head)
-        if step.indicator not in self._layers:
-            closed, layer = self._tables[head.indicator], self._layers.get(head.indicator, 1)
-            self._layers[step.indicator] = layer
-            self._derived |= {step.indicator}
+        if step.indicator not in self._own_rules:
+            closed = self._tables[head.indicator]
+            others = [
+                rule for rule in self._with_facts(head.indicator) if rule is not closing and not rule.joins_itself
+            ]
+            steps = [replace(rule, conclusion=Literal(_step(rule.conclusion.atom))) for rule in others]
+            self._add_own(step.indicator, layer, steps)
             self._given[step.indicator] = self._given.get(head.indicator, [])
-            # This goes before the steps are joined, so that a proof by the rule itself has them among its atoms.
-            body = compile_premise([Literal(step)], self._context())
-            cells = conclusion_cells(head, body, self._context())
-            self._rounds.add(JoinStep(layer, closed, body, cells, rule=rule))
-        asked = self._called(self._calls[head.indicator, pattern], [head.arguments[place] for place in sorted(pattern)])
-        self._add_calls(Literal(step), replace(rule, premise=(Literal(asked),)))
-        is_last = pattern == {1}
-        premise = (_step(atom) if (number == 0) == is_last else atom for number, atom in enumerate(rule.chain or ()))
-        self._add_rule(replace(rule, premise=tuple(map(Literal, premise))), pattern)
+            if closing.joins_itself:
+                # This goes before the steps are joined, so that a proof by the rule itself has them among its atoms.
+                body = compile_premise([Literal(step)], self._context())
+                cells = conclusion_cells(head, body, self._context())
+                self._rounds.add(JoinStep(layer, closed, body, cells, rule=closing))
+        if closing.joins_itself:
+            joined = (_step(first), then) if pattern == {1} else (first, _step(then))
+            return [_with_premise(closing, step), _with_premise(closing, *joined)]
+        (place,) = pattern
+        link, last = (first, then) if place == 0 else (then, first)
+        start, other, middle = head.arguments[place], head.arguments[1 - place], first.arguments[1]
+        path = Atom(f"{_PATHS_OF}{head.predicate} at {place}", (start, middle))
+        if path.indicator not in self._own_rules:
+            begin, end = replace(path, arguments=(start, start)), replace(path, arguments=(other, middle))
+            further = _with_premise(closing, replace(path, arguments=(other, start)), link)
+            rules = [
+                replace(_with_premise(closing), conclusion=Literal(begin)),
+                replace(further, conclusion=Literal(end)),
+            ]
+            self._add_own(path.indicator, layer, rules)
+        return [_with_premise(closing, path, _step(last))]
+
+    def _add_own(self, indicator: str, layer: int, rules: list[Rule]) -> None:
+        """Add a predicate that only this evaluation has."""
+        self._own_rules[indicator], self._layers[indicator] = rules, layer
+        self._derived |= {indicator}
 
     def _has_facts(self, indicator: str) -> bool:
         if self.source.stored(indicator) is not None:
@@ -548,6 +588,10 @@ class Demand:
 
 def _step(atom: Atom) -> Atom:
     return replace(atom, predicate=_STEPS_OF + atom.predicate)
+
+
+def _with_premise(rule: Rule, *atoms: Atom) -> Rule:
+    return replace(rule, premise=tuple(map(Literal, atoms)))
 
 
 def _atom(fact: FactRecord) -> Atom:
