@@ -116,11 +116,12 @@ class Demand:
         given: Iterable[Atom] = (),
         asked: Collection[str] = (),
         at_work: list[Rule] | None = None,
+        finds_instances: bool = False,
     ) -> None:
         """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
 
         `asked`: indicators of the predicates whose calls are kept, for `calls`. `at_work`: a list in which the rule
-        stands whose rows are being joined.
+        stands whose rows are being joined. `finds_instances`: True if `instances` will be asked for.
         """
         self._asked = frozenset(asked)
         self._asked_calls: dict[tuple[str, Pattern], str] = {}
@@ -144,7 +145,8 @@ class Demand:
         self._unanswered: list[tuple[str, Pattern]] = []
         self._own_rules: dict[str, list[Rule]] = {}
         """Those of the predicates that only this evaluation has, by indicator."""
-        self._goes_by_steps = self._goes_by_paths = True
+        # An instance may join atoms to which no step leads from what is asked for.
+        self._goes_by_steps = self._goes_by_paths = not finds_instances
         self._at_work = [] if at_work is None else at_work
         self._rounds = Rounds(self.relations, self._at_work)
         self._stored_in: dict[str, str] = {}
@@ -294,8 +296,6 @@ class Demand:
 
     def instances(self, roots: Iterable[Atom]) -> dict[Atom, list[RuleInstance]]:
         """Every rule instance that takes part in deriving the atoms that match one of these, by conclusion."""
-        # An instance of r(A, B) & r(B, C) -> r(A, C) may join atoms to which no step leads from what is asked for.
-        self._goes_by_steps = self._goes_by_paths = False
         roots = list(roots)
         for root in roots:
             self._ask(root)

@@ -149,7 +149,7 @@ def join_premise(source: FactSource, library: Library, rule: Rule, kept: Sequenc
         rules.append(rule_of((asked, *constraints), Atom(f"{_JOINED} {shape}", (_NUMBER, *shown))))
     given = [atom for rows in shapes.values() for atom in rows]
     with reading(source.kb):
-        demand = Demand(source, with_rules(library, rules), given=given)
+        demand = Demand(source, with_rules(library, rules), given=given, finds_instances=True)
         heads = [item.conclusion.atom for item in rules]
         found: list[tuple[int, Substitution]] = []
         for head in heads:

@@ -100,7 +100,7 @@ def ground(
     free = Atom(root.predicate, tuple(Variable(f"A{place}", "Object") for place in range(len(root.arguments))))
     part.index()
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
-        demand = Demand(part.source(), part.library)
+        demand = Demand(part.source(), part.library, finds_instances=True)
         builder = _Builder(original, demand.library, chances)
         waiting = [free]
         # Negated atoms have instances of their own, below which there may be further negations.
