@@ -423,7 +423,7 @@ class _Views:
         if answers is not None and request.query_params.get("format") == "json":
             return JSONResponse(answers.to_json())
         if answers is not None and request.query_params.get("format") == "csv":
-            table = StoredTable(tuple(answers.columns), answers.rows, "", Page())
+            table = StoredTable(tuple(answers.columns), list(answers.rows), "", Page())
             return PlainTextResponse(_csv(table), media_type="text/csv")
         values: dict[str, Any] = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
         values |= {"forecast": forecast, "outcome": self._outcomes.get(goal, "")}

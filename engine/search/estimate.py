@@ -27,6 +27,7 @@ from hapax.engine.search.search import (
     DEMAND,
     ROWS_PER_GOAL,
     TABLE_LIMITS,
+    TABLE_ROWS,
     Answers,
     SearchRun,
     rows_of,
@@ -429,7 +430,7 @@ class _Limits(PlanCosts):
         origin = Origin.MODEL if self.rule.is_information(literal) else origin_of(literal, self.library)
         if origin is not Origin.MODEL:
             # The rows of a table that a search has the time for, or all that a goal may ask for.
-            values = max(TABLE_LIMITS.answers, DEMAND.questions * ceil(self.yields.keyed.accepted))
+            values = max(TABLE_ROWS, DEMAND.questions * ceil(self.yields.keyed.accepted))
             if self.facts.is_tabled(literal):
                 values = self.facts.size(literal)
             extended = rows.extended(step.variable.name, rows.count, values)

@@ -68,7 +68,8 @@ from hapax.llm_oracle.replies import READER_VERSION, STRICT_READER_VERSION
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
 """Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""
 
-TABLE_LIMITS = replace(BULK_LIMITS, seconds=60.0, answers=500_000)
+TABLE_ROWS = 500_000
+TABLE_LIMITS = replace(BULK_LIMITS, seconds=60.0, answers=TABLE_ROWS)
 """Limits of deriving all rows of a predicate; beyond them its atoms are asked for as beams need them."""
 
 ROWS_PER_GOAL = 200
