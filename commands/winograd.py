@@ -43,8 +43,6 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 with_files = click.argument("paths", nargs=-1, required=True, type=_FILE)
 with_file = click.argument("path", type=_FILE)
 with_sources = declared(hapax.SchemaAskOptions, "sources")
-with_skip_leaked = declared(hapax.SchemaAskOptions, "skip_leaked")
-with_skip_faulty = declared(hapax.SchemaAskOptions, "skip_faulty")
 
 
 @click.group(cls=CommandGroup, path="evaluate.winograd.")

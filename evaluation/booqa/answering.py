@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol
 
 from hapax.evaluation.booqa.corpus import DAYS, SliceDays, read_set, sentences
 from hapax.evaluation.booqa.premises import MOST, Context, PremiseSettings, QuestionWithPremises, ask
@@ -41,14 +41,6 @@ class AnswerScorer(Protocol):
         """One finite number for each question, in order."""
 
 
-@runtime_checkable
-class GroupScorer(Protocol):
-    """A scorer that takes all premises of a hypothesis at once."""
-
-    def grouped(self, groups: Sequence[Sequence[EntailmentPair]]) -> list[float]:
-        """One number for each group of pairs with the same hypothesis."""
-
-
 @dataclass(frozen=True, slots=True)
 class BestPremise:
     """Scores a question by the highest score of its premises; a question without premises gets the lowest of all.
@@ -64,7 +56,7 @@ class BestPremise:
         return self.scorer.name if self.context is Context.TRIPLE else f"{self.scorer.name}, {self.context}"
 
     def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
-        if isinstance(self.scorer, GroupScorer):
+        if isinstance(self.scorer, GraphScorer):
             return self.scorer.grouped([question.pairs for question in questions])
         if self.scorer.sees is VisibleSides.HYPOTHESIS:
             return self.scorer.scores([question.alone for question in questions])

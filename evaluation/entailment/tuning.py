@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hapax.evaluation.entailment.metrics import Curve, area_above, best_f1, curve, normalised_area, released_area
 from hapax.evaluation.entailment.opening import Patterns, leak_warning
@@ -28,20 +28,7 @@ from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, SentenceC
 Say = Callable[[str], None]
 
 
-class Tunable(Protocol):
-    """A model that can be fine-tuned, such as `SentenceClassifier`."""
-
-    def train(self, cases: Sequence[LabelledCase], draw: Hyperparameters, settings: TuningSettings, say: Say) -> None:
-        """Learn from the cases."""
-
-    def probabilities(self, sentences: Sequence[str]) -> list[float]:
-        """P(holds) of each sentence."""
-
-    def save(self, folder: Path) -> None:
-        """Write the weights into the folder."""
-
-
-Load = Callable[[str | Path], Tunable]
+Load = Callable[[str | Path], SentenceClassifier]
 """Opens a base checkpoint or a saved model."""
 
 

@@ -26,10 +26,19 @@ from hapax.kb.store import SPILL_SECONDS, KnowledgeBase
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.backends.openai_batch import BatchQueue, Queued
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.protocols import (
+    CRITIC,
+    KNOWLEDGE,
+    LIKELIHOOD,
+    CriticScore,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    LogLikelihood,
+    Models,
+)
 from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
-from tools.delegating import DelegatingModel
 from tools.simulate.disk import Disk
 from tools.simulate.network import URL, ServedRequest, SimulatedModelServer
 
@@ -85,14 +94,23 @@ class ScenarioFolder:
         return self.folder / DATABASE
 
 
-class NotedModel(DelegatingModel):
+class NotedModel:
     """The model of the world, which notes each batch as soon as it is answered."""
 
     def __init__(self, place: ScenarioFolder) -> None:
-        super().__init__(Models(world(), world(), world(), FrequencyLikelihood()))
+        self.identity = world().identity
         self._place = place
 
-    def _answered(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
+    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
+        return self._noted(KNOWLEDGE, requests, world().generate, parameters)
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        return self._noted(CRITIC, claims, world().probabilities)
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return self._noted(LIKELIHOOD, texts, world().log_likelihoods)
+
+    def _noted(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
         requests = [f"{role} {request} {more}" for request in asked]
         self._place.disk.cross("answer", lambda: self._place.asked.append(requests))
         return list(answer(asked, *more))

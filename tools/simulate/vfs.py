@@ -1,7 +1,8 @@
 """A layer below SQLite (a VFS) that sees each write, truncation, sync and removal of its files.
 
 It is SQLite's own layer for Unix with four functions of files and three of the system in front, made by `ctypes` in the
-library that Python's `sqlite3` has loaded. What happens before and after each operation is decided by a `Watcher`.
+library that Python's `sqlite3` has loaded. The disk of the simulation decides what
+happens before and after each operation.
 """
 
 from __future__ import annotations
@@ -12,30 +13,16 @@ import ctypes.util
 import sqlite3
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_void_p
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tools.simulate.disk import Disk
 
 OK, IOERR, FULL = 0, 10, 13
 IOERR_WRITE, IOERR_FSYNC, IOERR_DELETE = IOERR | 3 << 8, IOERR | 4 << 8, IOERR | 10 << 8
 MAIN, WAL, JOURNAL = 0x100, 0x80000, 0x800
 CREATED = 0x4
 KEPT_FILES = MAIN | WAL | JOURNAL
-
-
-class Watcher(Protocol):
-    """The disk of the simulation. Each method returns SQLite's code; `perform` does the real operation."""
-
-    def opened(self, path: Path, is_new: bool) -> Any:
-        """A file was opened; the result is passed to the other methods."""
-
-    def write(self, file: Any, content: bytes, offset: int, perform: Any) -> int: ...
-
-    def truncate(self, file: Any, size: int, perform: Any) -> int: ...
-
-    def sync(self, file: Any, perform: Any) -> int: ...
-
-    def delete(self, path: Path, perform: Any) -> int: ...
-
-    def sleep(self, microseconds: int) -> None: ...
 
 
 class Methods(Structure):
@@ -98,7 +85,7 @@ class Layer:
         library.sqlite3_libversion.restype = c_char_p
         if library.sqlite3_libversion().decode() != sqlite3.sqlite_version or not _is_shared():
             raise OSError("Python's sqlite3 does not use the SQLite library of the system, so it cannot be simulated")
-        self.watcher: Watcher | None = None
+        self.watcher: Disk | None = None
         self._real = library.sqlite3_vfs_find(None).contents
         self._methods: dict[int, Methods] = {}
         self._files: dict[int, tuple[Any, Any]] = {}
