@@ -99,7 +99,7 @@ def write_dataset(
                 Remedy("Name another one, or replace it with {}.", Setting("target.force")),
             )
     # LINK's table 16 counts statements by domain.
-    tables = [table_16(summary.tally.domains())]
+    tables = [table_16(summary.tally.domains.counts())]
     return Evaluation(summary, ExperimentResult(tables, summary.to_json(), notes=summary.notes))
 
 

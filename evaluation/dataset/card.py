@@ -70,7 +70,7 @@ def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str,
     for run in summary.source.runs.values():
         named = (models[run.id].get(role, "none") for role in roles)
         runs.append([plain(cell) for cell in (run.id, run.command, run.status, *named)])
-    domains = table_16(summary.tally.domains())
+    domains = table_16(summary.tally.domains.counts())
     tables = []
     for table, sizes in splits.items():
         rows = [(f"`{column.name}`", _type(column), column.about) for column in table.columns]

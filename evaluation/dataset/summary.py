@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,8 @@ from hapax.evaluation.dataset.columns import LAYOUT
 from hapax.evaluation.dataset.formats import Target
 from hapax.evaluation.dataset.rows import DatasetSource, Entry
 from hapax.evaluation.dataset.selection import SelectionOptions
-from hapax.evaluation.link.lint import DomainCount, table_16_json
-from hapax.evaluation.shared.estimates import Estimate, mean, share
-from hapax.evaluation.shared.stored_statements import TOTAL, ordered_domains
+from hapax.evaluation.link.lint import DomainTally, table_16_json
+from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.kb.records import Distribution
 
 
@@ -27,72 +26,23 @@ class GateVerdicts:
     refused: Estimate
 
 
-@dataclass(slots=True)
-class _ScoreSum:
-    """Sum and number of one evaluator's scores of the statements of one rule and distribution."""
-
-    total: float = 0.0
-    count: int = 0
-
-    def add(self, score: float) -> None:
-        self.total += score
-        self.count += 1
-
-    @property
-    def mean(self) -> float:
-        return self.total / self.count
-
-
-_Scores = dict[tuple[str, Distribution], dict[str, _ScoreSum]]
-"""By rule and distribution, then by evaluator."""
-
-
 @dataclass
 class RowCounter:
     """Counts rows as they are written. It keeps one example text of each distribution, and no other row."""
 
-    statements: Counter[tuple[str, Distribution]] = field(default_factory=Counter)
+    domains: DomainTally = field(default_factory=lambda: DomainTally({}))
     labels: Counter[tuple[str, str]] = field(default_factory=Counter)
     in_both: int = 0
     examples: dict[Distribution, str] = field(default_factory=dict)
-    _domains: dict[str, str] = field(default_factory=dict)
-    _scores: _Scores = field(default_factory=lambda: defaultdict(dict))
 
     def take(self, entry: Entry) -> None:
         record, row = entry.record, entry.row
-        key = (record.rule, record.distribution)
-        self.statements[key] += 1
+        self.domains.rules[record.rule] = row["domain"]
+        self.domains.take(record, row["evaluator_model"])
         self.labels[row["label"], row["label_source"]] += 1
         # Such a statement has a row in each distribution; it is counted at the first of them.
         self.in_both += row["in_both"] and record.distribution is Distribution.HEAD
         self.examples.setdefault(record.distribution, record.text)
-        self._domains[record.rule] = row["domain"]
-        if row["log_likelihood"] is not None:
-            self._scores[key].setdefault(row["evaluator_model"] or "", _ScoreSum()).add(row["log_likelihood"])
-
-    def domains(self) -> tuple[DomainCount, ...]:
-        """LINK's table 16 with delta, the total last."""
-        rules_of: dict[str, list[str]] = {}
-        for rule, domain in self._domains.items():
-            rules_of.setdefault(domain, []).append(rule)
-        counts = [self._domain(domain, rules_of[domain]) for domain in ordered_domains(set(rules_of))]
-        return (*counts, self._domain(TOTAL, list(self._domains)))
-
-    def _domain(self, domain: str, rules: list[str]) -> DomainCount:
-        head = sum(self.statements[rule, Distribution.HEAD] for rule in rules)
-        long_tail = sum(self.statements[rule, Distribution.LONG_TAIL] for rule in rules)
-        deltas = [delta for rule in sorted(rules) if (delta := self._delta(rule)) is not None]
-        return DomainCount(domain, len(rules), head, long_tail, mean(deltas))
-
-    def _delta(self, rule: str) -> float | None:
-        """Mean score of head less that of long-tail statements; None unless one and the same evaluator scored both."""
-        head = self._scores.get((rule, Distribution.HEAD), {})
-        long_tail = self._scores.get((rule, Distribution.LONG_TAIL), {})
-        # Scores of different evaluators cannot be subtracted from each other.
-        if len(head) != 1 or head.keys() != long_tail.keys():
-            return None
-        (evaluator,) = head
-        return head[evaluator].mean - long_tail[evaluator].mean
 
 
 @dataclass(frozen=True)
@@ -165,7 +115,7 @@ class DatasetSummary:
             "seed": self.wish.seed,
             "sample": self.wish.sample,
             "rules": sorted({place.rule for place in self.source.selection.places}),
-            "table_16": table_16_json(self.tally.domains()),
+            "table_16": table_16_json(self.tally.domains.counts()),
             "in_both": self.tally.in_both,
             "repeats": self.source.selection.repeats,
             "derived": self.derived,

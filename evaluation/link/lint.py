@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -94,6 +96,43 @@ class DomainCount:
     head: int
     long_tail: int
     delta: Estimate
+
+
+@dataclass
+class DomainTally:
+    """Counts statements for table 16 as they are taken. `rules`: the domain of each rule, also without statements."""
+
+    rules: dict[str, str]
+    _statements: Counter[tuple[str, Distribution]] = field(default_factory=Counter)
+    _scores: dict[tuple[str, Distribution], dict[str, list[float]]] = field(default_factory=dict)
+
+    def take(self, statement: StatementRecord, evaluator: str | None = None) -> None:
+        """Count a statement; `evaluator`: who measured its likelihood."""
+        key = (statement.rule, statement.distribution)
+        self._statements[key] += 1
+        if statement.log_likelihood is not None and math.isfinite(statement.log_likelihood):
+            by_evaluator = self._scores.setdefault(key, {})
+            by_evaluator.setdefault(evaluator or "", []).append(statement.log_likelihood)
+
+    def counts(self) -> tuple[DomainCount, ...]:
+        """LINK's domains in its order, then others, the total last."""
+        names = ordered_domains(self.rules.values())
+        return tuple(self._count(name) for name in (*names, TOTAL))
+
+    def _count(self, domain: str) -> DomainCount:
+        rules = [rule for rule in sorted(self.rules) if domain in (TOTAL, self.rules[rule])]
+        head, tail = (sum(self._statements[rule, end] for rule in rules) for end in Distribution)
+        deltas = [delta for delta in map(self._delta, rules) if delta is not None]
+        return DomainCount(domain, len(rules), head, tail, mean(deltas))
+
+    def _delta(self, rule: str) -> float | None:
+        """Mean score of head less that of long-tail statements; None unless one and the same evaluator scored both."""
+        head, tail = (self._scores.get((rule, end), {}) for end in Distribution)
+        # Scores of different evaluators cannot be subtracted from each other.
+        if len(head) != 1 or head.keys() != tail.keys():
+            return None
+        (evaluator,) = head
+        return fmean(head[evaluator]) - fmean(tail[evaluator])
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +293,11 @@ def import_lint(
     for rule in used:
         generic = [variable for variable in rule.variables if variable.name in rule.generic]
         persons += any(reader.library.is_person(variable.data_type) for variable in generic)
+    tally = DomainTally({rule.name: rule.domain or NO_DOMAIN for rule in used})
+    for statement in statements:
+        tally.take(statement)
     report = LintReport(
-        tuple(_domain_counts(files)),
+        tally.counts(),
         persons,
         sum(file.repeated for file in files),
         sum(len(file.rows) for file in files) - len(statements),
@@ -295,37 +337,6 @@ def _measured(files: Sequence[LintFile], evaluator: JournaledLikelihood) -> list
         rows = [row and replace(row, log_likelihood=means[row.text]) for row in file.rows]
         measured.append(replace(file, rows=tuple(rows)))
     return measured
-
-
-def _domain_counts(files: Sequence[LintFile]) -> Iterator[DomainCount]:
-    by_domain: dict[str, list[LintFile]] = {}
-    for file in files:
-        by_domain.setdefault(file.rule.domain or NO_DOMAIN, []).append(file)
-    for domain in ordered_domains(by_domain):
-        yield _domain_count(domain, by_domain[domain])
-    yield _domain_count(TOTAL, files)
-
-
-def _domain_count(domain: str, files: Sequence[LintFile]) -> DomainCount:
-    counts = dict.fromkeys(Distribution, 0)
-    by_rule: dict[str, list[LintFile]] = {}
-    for file in files:
-        counts[file.distribution] += len(file.statements)
-        by_rule.setdefault(file.rule.name, []).append(file)
-    # Rules with statements at one end only have no delta.
-    deltas = [delta for delta in map(_delta, by_rule.values()) if delta is not None]
-    return DomainCount(domain, len(by_rule), counts[Distribution.HEAD], counts[Distribution.LONG_TAIL], mean(deltas))
-
-
-def _delta(files: Sequence[LintFile]) -> float | None:
-    """Delta of one rule's files; None if a distribution has no measured statement."""
-    scores: dict[Distribution, list[float]] = {distribution: [] for distribution in Distribution}
-    for file in files:
-        # A statement without a token has no likelihood per token.
-        scores[file.distribution] += [row.log_likelihood for row in file.statements if row.log_likelihood is not None]
-    if not all(scores.values()):
-        return None
-    return fmean(scores[Distribution.HEAD]) - fmean(scores[Distribution.LONG_TAIL])
 
 
 def table_16(domains: Iterable[DomainCount]) -> ResultTable:
