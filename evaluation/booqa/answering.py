@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple
 
 from hapax.evaluation.booqa.corpus import DAYS, SliceDays, read_set, sentences
 from hapax.evaluation.booqa.premises import MOST, Context, PremiseSettings, QuestionWithPremises, ask
@@ -30,62 +30,42 @@ from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import DeferralCollector
 
 
-class AnswerScorer(Protocol):
-    """Scores questions; only the order of the scores matters."""
+class AnswerScorer(NamedTuple):
+    """A scorer of questions by its name in tables; only the order of the scores matters."""
 
-    @property
-    def name(self) -> str:
-        """The name in tables."""
-
-    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
-        """One finite number for each question, in order."""
+    name: str
+    answers: Callable[[Sequence[QuestionWithPremises]], list[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class BestPremise:
-    """Scores a question by the highest score of its premises; a question without premises gets the lowest of all.
+def best_premise(scorer: EntailmentScorer, context: Context) -> AnswerScorer:
+    """Score a question by the highest score of its premises; a question without premises gets the lowest of all.
 
     A scorer that sees only hypotheses scores the question itself.
     """
 
-    scorer: EntailmentScorer
-    context: Context = Context.TRIPLE
-
-    @property
-    def name(self) -> str:
-        return self.scorer.name if self.context is Context.TRIPLE else f"{self.scorer.name}, {self.context}"
-
-    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
-        if isinstance(self.scorer, GraphScorer):
-            return self.scorer.grouped([question.pairs for question in questions])
-        if self.scorer.sees is VisibleSides.HYPOTHESIS:
-            return self.scorer.scores([question.alone for question in questions])
-        scores = self.scorer.scores(list(chain.from_iterable(question.pairs for question in questions)))
+    def answers(questions: Sequence[QuestionWithPremises]) -> list[float]:
+        if isinstance(scorer, GraphScorer):
+            return scorer.grouped([question.pairs for question in questions])
+        if scorer.sees is VisibleSides.HYPOTHESIS:
+            return scorer.scores([question.alone for question in questions])
+        scores = scorer.scores(list(chain.from_iterable(question.pairs for question in questions)))
         # A question without premises ranks with the least entailed one; 0 may lie above other scores.
         lowest = min(scores, default=0.0)
         # The scores of all questions follow each other, so each question takes as many as it has premises.
         remaining = iter(scores)
         return [max(islice(remaining, len(question.pairs)), default=lowest) for question in questions]
 
-
-@dataclass(frozen=True, slots=True)
-class Frequency:
-    """Scores 1 - 1/n for a predicate that the corpus has n times with the same types, a baseline for artefacts."""
-
-    name: str = "frequency"
-
-    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
-        return [1 - 1 / question.occurrences if question.occurrences else 0.0 for question in questions]
+    return AnswerScorer(scorer.name if context is Context.TRIPLE else f"{scorer.name}, {context}", answers)
 
 
-@dataclass(frozen=True, slots=True)
-class Null:
-    """Scores all questions the same."""
+def by_frequency(questions: Sequence[QuestionWithPremises]) -> list[float]:
+    """1 - 1/n for a predicate that the corpus has n times with the same types, a baseline for artefacts."""
+    return [1 - 1 / question.occurrences if question.occurrences else 0.0 for question in questions]
 
-    name: str = "null"
 
-    def answers(self, questions: Sequence[QuestionWithPremises]) -> list[float]:
-        return [0.0] * len(questions)
+def all_alike(questions: Sequence[QuestionWithPremises]) -> list[float]:
+    """The same score for every question."""
+    return [0.0] * len(questions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +203,9 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
     """The scorer of questions with this name. Raises ArgumentRejected for an unknown name or a missing option."""
     # Before the scorers of pairs, whose frequency counts training pairs; this one counts the corpus.
     if name == "null":
-        return Null()
+        return AnswerScorer(name, all_alike)
     if name == "frequency":
-        return Frequency()
+        return AnswerScorer(name, by_frequency)
     scorer = session.scorer(name)
     if isinstance(scorer, GraphScorer):
         if options.context != "triple":
@@ -236,7 +216,7 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
         premise = _neighbours(options.smooth_premise, options)
         hypothesis = _neighbours(options.smooth_hypothesis, options)
         scorer = replace(scorer, smoothing=Smoothing(premise, hypothesis))
-    return BestPremise(scorer, Context(options.context))
+    return best_premise(scorer, Context(options.context))
 
 
 def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:

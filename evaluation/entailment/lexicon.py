@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from hapax.evaluation.entailment.graph import NEIGHBOURS, Neighbour, Neighbours
 from hapax.evaluation.entailment.pairs import EntailmentPair, predicate_words, surface
-from hapax.evaluation.entailment.scorers import VisibleSides
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 
@@ -219,54 +218,50 @@ def neighbours(lexicon: Lexicon, way: ReplacementDirection, count: int = NEIGHBO
     return nearest
 
 
-@dataclass(frozen=True, slots=True)
-class WordNetScorer:
-    """Scores 1 / (1 + steps) if WordNet leads up from a sense of the premise's head to one of the hypothesis', else 0.
+def wordnet_scores(pairs: Sequence[EntailmentPair], lexicon: Lexicon) -> list[float]:
+    """1 / (1 + steps) if WordNet leads up from a sense of the premise's head to one of the hypothesis', else 0.
 
     Steps are hypernyms and, for verbs, entailments. The head is the first run of words that the lexicon knows, and the
     longest of those that begin at that word; auxiliaries are passed over if there is any other. The score is 0 if only
     one side is negated, or if the arguments are exchanged without a change of voice (`owns`, `is owned by`).
     """
-
-    lexicon: Lexicon
-    name: str = "wordnet"
-    sees: VisibleSides = VisibleSides.BOTH
-
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        return [self._score(pair) for pair in pairs]
-
-    def _score(self, pair: EntailmentPair) -> float:
-        premise = self.lexicon.words(pair.premise.predicate)
-        hypothesis = self.lexicon.words(pair.hypothesis.predicate)
+    scores = []
+    for pair in pairs:
+        premise, hypothesis = lexicon.words(pair.premise.predicate), lexicon.words(pair.hypothesis.predicate)
         # Reversed arguments need a change of voice, and a change of voice reversed arguments.
-        if pair.swapped != (_passive(premise) != _passive(hypothesis)) or _negated(premise) != _negated(hypothesis):
-            return 0.0
-        if premise == hypothesis:
-            return 1.0
-        steps = self._steps(self._head(premise), {sense.id for sense in self._head(hypothesis)})
-        return 0.0 if steps is None else 1 / (1 + steps)
+        is_turned = pair.swapped != (_passive(premise) != _passive(hypothesis))
+        if is_turned or _negated(premise) != _negated(hypothesis):
+            scores.append(0.0)
+        elif premise == hypothesis:
+            scores.append(1.0)
+        else:
+            steps = _steps(_head(premise, lexicon), {sense.id for sense in _head(hypothesis, lexicon)}, lexicon)
+            scores.append(0.0 if steps is None else 1 / (1 + steps))
+    return scores
 
-    def _head(self, words: tuple[str, ...]) -> tuple[Sense, ...]:
-        content = tuple(word for word in words if word not in _NEGATIONS)
-        runs = list(spans(len(content)))
-        candidates = (span for span in runs if not _AUXILIARIES.issuperset(content[slice(*span)]))
-        return next(filter(None, (self.lexicon.of(content, span) for span in (*candidates, *runs))), ())
 
-    def _steps(self, start: Iterable[Sense], goal: set[str]) -> int | None:
-        """Length of the shortest way up from a start to a goal; None if there is none."""
-        # Breadth-first, so the first edge that meets the goal gives the shortest way.
-        reached = {sense.id for sense in start}
-        edge, steps = reached, 0
-        while edge:
-            if edge & goal:
-                return steps
-            above: set[str] = set()
-            for sense in edge:
-                above.update(broader.id for broader in self.lexicon.broader(sense))
-            edge = above - reached  # a WordNet may have cycles
-            reached |= edge
-            steps += 1
-        return None
+def _head(words: tuple[str, ...], lexicon: Lexicon) -> tuple[Sense, ...]:
+    content = tuple(word for word in words if word not in _NEGATIONS)
+    runs = list(spans(len(content)))
+    candidates = (span for span in runs if not _AUXILIARIES.issuperset(content[slice(*span)]))
+    return next(filter(None, (lexicon.of(content, span) for span in (*candidates, *runs))), ())
+
+
+def _steps(start: Iterable[Sense], goal: set[str], lexicon: Lexicon) -> int | None:
+    """Length of the shortest way up from a start to a goal; None if there is none."""
+    # Breadth-first, so the first edge that meets the goal gives the shortest way.
+    reached = {sense.id for sense in start}
+    edge, steps = reached, 0
+    while edge:
+        if edge & goal:
+            return steps
+        above: set[str] = set()
+        for sense in edge:
+            above.update(broader.id for broader in lexicon.broader(sense))
+        edge = above - reached  # a WordNet may have cycles
+        reached |= edge
+        steps += 1
+    return None
 
 
 _AUXILIARIES = frozenset({"be", "is", "are", "was", "were", "been", "have", "has", "had", "do", "does", "did", "will"})

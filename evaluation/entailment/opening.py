@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -11,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from hapax.evaluation.entailment import scorers
 from hapax.evaluation.entailment.datasets import leaks, read_splits
 from hapax.evaluation.entailment.pairs import EntailmentPair
-from hapax.evaluation.entailment.scorers import Direction
+from hapax.evaluation.entailment.scorers import Direction, VisibleSides
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Setting
@@ -19,7 +20,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import FREE, Budget
 from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
-from hapax.llm_oracle.protocols import CRITIC, Critic
+from hapax.llm_oracle.protocols import CRITIC
 from hapax.llm_oracle.registry import open_model, with_journal
 
 SCORERS = (
@@ -91,8 +92,9 @@ class ScorerSession:
         if without_model is not None:
             return without_model
         if name in ("critic", "likelihood"):
-            title = f"{name} {self.options.model}"
-            return scorers.PatternScorer(title, self.measure(name), Direction(self.options.patterns))
+            direction = Direction(self.options.patterns)
+            scores = partial(scorers.pattern_scores, measure=self.measure(name), direction=direction)
+            return scorers.FunctionScorer(f"{name} {self.options.model}", scores)
         if name == "encoder":
             return self._encoder()
         raise ArgumentRejected(f"There is no scorer {name}. Choose {SCORERS}.")
@@ -101,12 +103,9 @@ class ScorerSession:
         """The model's P(yes) of sentences (role critic), or their log-likelihood per token in nats."""
         model = open_model(self.options.model, role, self._opening)
         if role == CRITIC:
-            return self._probabilities(model)
+            critic = JournaledCritic(model, self._journal)
+            return self._in_batches(lambda texts: [answer.probability for answer in critic.probabilities(texts)])
         return self._in_batches(_per_token(JournaledLikelihood(model, self._journal)))
-
-    def _probabilities(self, model: Critic) -> scorers.Measure:
-        critic = JournaledCritic(model, self._journal)
-        return self._in_batches(lambda texts: [answer.probability for answer in critic.probabilities(texts)])
 
     def _in_batches(self, measure: scorers.Measure) -> scorers.Measure:
         """The measure, taken batch by batch, so that progress shows and a budget ends between batches."""
@@ -127,15 +126,19 @@ class ScorerSession:
         """A scorer that asks no model; None for other names."""
         kind, _, argument = name.partition(":")
         if name == "random":
-            return scorers.RandomScorer(self.seed)
+            return scorers.FunctionScorer(name, partial(scorers.random_scores, seed=self.seed))
         if name in ("frequency", "prior"):
             if not self.options.training:
                 raise ArgumentRejected(
                     f"{Setting('options.scorers')} {name} counts training pairs: name their files with "
                     f"{Setting('options.training')}."
                 )
-            counting = scorers.FrequencyScorer if name == "frequency" else scorers.PriorScorer
-            return counting.of(self.options.training_pairs)
+            pairs = self.options.training_pairs
+            if name == "frequency":
+                scores = partial(scorers.frequency_scores, corpus=pairs)
+            else:
+                scores = partial(scorers.prior_scores, training=pairs)
+            return scorers.FunctionScorer(name, scores, VisibleSides.HYPOTHESIS)
         if kind == "scores" and argument:
             path, _, twin = argument.partition("+")  # as in scores:WHOLE+ALONE
             return scorers.FileScorer(Path(path), Path(twin) if twin else None)
@@ -145,9 +148,10 @@ class ScorerSession:
             path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
             return GraphScorer(path, block)
         if kind == "wordnet":
-            from hapax.evaluation.entailment.lexicon import Lexicon, WordNetScorer
+            from hapax.evaluation.entailment.lexicon import Lexicon, wordnet_scores
 
-            return WordNetScorer(Lexicon.open(argument or self.options.lexicon, self.options.language))
+            lexicon = Lexicon.open(argument or self.options.lexicon, self.options.language)
+            return scorers.FunctionScorer(kind, partial(wordnet_scores, lexicon=lexicon))
         return None
 
     def _encoder(self) -> scorers.EntailmentScorer:
@@ -164,7 +168,8 @@ class ScorerSession:
         self._journal.prices[model.identity.name] = FREE  # it runs in this process
         # The journal keeps similarities like likelihoods: a number for each text.
         measure = _per_token(JournaledLikelihood(model, self._journal))
-        return scorers.LikenessScorer(f"encoder {source}", measure, (OPEN, CLOSE))
+        scores = partial(scorers.likeness_scores, measure=measure, marks=(OPEN, CLOSE))
+        return scorers.FunctionScorer(f"encoder {source}", scores)
 
 
 def _per_token(ranker: JournaledLikelihood) -> scorers.Measure:

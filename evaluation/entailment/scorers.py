@@ -230,16 +230,17 @@ class EntailmentScorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PatternScorer:
-    """Scores a pair by a model's measure of its best pattern minus that of its best antipattern (S&S, section 2)."""
+class FunctionScorer:
+    """A scorer by a function."""
 
     name: str
-    measure: Measure
-    direction: Direction = Direction.DIRECTIONAL
+    scores: Callable[[Sequence[EntailmentPair]], list[float]]
     sees: VisibleSides = VisibleSides.BOTH
 
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        return best_difference([filled(pair, self.direction) for pair in pairs], self.measure)
+
+def pattern_scores(pairs: Sequence[EntailmentPair], measure: Measure, direction: Direction) -> list[float]:
+    """A model's measure of each pair's best pattern minus that of its best antipattern (S&S, section 2)."""
+    return best_difference([filled(pair, direction) for pair in pairs], measure)
 
 
 def best_difference(filled_pairs: Sequence[Filled], measure: Measure) -> list[float]:
@@ -257,93 +258,57 @@ def best_difference(filled_pairs: Sequence[Filled], measure: Measure) -> list[fl
     return [best(pair.patterns) - best(pair.antipatterns) for pair in filled_pairs]
 
 
-@dataclass(frozen=True, slots=True)
-class LikenessScorer:
-    """Scores a pair by the similarity of an encoder's vectors for the two predicates, or for whole sentences.
+def likeness_scores(pairs: Sequence[EntailmentPair], measure: Measure, marks: tuple[str, str]) -> list[float]:
+    """Similarity of an encoder's vectors for the two predicates of each pair, or for whole sentences.
 
     `measure` takes both sides separated by a tab; it compares the parts between `marks`.
     """
-
-    name: str
-    measure: Measure
-    marks: tuple[str, str]
-    sees: VisibleSides = VisibleSides.BOTH
-
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        texts = [f"{self._side(pair.premise, pair)}\t{self._side(pair.hypothesis, pair)}" for pair in pairs]
-        unique = list(dict.fromkeys(texts))
-        measured = dict(zip(unique, self.measure(unique), strict=True))
-        return [measured[text] for text in texts]
-
-    def _side(self, triple: Triple, pair: EntailmentPair) -> str:
-        """The triple as a sentence with its predicate marked; unmarked if the premise is a whole sentence."""
-        plain = Triple(self._plain(triple.subject), self._plain(triple.predicate), self._plain(triple.object))
-        if pair.premise.predicate:
-            # A Chinese predicate is marked in two parts, around the object's place.
-            parts = plain.predicate.split("·X·")
-            plain = replace(plain, predicate="·X·".join(part.join(self.marks) for part in parts))
-        return chinese_sentence(plain) if pair.language == "ZH" else plain.sentence
-
-    def _plain(self, text: str) -> str:
-        """The text without marks of its own."""
-        return " ".join(text.translate(dict.fromkeys(map(ord, self.marks), " ")).split())
+    texts = []
+    for pair in pairs:
+        texts.append("\t".join(_marked(side, pair, marks) for side in (pair.premise, pair.hypothesis)))
+    unique = list(dict.fromkeys(texts))
+    measured = dict(zip(unique, measure(unique), strict=True))
+    return [measured[text] for text in texts]
 
 
-@dataclass(frozen=True, slots=True)
-class RandomScorer:
-    """Draws a number for each pair. It depends on the seed and the pair alone, not on the order of pairs."""
-
-    seed: int = 0
-    name: str = "random"
-    sees: VisibleSides = VisibleSides.BOTH
-
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        return [random.Random(f"{self.seed} {pair.key}").random() for pair in pairs]  # noqa: S311  # no secret
-
-
-@dataclass(frozen=True, slots=True)
-class FrequencyScorer:
-    """Scores 1 - 1/n if the hypothesis' predicate occurs n times in a corpus, 0 if it does not (BoOQA's baseline)."""
-
-    counts: Counter[str]
-    name: str = "frequency"
-    sees: VisibleSides = VisibleSides.HYPOTHESIS
-
-    @classmethod
-    def of(cls, corpus: Sequence[EntailmentPair]) -> FrequencyScorer:
-        """Count the predicates of premises and hypotheses alike."""
-        counts: Counter[str] = Counter()
-        for pair in corpus:
-            counts.update((pair.premise.key[1], pair.hypothesis.key[1]))
-        return cls(counts)
-
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        return [1 - 1 / n if (n := self.counts[pair.hypothesis.key[1]]) else 0.0 for pair in pairs]
+def _marked(triple: Triple, pair: EntailmentPair, marks: tuple[str, str]) -> str:
+    """The triple as a sentence with its predicate marked; unmarked if the premise is a whole sentence."""
+    # Without marks of its own.
+    blanks = dict.fromkeys(map(ord, marks), " ")
+    texts = (triple.subject, triple.predicate, triple.object)
+    plain = Triple(*(" ".join(text.translate(blanks).split()) for text in texts))
+    if pair.premise.predicate:
+        # A Chinese predicate is marked in two parts, around the object's place.
+        parts = plain.predicate.split("·X·")
+        plain = replace(plain, predicate="·X·".join(part.join(marks) for part in parts))
+    return chinese_sentence(plain) if pair.language == "ZH" else plain.sentence
 
 
-@dataclass(frozen=True, slots=True)
-class PriorScorer:
-    """Scores (true + 1) / (all + 2) over the training pairs with the hypothesis' predicate.
+def random_scores(pairs: Sequence[EntailmentPair], seed: int) -> list[float]:
+    """A number for each pair, which depends on the seed and the pair alone, not on the order of pairs."""
+    return [random.Random(f"{seed} {pair.key}").random() for pair in pairs]  # noqa: S311  # no secret
+
+
+def frequency_scores(pairs: Sequence[EntailmentPair], corpus: Sequence[EntailmentPair]) -> list[float]:
+    """1 - 1/n if the hypothesis' predicate occurs n times in a corpus, 0 if it does not (BoOQA's baseline)."""
+    counts: Counter[str] = Counter()
+    for pair in corpus:
+        # Premises and hypotheses alike.
+        counts.update((pair.premise.key[1], pair.hypothesis.key[1]))
+    return [1 - 1 / n if (n := counts[pair.hypothesis.key[1]]) else 0.0 for pair in pairs]
+
+
+def prior_scores(pairs: Sequence[EntailmentPair], training: Sequence[EntailmentPair]) -> list[float]:
+    """(true + 1) / (all + 2) over the training pairs with the hypothesis' predicate.
 
     It measures how much a data set reveals by its hypotheses alone.
     """
-
-    labels: Mapping[str, Sequence[bool]]
-    name: str = "prior"
-    sees: VisibleSides = VisibleSides.HYPOTHESIS
-
-    @classmethod
-    def of(cls, training: Sequence[EntailmentPair]) -> PriorScorer:
-        """Collect the training labels by the hypothesis' predicate."""
-        labels: defaultdict[str, list[bool]] = defaultdict(list)
-        for pair in training:
-            labels[pair.hypothesis.key[1]].append(pair.entailed)
-        return cls(labels)
-
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        # One true and one false pair are added (Laplace), so an unseen predicate scores one half.
-        of_pairs = (self.labels.get(pair.hypothesis.key[1], []) for pair in pairs)
-        return [(sum(labels) + 1) / (len(labels) + 2) for labels in of_pairs]
+    labels: defaultdict[str, list[bool]] = defaultdict(list)
+    for pair in training:
+        labels[pair.hypothesis.key[1]].append(pair.entailed)
+    # One true and one false pair are added (Laplace), so an unseen predicate scores one half.
+    of_pairs = (labels.get(pair.hypothesis.key[1], []) for pair in pairs)
+    return [(sum(known) + 1) / (len(known) + 2) for known in of_pairs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 from hapax.evaluation.entailment.metrics import Curve, area_above, best_f1, curve, normalised_area, released_area
 from hapax.evaluation.entailment.opening import Patterns, leak_warning
 from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs
-from hapax.evaluation.entailment.scorers import Direction, PatternScorer, filled
+from hapax.evaluation.entailment.scorers import Direction, filled, pattern_scores
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -162,7 +162,7 @@ class TrainingFolder:
             rates = f"learning rate {draw.learning_rate:.2g}, weight decay {draw.weight_decay:.2g}"
             say(f"draw {number + 1} of {protocol.draws}: {rates}, {draw.accumulated} batches a step")
             model.train(cases, draw, protocol.settings, say)
-            scores = PatternScorer("", model.probabilities, protocol.direction).scores(dev)
+            scores = pattern_scores(dev, model.probabilities, protocol.direction)
             result = _measured(number, draw, curve([pair.entailed for pair in dev], scores))
             # Strictly better: of equal draws the earlier one wins, as in `results`.
             if all(result.auc50 > earlier.auc50 for earlier in results.values()):
@@ -196,7 +196,7 @@ class TrainingFolder:
                 Remedy("Run the same {} again to continue.", Operation("train_entailment")),
             )
         visible = protocol.visible(pairs)
-        scores = PatternScorer("", load(self.best_folder).probabilities, protocol.direction).scores(visible)
+        scores = pattern_scores(visible, load(self.best_folder).probabilities, protocol.direction)
         best = self.results[0]
         figures = _measured(best.number, best.draw, curve([pair.entailed for pair in visible], scores)).to_json()
         lines = (f"{int(pair.entailed)} {score!r}\n" for pair, score in zip(visible, scores, strict=True))
