@@ -33,11 +33,11 @@ from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import PREDICATES, RUNS, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached, Deferred
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import KNOWLEDGE, LIKELIHOOD, Generator, LikelihoodModel, ModelIdentity
-from hapax.llm_oracle.registry import open_model
+from hapax.llm_oracle.protocols import KNOWLEDGE, LIKELIHOOD, ModelIdentity
+from hapax.llm_oracle.registry import open_shared
 
 COMMAND = "evaluate winograd ask"
 WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SCORED)
@@ -144,20 +144,8 @@ class AskSession:
     """Asks about the pairs of files. `stopped`: the budget or queue that left some pairs unanswered."""
 
     def __init__(self, kb: KnowledgeBase, options: SchemaAskOptions, opening: OpeningOptions) -> None:
-        self._kb, self._options, self._opening = kb, options, opening
+        self._kb, self._options, self._opened = kb, options, OpenedModels(opening)
         self.stopped: BudgetReached | None = None
-
-    @cached_property
-    def model(self) -> Generator:
-        """The model that is prompted; opened at the first call."""
-        opened: Generator = open_model(self._options.model, KNOWLEDGE, self._opening)
-        return opened
-
-    @cached_property
-    def likelihood(self) -> LikelihoodModel:
-        """The model that scores sentences; opened at the first call."""
-        opened: LikelihoodModel = open_model(self._options.model, LIKELIHOOD, self._opening)
-        return opened
 
     def ask(
         self, paths: Sequence[Path], journal: Journal, progress: Callable[[str, int, int], None] | None = None
@@ -211,11 +199,10 @@ class AskSession:
         journal: Journal,
         finished: Callable[[int], None] | None,
     ) -> tuple[StoredRun, BudgetReached | None]:
-        if settings.method in SCORED:
-            identity, ask = self.likelihood.identity, scoring(self.likelihood, journal, settings)
-        else:
-            identity, ask = self.model.identity, asking(self.model, journal, settings)
-        record = _record(identity, source, pairs, settings, self._options)
+        is_scored = settings.method in SCORED
+        model = open_shared(self._opened, self._options.model, LIKELIHOOD if is_scored else KNOWLEDGE)
+        ask = scoring(model, journal, settings) if is_scored else asking(model, journal, settings)
+        record = _record(model.identity, source, pairs, settings, self._options)
         self._kb.add(RUNS, [record])
         run = ask_pairs(pairs, ask, finished)
         status, summary = "budget" if run.stopped else "done", _summary(run)
