@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.checks import check_library, check_read
+from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair, with_replacements
 from hapax.grammar.extras import extras_named
 from hapax.grammar.formatting import format_rules
@@ -184,6 +185,8 @@ def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[
         part = relevant_library(rules, *chosen)
         # A chosen rule stays even if the part needed to derive its conclusion leaves it out.
         rules = replace(part, rules=tuple(dict.fromkeys((*part.rules, *chosen))))
+    if form in (*SQL_FORMS, "prolog") and rules.knows(SAME_AS):
+        raise HapaxError(f"The rules join names by {SAME_AS}, which no {form} program does. Ask them with Hapax.")
     if form in SQL_FORMS:
         with extras_named():
             from hapax.engine.logic.dialects import sql_text

@@ -16,6 +16,7 @@ from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, p
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.engine.logic.conflicts import conflicts, constrained_predicates, fact_text
+from hapax.engine.logic.demand import joined_names
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.products import LARGE, large_products, row_counts
 from hapax.engine.logic.proofs import join_premise
@@ -268,20 +269,22 @@ def _facts_text(facts: Sequence[FactRecord]) -> str:
 
 def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
     """Facts of functional predicates that differ only in the last argument, of which one can be right."""
+    names = joined_names(Theory(library, kb).source(), library)
     for signature in library.completed().signatures:
         if signature.kind is not PredicateKind.FUNCTIONAL:
             continue
-        values: dict[tuple[Value, ...], list[Value]] = {}
+        values: dict[tuple[Value, ...], dict[Value, FactRecord]] = {}
         for fact in kb.facts(signature.name):
             # Facts are stored by name, whatever the number of their arguments.
             if len(fact.arguments) == len(signature.argument_types):
-                values.setdefault(fact.arguments[:-1], []).append(fact.arguments[-1])
+                *key, value = map(names.name, fact.arguments)
+                values.setdefault(tuple(key), {})[value] = fact
         tolerance = signature.tolerance
-        for key, found in values.items():
-            agree = tolerance is not None and tolerance.covers_all(found)
+        for found in values.values():
+            agree = tolerance is not None and tolerance.covers_all(list(found))
             if len(found) > 1 and not agree:
-                atoms = [str(Atom(signature.name, _constants((*key, value)))) for value in found]
-                message = f"{signature.name} is functional, but has {len(found)} values: {', '.join(sorted(atoms))}"
+                atoms = sorted(map(fact_text, found.values()))
+                message = f"{signature.name} is functional, but has {len(found)} values: {', '.join(atoms)}"
                 yield _finding(faults.TWO_VALUES, kb, message, "Retract all but the right one")
 
 

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from hapax.grammar.declaration_checks import DECLARATION_CHECKS
-from hapax.grammar.declarations import AggregateDeclaration, Constraint
+from hapax.grammar.declarations import SAME_AS, AggregateDeclaration, Constraint
 from hapax.grammar.errors import Diagnostic, Place, RulesRejected, Severity
 from hapax.grammar.faults import Check, RuleFault
 from hapax.grammar.pair_checks import PAIR_CHECKS
@@ -80,7 +80,7 @@ def sound_part(library: Library, trusted: str = "") -> Library:
 
     A rule, aggregate or constraint is left out for an error of its own, and a rule or aggregate also if it needs a
     predicate that one of these concludes: it would conclude too little. Raises RulesRejected for any other error, such
-    as one of a type. `trusted`: a file whose errors do not count.
+    as one of a type, or of `same_as`, on which everything depends. `trusted`: a file whose errors do not count.
     """
     if library.left_out is not None:
         return library
@@ -107,7 +107,10 @@ def _sound_part(library: Library, trusted: str) -> Library:
     # Inferred signatures stay, so that a predicate keeps its types without the rules that used it first.
     sound = _without(library.completed(), found)
     dependents = dict(_dependents(sound, left_out))
-    return replace(_without(sound, dependents), left_out=(*left_out, *dependents.values()))
+    left_out += dependents.values()
+    if any(item.indicator == SAME_AS for item in left_out):
+        raise RulesRejected(errors)
+    return replace(_without(sound, dependents), left_out=tuple(left_out))
 
 
 Statement = Rule | AggregateDeclaration | Constraint

@@ -21,7 +21,7 @@ from hapax.grammar.declarations import (
     Property,
     PropertyDeclaration,
 )
-from hapax.grammar.dependencies import negative_cycles
+from hapax.grammar.dependencies import cycle_text, negative_cycles
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
@@ -416,7 +416,7 @@ def aggregates_of_themselves(library: Library, fault: RuleFault) -> Iterator[Dia
             if item.atom.indicator in cycle:
                 yield fault.at(
                     item.place,
-                    f"the aggregate {item.atom.indicator} depends on itself: {' <- '.join(cycle)}",
+                    f"the aggregate {item.atom.indicator} depends on itself: {cycle_text(cycle)}",
                     "Remove the aggregate from the cycle",
                 )
                 break

@@ -35,6 +35,9 @@ class Property(StrEnum):
     TRANSITIVE = "transitive"
 
 
+SAME_AS = "same_as/2"
+"""The predicate of names that stand for one entity: rules see one of them."""
+
 GENERATING = (Property.SYMMETRIC, Property.TRANSITIVE)
 """Properties from which facts follow; the others forbid facts."""
 

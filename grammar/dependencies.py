@@ -15,6 +15,7 @@ from math import inf, prod
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
+from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
@@ -577,11 +578,19 @@ def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
     for rule in library.rules:
         needed.update(literal.atom.indicator for literal in rule.literals if _needs_all(rule, literal))
     # A cycle with a negation needs a conclusion that is negated. Without one, networkx need not be loaded.
-    if not needed & library.derived:
+    if not needed & library.derived and SAME_AS not in library.derived:
         return ()
     import networkx as nx
 
     graph = predicate_graph(library)
+    if SAME_AS in library.derived:
+        # Each predicate has the names that `same_as` joins.
+        for indicator in [*graph]:
+            if not indicator.endswith("/0") and not graph.has_edge(SAME_AS, indicator):
+                graph.add_edge(SAME_AS, indicator, negative=False)
+        for rule in library.rules:
+            if _tells_names_apart(rule, library):
+                graph.add_edge(SAME_AS, rule.conclusion.atom.indicator, negative=True)
     component_of = nx.condensation(graph).graph["mapping"]
     cycles: dict[int, tuple[str, ...]] = {}
     for below, above in graph.edges:
@@ -594,16 +603,33 @@ def negative_cycles(library: Library) -> tuple[tuple[str, ...], ...]:
     return tuple(cycles.values())
 
 
+def _tells_names_apart(rule: Rule, library: Library) -> bool:
+    """True if a premise needs two names to differ that `same_as` may join, other than those that it concludes of."""
+    conclusion = rule.conclusion.atom
+    for item in rule.premise:
+        if isinstance(item, Comparison) and item.operator == "\\=":
+            names = {variable.name for variable in item.variables if not library.is_numeric(variable.data_type)}
+            if names and (conclusion.indicator != SAME_AS or names != {item.name for item in conclusion.variables}):
+                return True
+    return False
+
+
+def cycle_text(cycle: Sequence[str]) -> str:
+    """A negative cycle in words."""
+    text = " <- ".join(cycle)
+    return f"{text}, as every predicate has the names that {SAME_AS} joins" if SAME_AS in cycle else text
+
+
 def refuse_negative_cycles(library: Library) -> None:
     """Raise HapaxError for a predicate that depends on its own negation, or an aggregate on itself."""
     for cycle in negative_cycles(library):
         if set(cycle) & library.aggregated:
             raise HapaxError(
-                f"An aggregate depends on itself ({' <- '.join(cycle)}), so it has no value. "
+                f"An aggregate depends on itself ({cycle_text(cycle)}), so it has no value. "
                 "Remove the aggregate from the cycle."
             )
         raise HapaxError(
-            f"{cycle[0]} depends on its own negation ({' <- '.join(cycle)}), so it has no truth value. "
+            f"{cycle[0]} depends on its own negation ({cycle_text(cycle)}), so it has no truth value. "
             "Remove the negation from the cycle."
         )
 

@@ -137,6 +137,7 @@ follows is derived anew. Rules that come with a knowledge base, or as texts from
 | `never A & B` | these premises never hold together; they may be comparisons and negations |
 | `closed p/2` | every fact that is not known is false |
 | `closed p/2 by 1` | so is every such fact about a first argument of which a fact is known |
+| `given same_as(T, T)` | two names stand for one thing, see below |
 
 `hapax derive`, `query` and `search` prove what follows by `symmetric` and `transitive`. A search asks about an oracle
 predicate as the rule has it, and takes no further values from these declarations.
@@ -144,6 +145,21 @@ predicate as the rule has it, and takes no further values from these declaration
 Facts that break one of the other declarations are a conflict. In a search the least sure fact of the smallest
 conflicting set loses; facts that tie lose together, and given facts never lose. `hapax why-not` explains it, and
 `hapax check --db FILE` lists the conflicts in a knowledge base. With `--compat`, conflicts are ignored, as in LINK.
+
+Facts of `same_as/2`, and rules that conclude it, join names. From then on goals and rules see one name of a country
+that has several, the first in alphabetical order: joins find it under each name, an aggregate counts it once, and it
+has one value by a `functional` predicate. The proof shows the facts as they are written and why the names are the same.
+
+```
+given same_as(Country, Country)
+same_as("Czechia", "Czech Republic").
+has_code(Country A, Code X) & has_code(Country B, Code X) & A \\= B -> same_as(A, B)
+```
+
+- A goal `same_as("Czechia", X)` gives all names. In a rule's premise, `same_as` is equality.
+- A rule that concludes `same_as` must not rest on a negation, an aggregate or a `\\=` of other names than its own:
+  these depend on the names that it joins.
+- It joins texts, wherever they stand, and no numbers. Probabilities and compiled rules do without it: they are refused.
 
 Whether `not p(...)` holds where `p(...)` cannot be proved depends on the predicate:
 
@@ -282,6 +298,7 @@ Beside Soufflé, clingo, ProbLog, Logica and Nemo:
 | recursive smallest and largest values | `min` with a case of its own | Soufflé, Logica, Nemo in part |
 | sums over the paths of a graph without cycles | `sum` with a case of its own | Logica |
 | functions of one's own | `computed is_close_to(A, B)` | Soufflé, clingo, ProbLog, Logica |
+| names of one thing | `same_as(A, B)` | Soufflé by `eqrel` for one relation |
 | what facts forbid each other | `functional`, `disjoint`, `never`, opposites | clingo |
 | probabilities | scores of facts | ProbLog |
 | proofs, reasons why not, withdrawal | of every answer | Soufflé has proofs |

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final
 
 from hapax.grammar.attributes import GenericBy
-from hapax.grammar.dependencies import negative_cycles, unreachable_variables
+from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.moments import DURATION, MOMENTS
@@ -278,7 +278,7 @@ def unstratified_negation(library: Library, fault: RuleFault) -> Iterator[Diagno
             named = _named_cycle(cycle, library)
             yield fault.at(
                 first.place,
-                f"{named[0]} depends on its own negation: {' <- '.join(named)}",
+                f"{named[0]} depends on its own negation: {cycle_text(named)}",
                 "Remove the negation from the cycle",
                 *(rule.place for rule in others),
             )
@@ -297,10 +297,11 @@ def unstratified_negation(library: Library, fault: RuleFault) -> Iterator[Diagno
 )  # fmt: skip
 def unreachable_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables that no order of search can bind, because only comparisons and computed predicates contain them."""
+    evaluated = library.with_identity()
     for rule in rules_of_right_arity(library):
         # Those of negated literals are `unsafe_negation`'s.
         denied = variable_names(literal for literal in rule.literals if literal.negated)
-        for variable in unreachable_variables(rule, library):
+        for variable in unreachable_variables(rule, evaluated):
             if variable.name not in denied:
                 using = next(item for item in rule.premise if variable.name in variable_names([item]))
                 place = using.place if isinstance(using, Comparison) else using.atom.place_of(variable.name)

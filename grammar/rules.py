@@ -27,6 +27,7 @@ from hapax.grammar.attributes import (
 )
 from hapax.grammar.declarations import (
     GENERATING,
+    SAME_AS,
     AggregateDeclaration,
     ClosedDeclaration,
     Closedness,
@@ -706,6 +707,17 @@ class Library:
         """The argument types of a property's predicate; None if it is unknown or does not have two arguments."""
         signature = self._signatures.get(item.indicator)
         return signature.argument_types if signature is not None and len(signature.argument_types) == 2 else None
+
+    def with_identity(self) -> Library:
+        """This library with `same_as` as identity, as premises see one name of each entity."""
+        if not self.knows(SAME_AS):
+            return self
+        known = self.signature(SAME_AS)
+        first, second = map(Variable, "AB", known.argument_types)
+        definition = Comparison("=", first, second)
+        kind = PredicateKind.COMPUTED
+        identity = replace(known, kind=kind, parameters=(first, second), definition=definition, declared=True)
+        return replace(self, signatures=(identity, *self.signatures))
 
     def with_closure(self) -> Library:
         """This library with the closure rules among its rules, for inference."""

@@ -295,6 +295,10 @@ class Relations:
         self.symbols.store_made()
         return count
 
+    def insert(self, table: str, rows: Iterable[Sequence[int]]) -> None:
+        """Insert rows of two columns."""
+        self._conn.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)  # noqa: S608  ours
+
     def before_new_instances(self, derivation: StoredDerivation) -> None:
         """Note that instances with higher numbers than now are new, though an index may have named such before."""
         last = f"(SELECT coalesce(max(id), 0) FROM {derivation.table})"  # noqa: S608  ours

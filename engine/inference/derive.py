@@ -15,7 +15,7 @@ from decimal import Decimal
 from hapax.engine.inference.known_facts import atom_values, stated_fact
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.grammar.declarations import AggregateDeclaration, Constraint, Declaration
+from hapax.grammar.declarations import SAME_AS, AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
@@ -50,10 +50,13 @@ class KeptSubstitutions:
 def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) -> Library:
     """The library with only the rules that the rules' premises or the goals (indicators) reach.
 
-    The rules that symmetric and transitive predicates stand for are among them.
+    The rules that symmetric and transitive predicates stand for are among them, and those of `same_as`, on whose names
+    everything depends.
     """
     library = library.with_closure()
     waiting = [*goals, *(literal.atom.indicator for literal in literals_of(rules))]
+    if library.knows(SAME_AS):
+        waiting.append(SAME_AS)
     reached: set[str] = set()
     by_conclusion: dict[str, list[Rule]] = {}
     for rule in library.rules:
@@ -152,6 +155,7 @@ class Prover:
         self._proofs: dict[Atom, Proof] = {}
         signatures = library.completed().signatures
         self._computed = {item.indicator for item in signatures if item.kind is PredicateKind.COMPUTED}
+        self._derived = library.derived | {conclusion.indicator for conclusion in instances}
         self._prove_upwards(instances)
 
     def atom(self, atom: Atom) -> Proof | None:
@@ -166,7 +170,7 @@ class Prover:
             return Proof(item, By.DENIAL if self.library.is_open(item.atom.indicator) else By.NEGATION)
         proof = self.atom(item.atom)
         # A computed predicate may have facts as well; their proof was looked for first.
-        if proof is None and item.atom.indicator in self._computed:
+        if proof is None and (item.atom.indicator in self._computed or _is_identity(item.atom)):
             return Proof(item, By.COMPUTED)
         if proof is None:
             raise HapaxError(
@@ -178,11 +182,10 @@ class Prover:
     def _unproved_premises(self, instance: RuleInstance) -> set[Atom]:
         """Derived atoms in an instance's premise that are not facts as well."""
         found: set[Atom] = set()
-        derived = self.library.derived
         for row in (instance, *instance.others):
-            atoms = [item.atom for item in row.rule.literals if not item.negated and item.atom.indicator in derived]
-            found.update(map(row.substitution.apply, atoms))
-        return {atom for atom in found if self.facts.leaf(atom) is None}
+            atoms = (row.substitution.apply(item.atom) for item in row.rule.literals if not item.negated)
+            found.update(atom for atom in atoms if atom.indicator in self._derived)
+        return {atom for atom in found if self.facts.leaf(atom) is None and not _is_identity(atom)}
 
     def _prove_upwards(self, instances: Mapping[Atom, Sequence[RuleInstance]]) -> None:
         """Prove atoms from the facts upwards, breadth first: no proof rests on itself, and the shallowest is kept."""
@@ -221,6 +224,11 @@ class Prover:
         for row in (instance, *instance.others):
             goals |= dict.fromkeys(instantiated(item, row.substitution) for item in row.rule.premise)
         return tuple(map(self.item, goals))
+
+
+def _is_identity(atom: Atom) -> bool:
+    """True for a name that is the same as itself, as which premises see two joined names."""
+    return atom.indicator == SAME_AS and atom.arguments[0] == atom.arguments[1]
 
 
 def _with_whole_groups(instances: Iterable[RuleInstance]) -> Iterator[RuleInstance]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from hapax.grammar.declarations import ClosedDeclaration
+from hapax.engine.inference.derive import relevant_library
+from hapax.grammar.declarations import SAME_AS, ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom
@@ -51,7 +52,13 @@ class Fingerprints:
 
     @cached_property
     def _types(self) -> str:
-        return content_id("types", *sorted(f"{lower} < {upper}" for lower, upper in self._library.subtypes))
+        types = [f"{lower} < {upper}" for lower, upper in self._library.subtypes]
+        if not self._library.knows(SAME_AS):
+            return content_id("types", *sorted(types))
+        # Every predicate depends on the names that are the same.
+        part = relevant_library(self._library, goals=[SAME_AS])
+        stated = [fact for fact in part.facts if fact.indicator == SAME_AS]
+        return content_id("types", *sorted(types), SAME_AS, *map(str, part.rules), *map(str, stated))
 
     def _layer(self, members: list[str]) -> str:
         rules = [rule for name in members for rule in self._library.concluding.get(name, ())]

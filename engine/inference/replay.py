@@ -9,6 +9,7 @@ from fractions import Fraction
 from hapax.engine.inference.derive import fact_key
 from hapax.engine.inference.proof import By, Proof, proof_from_json
 from hapax.grammar.arithmetic import evaluated, holds
+from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, PredicateKind, Rule
@@ -150,11 +151,17 @@ class StepChecker:
             if content_id("denial", name, list(arguments)) not in self._denials:
                 raise StepFault(f"no critic denied {goal.atom}")
         elif part.by is By.COMPUTED:
-            if isinstance(goal, Comparison):
-                if not goal.variables and not _is_true(goal):
-                    raise StepFault(f"{goal} does not hold")
-            elif self._kinds.get(goal.atom.indicator, PredicateKind.COMPUTED) is not PredicateKind.COMPUTED:
-                raise StepFault(f"{goal} is not a computed predicate")
+            self._check_computed(goal)
+
+    def _check_computed(self, goal: BodyLiteral) -> None:
+        if isinstance(goal, Comparison):
+            if not goal.variables and not _is_true(goal):
+                raise StepFault(f"{goal} does not hold")
+        elif goal.atom.indicator == SAME_AS:
+            if len(set(goal.atom.arguments)) > 1:
+                raise StepFault(f"{goal} does not hold")
+        elif self._kinds.get(goal.atom.indicator, PredicateKind.COMPUTED) is not PredicateKind.COMPUTED:
+            raise StepFault(f"{goal} is not a computed predicate")
 
     def _check_fact(self, part: Proof) -> None:
         goal = part.goal

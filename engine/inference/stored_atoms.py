@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fingerprints import Fingerprints
+from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.rule_checks import adds_nothing
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -47,6 +48,8 @@ class StoredAtoms:
         cls, kb: KnowledgeBase, library: Library, assumed: Iterable[Atom], goals: Iterable[str], *, whole: bool
     ) -> StoredAtoms | None:
         """The stored atoms that goals, by indicator, can read; None if there are none."""
+        # Statements and facts may have other names than `same_as` gives; tables of atoms have these.
+        whole = whole and not library.knows(SAME_AS)
         found = cls(kb, library, frozenset(atom.indicator for atom in assumed), whole)
         return found if found._find(goals) else None
 

@@ -368,12 +368,12 @@ class PremiseCompiler:
     def _computed(self, atom: Atom, signature: PredicateSignature) -> None:
         definition = signature.definition
         assert definition is not None  # noqa: S101  of a computed predicate
-        target = assignment(definition, {parameter.name for parameter in signature.parameters})
+        given = {parameter.name: term for parameter, term in zip(signature.parameters, atom.arguments, strict=True)}
+        known = {name for name, term in given.items() if isinstance(term, Constant) or term.name in self.values}
+        target = assignment(definition, known)
         # Without the library, as in `definition_text`: parameters have no types but those that the definition gives.
         inner = PremiseCompiler(replace(self.context, library=Library()))
-        given: dict[str, Term] = {}
         for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
-            given[parameter.name] = term
             if parameter.name != target:
                 inner.values[parameter.name] = self.cell(term)
                 if isinstance(term, Variable) and term.name in self.numbers:

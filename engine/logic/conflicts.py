@@ -10,6 +10,8 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.known_facts import KnownFacts, matched, stated_fact
 from hapax.engine.inference.proof import Proof, instantiated
 from hapax.engine.inference.theory import FactSource
+from hapax.engine.logic.demand import joined_names
+from hapax.engine.logic.names import Names
 from hapax.engine.logic.proofs import given_facts, join_premise
 from hapax.grammar.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
@@ -61,9 +63,10 @@ def conflicts(
     """
     records = list(facts)
     stated = (stated_fact(library, atom) for atom in library.facts)
+    names = joined_names(given_facts(kb, records), library)
     found = [
         *_broken_constraints(kb, library, records, list(denied), about),
-        *_facts_of_disjoint_types(library, chain(stated, records)),
+        *_facts_of_disjoint_types(library, chain(stated, records), names),
     ]
     return _ordered(found)
 
@@ -171,7 +174,8 @@ def conflicts_around(
             beside=lambda indicator: _standing(new, known.found_of(indicator), indicator, lost),
         )
         found += _broken(source, needed, rule, kept)
-    found += _facts_of_disjoint_types(library, _of_equal_values(library, new, known, lost))
+    equal = _of_equal_values(library, new, known, lost)
+    found += _facts_of_disjoint_types(library, equal, joined_names(given_facts(known.kb, equal), library))
     ids = {fact.id for fact in new}
     return _ordered(conflict for conflict in found if any(fact.id in ids for fact in conflict.facts))
 
@@ -227,7 +231,7 @@ def _facts_behind(proofs: Iterable[Proof], by_id: Mapping[str, FactRecord]) -> t
     return tuple(sorted(used.values(), key=fact_text))
 
 
-def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> Iterator[FactConflict]:
+def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord], names: Names) -> Iterator[FactConflict]:
     """Pairs of facts, or single facts, by which a text is of two types that are declared disjoint.
 
     Numbers are left out: a year and a height may be the same number.
@@ -241,7 +245,7 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord]) -> I
         types = fact.types or declared.get(_indicator(fact), ())
         for value, data_type in zip(fact.arguments, types, strict=False):
             if isinstance(value, str):
-                typed.setdefault(value, []).append((data_type, fact))
+                typed.setdefault(names.name(value), []).append((data_type, fact))
     for uses in typed.values():
         for item in library.disjoint_types:
             first = {fact.id: fact for data_type, fact in uses if library.is_subtype(data_type, item.first)}

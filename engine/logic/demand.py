@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, count, islice
 from typing import NamedTuple, TypeAlias
 
-from hapax.engine.inference.derive import RuleInstance
+from hapax.engine.inference.derive import RuleInstance, relevant_library
 from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.compile import (
@@ -29,7 +29,9 @@ from hapax.engine.logic.evaluate import Clause, compile_clause
 from hapax.engine.logic.failures import failures
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.instances import InstanceFinder
+from hapax.engine.logic.names import FOUND, JOINED, Names, Origin, Pair, by_identity, by_names
 from hapax.engine.logic.rounds import JoinStep, Rounds
+from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.prolog_text import definition_of, evaluation_order
 from hapax.grammar.rules import Library, Rule
@@ -117,20 +119,25 @@ class Demand:
         asked: Collection[str] = (),
         at_work: list[Rule] | None = None,
         finds_instances: bool = False,
+        names: Names | None = None,
     ) -> None:
         """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
 
         `asked`: indicators of the predicates whose calls are kept, for `calls`. `at_work`: a list in which the rule
-        stands whose rows are being joined. `finds_instances`: True if `instances` will be asked for.
+        stands whose rows are being joined. `finds_instances`: True if `instances` will be asked for. `names`: those to
+        use in place of what `same_as` says.
         """
         self._asked = frozenset(asked)
         self._asked_calls: dict[tuple[str, Pattern], str] = {}
         self.source, self.library, self._stored = source, library.with_closure(), stored
         refuse_negative_cycles(self.library)
         self.relations = Relations(source.kb)
+        self.names = joined_names(source, self.library) if names is None else names
+        self.library = by_identity(self.library)
         self._given: dict[str, list[Atom]] = {}
         for atom in (*self.library.facts, *source.assumed, *given):
-            self._given.setdefault(atom.indicator, []).append(atom)
+            if atom.indicator != SAME_AS:
+                self._given.setdefault(atom.indicator, []).append(self.names.read(atom))
         self._derived = self.library.derived | self._given.keys()
         if stored is not None:
             self._derived -= stored.predicates
@@ -187,7 +194,7 @@ class Demand:
         """The tags of these variables, a row for each answer: where the premise of one of these rules holds."""
         premises = []
         for way in ways:
-            rule = join_order(way)
+            rule = join_order(by_names(way))
             items = tuple(evaluation_order(rule.premise, self.library))
             self._evaluated.append(replace(rule, premise=items))
             self._add_calls_of(self._evaluated[-1])
@@ -216,6 +223,7 @@ class Demand:
         """
         # A rule that a path stands for joins atoms that the path passes by.
         self._goes_by_paths = False
+        written, root = root, self.names.atom(root)
         self._ask(root)
         self._rounds.run()
         waiting: list[tuple[str, int]] = []
@@ -246,7 +254,7 @@ class Demand:
                     seen |= below
                 if chosen and aggregate is None:
                     break
-        return self._by_atom(found)
+        return self.names.explained(self._by_atom(found), [written, root])
 
     def _way(self, clause: Clause) -> _Way:
         body, atoms = clause.body, self._atoms
@@ -286,7 +294,7 @@ class Demand:
 
     def records(self) -> list[FactRecord]:
         """The facts on which the instances rest that were asked for."""
-        found = list(self._beside)
+        found = [*self._beside, *self.names.facts]
         for table, refs in (self._finder.fact_rows if self._finder else {}).items():
             if table in self._read:
                 found += [self._read[table][ref - 1] for ref in sorted(refs)]
@@ -305,7 +313,7 @@ class Demand:
             if definition_of(Literal(root), self.library) is None:
                 table = self._tables[root.indicator]
                 tests = [
-                    f"a{place} = {self.relations.symbols.tag(term.value)}"
+                    f"a{place} = {self.names.tag(term.value)}"
                     for place, term in enumerate(root.arguments, 1)
                     if isinstance(term, Constant)
                 ]
@@ -315,7 +323,7 @@ class Demand:
             self._finder = InstanceFinder(self.relations, self.library, {}, self._clauses_of, self._facts_of)
         self._finder.atoms = self._atoms
         self._finder.follow(rows)
-        return self._finder.instances()
+        return self.names.explained(self._finder.instances(), roots)
 
     def _clauses_of(self, indicator: str) -> Iterator[Clause]:
         for number, rule in enumerate(self.library.rules):
@@ -330,6 +338,8 @@ class Demand:
 
     def new_source(self, indicator: str) -> str:
         """The table of a predicate's atoms or facts."""
+        if indicator == JOINED:
+            return self.names.pair_table()
         if self._stored is not None and indicator in self._stored.predicates:
             return self._view(self._stored.source(indicator))
         facts = indicator.removeprefix(_FACTS_OF)
@@ -337,7 +347,7 @@ class Demand:
         if facts == indicator and condition is not None and (beside := list(self.source.beside(facts))):
             # The predicate is derived then: from its stored facts by demand, and from these.
             self._derived |= {indicator}
-            self._given.setdefault(indicator, []).extend(_atom(fact) for fact in beside)
+            self._given.setdefault(indicator, []).extend(self.names.read(fact.ground_atom) for fact in beside)
             self._beside += beside
         if indicator in self._derived:
             table = self._new_table(columns_of(indicator))
@@ -346,7 +356,7 @@ class Demand:
             return table
         if condition is None:
             return self._read_facts(facts)
-        table = self.relations.relation(facts)
+        table = self.names.relation(facts)
         if condition != "1" and not table.startswith("temp."):
             columns = ", ".join((*columns_of(facts), "ref"))
             table = self._view(f"SELECT {columns} FROM {table} WHERE {condition}")  # noqa: S608  ours
@@ -364,7 +374,9 @@ class Demand:
     def _read_facts(self, indicator: str) -> str:
         """A table of the facts that the source lists, in whose order they are numbered."""
         table = self._new_table(columns_of(indicator))
-        by_arguments = {fact.arguments: fact for fact in self.source.facts(indicator)}
+        by_arguments: dict[tuple[Value, ...], FactRecord] = {}
+        for fact in self.source.facts(indicator):
+            by_arguments.setdefault(tuple(_values(self.names.read(fact.ground_atom))), fact)
         self._add_rows(table, by_arguments)
         self._read[table] = list(by_arguments.values())
         return table
@@ -574,9 +586,7 @@ class Demand:
         return atom
 
     def _context(self) -> CompileContext:
-        return CompileContext(
-            self.library, self._tables, self.relations.symbols.tag, self.relations.arithmetic, self._denials
-        )
+        return CompileContext(self.library, self._tables, self.names.tag, self.relations.arithmetic, self._denials)
 
     def _denials(self, indicator: str) -> str:
         name = f"denials of {indicator}"
@@ -594,8 +604,22 @@ def _with_premise(rule: Rule, *atoms: Atom) -> Rule:
     return replace(rule, premise=tuple(map(Literal, atoms)))
 
 
-def _atom(fact: FactRecord) -> Atom:
-    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))
+def joined_names(source: FactSource, library: Library) -> Names:
+    """The names that `same_as` joins. What its rules rest on sees the names that are joined so far, in rounds."""
+    stated = [atom for atom in (*library.facts, *source.assumed) if atom.indicator == SAME_AS]
+    pairs: dict[Pair, Origin] = dict.fromkeys((tuple(_values(atom)) for atom in stated), None)
+    if library.knows(SAME_AS):
+        pairs |= {fact.arguments: fact for fact in source.facts(SAME_AS)}
+    names = Names(Relations(source.kb), source.stored, pairs)
+    part = relevant_library(library, goals=[SAME_AS])
+    while SAME_AS in library.derived:
+        demand = Demand(source, part, names=names, finds_instances=True)
+        found: dict[Pair, Origin] = dict.fromkeys(demand.rows(FOUND), demand)
+        joined = Names(names.relations, source.stored, {**found, **names.pairs})
+        if joined.representatives == names.representatives:
+            break
+        names = joined
+    return names
 
 
 def _values(atom: Atom) -> list[Value]:

@@ -25,11 +25,14 @@ from hapax.engine.inference.derive import (
 )
 from hapax.engine.inference.fingerprints import Fingerprints
 from hapax.engine.inference.session import LimitExceeded
+from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import CompiledPremise
+from hapax.engine.logic.demand import joined_names
 from hapax.engine.logic.evaluate import CompiledLibrary, constraints, left_out, open_variables
 from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
 from hapax.engine.logic.products import naming_products
+from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.dependencies import refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -102,10 +105,11 @@ def derive_all(
     ):
         began = time.perf_counter()
         relations.arithmetic.has_failed = False
-        changes = relations.changes()
+        # Which rows have another name depends on all facts of `same_as`.
+        changes = None if part.knows(SAME_AS) else relations.changes()
         read = relations.bring_up_to_date(changes)
         seconds_reading = time.perf_counter() - began
-        compiled = CompiledLibrary(relations, part, begin=deadline.begin)
+        compiled = _compiled(kb, relations, part, begin=deadline.begin)
         deriver = _RuleDeriver(kb, relations, library, compiled, deadline)
         if changes is not None:
             has_changed = bool(changes)
@@ -303,16 +307,25 @@ def fact_tables(
 ) -> tuple[StoredDerivation, tuple[str, ...]] | None:
     """The stored derivation of a rule, and the relation of facts that each positive literal of its premise matched.
 
-    None for a rule whose premise has derived predicates. Raises as `read_statements` does.
+    None for a rule whose premise has derived predicates, or facts with names that `same_as` joins. Raises as
+    `read_statements` does.
     """
     derivation = _current(kb, relations, library, rule)
-    compiled = CompiledLibrary(relations, relevant_library(library, rule))
+    compiled = _compiled(kb, relations, relevant_library(library, rule))
     joined = [item for item in rule.literals if not item.negated and not rule.is_information(item)]
-    if any(item.atom.indicator in compiled.derived for item in joined):
+    used = [item.atom.indicator for item in joined]
+    if any(indicator in compiled.derived or compiled.names.touched(indicator) for indicator in used):
         return None
     # A negation may need derived predicates.
     compiled.materialise()
     return derivation, compiled.body(rule).tables
+
+
+def _compiled(
+    kb: KnowledgeBase, relations: Relations, library: Library, begin: Callable[[str], None] = lambda _: None
+) -> CompiledLibrary:
+    """A library's rules over all facts of a knowledge base, with the names that `same_as` joins."""
+    return CompiledLibrary(relations, library, joined_names(Theory(library, kb).source(), library), begin=begin)
 
 
 def _instances_of(rule: Rule, body: CompiledPremise) -> str:
@@ -426,7 +439,7 @@ def _records(
     relations: Relations, library: Library, rule: Rule, batches: Iterable[RowBatch]
 ) -> Iterator[StatementRecord]:
     needed = relevant_library(library, rule)
-    compiled = CompiledLibrary(relations, needed)
+    compiled = _compiled(relations.kb, relations, needed)
     compiled.materialise()
     tables = compiled.body(rule).tables
     width = len(rule.searched)
@@ -453,10 +466,12 @@ def _prover(compiled: CompiledLibrary, rows: Mapping[str, Iterable[int]]) -> Pro
     relations, library = compiled.relations, compiled.library
     derived = {table: indicator for indicator, table in compiled.tables.items() if indicator in compiled.derived}
     clauses = compiled.clauses
-    finder = InstanceFinder(relations, library, derived, lambda name: clauses.get(name, ()), relations.relation)
+    names = compiled.names
+    finder = InstanceFinder(relations, library, derived, lambda name: clauses.get(name, ()), names.relation)
     finder.follow(rows)
-    indicators = {relations.relation(indicator): indicator for indicator in compiled.used}
+    indicators = {names.relation(indicator): indicator for indicator in compiled.used}
     facts: list[FactRecord] = []
     for table, refs in finder.fact_rows.items():
         facts += [fact for _, fact in compiled.relations.kb.relations.by_ref(indicators[table], refs)]
-    return Prover(library, FactIndex(library, facts), finder.instances())
+    instances = names.explained(finder.instances(), [names.read(fact.ground_atom) for fact in facts])
+    return Prover(library, FactIndex(library, [*facts, *names.facts]), instances)

@@ -28,8 +28,9 @@ from hapax.engine.logic.maintenance import (
     Maintainer,
     NotMaintained,
 )
+from hapax.engine.logic.names import Names, by_identity
 from hapax.engine.logic.rounds import Improvement, JoinStep, Rounds
-from hapax.grammar.declarations import AggregateDeclaration
+from hapax.grammar.declarations import SAME_AS, AggregateDeclaration
 from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -77,6 +78,7 @@ class CompiledLibrary:
 
     relations: Relations
     library: Library
+    names: Names
     tables: dict[str, str] = field(default_factory=dict)
     clauses: dict[str, list[Clause]] = field(default_factory=dict)
     anew: dict[str, str] = field(default_factory=dict)
@@ -86,14 +88,16 @@ class CompiledLibrary:
     """Is told, in words, which predicates are derived next."""
 
     def __post_init__(self) -> None:
-        library = self.library
-        self._fingerprints = Fingerprints(self.relations.kb, library)
+        self._fingerprints = Fingerprints(self.relations.kb, self.library)
+        # What rules conclude of `same_as` is known before.
+        rules = tuple(rule for rule in self.library.rules if rule.conclusion.atom.indicator != SAME_AS)
+        library = self.library = by_identity(replace(self.library, rules=rules))
         self._numbered: dict[str, list[tuple[int, Rule]]] = {}
         for number, rule in enumerate(library.rules):
             self._numbered.setdefault(rule.conclusion.atom.indicator, []).append((number, rule))
-        stated = {fact.indicator for fact in library.facts}
+        stated = {fact.indicator for fact in library.facts} - {SAME_AS}
         self.concluded = {rule.conclusion.atom.indicator for rule in library.rules}
-        self.used = {signature.indicator for signature in library.completed().signatures}
+        self.used = {signature.indicator for signature in library.completed().signatures} - {SAME_AS}
         layers = [layer for layer in evaluation_layers(library) if layer & self.concluded]
         # Predicates with facts in rule files but without rules come first: they depend on nothing.
         stated_only = stated.difference(*layers)
@@ -106,11 +110,14 @@ class CompiledLibrary:
                 )
         # Sorted, so that the numbers of new tables do not depend on the process.
         for indicator in sorted(self.used - self.derived):
-            self.tables[indicator] = self.relations.relation(indicator)
+            if self.names.representatives:
+                # By which joined names are found; `prepare` would make it anyway.
+                self.relations.index(self.relations.relation(indicator), indicator)
+            self.tables[indicator] = self.names.relation(indicator)
 
     def setting(self) -> CompileContext:
         relations = self.relations
-        return CompileContext(self.library, self.tables, relations.symbols.tag, relations.arithmetic, relations.denials)
+        return CompileContext(self.library, self.tables, self.names.tag, relations.arithmetic, relations.denials)
 
     def maintain(self, changes: TableChanges) -> None:
         """Bring the stored derived predicates up to date with changes of facts; `materialise` fills the others."""
@@ -276,19 +283,21 @@ class CompiledLibrary:
 
     def _add_facts(self, indicator: str, rounds: Rounds) -> None:
         table, columns = self.tables[indicator], ", ".join(columns_of(indicator))
-        relation = self.relations.relation(indicator)
+        relation = self.names.relation(indicator)
         rounds.insert(table, f"SELECT {columns} FROM {relation} ORDER BY {columns}")  # noqa: S608  ours
         for fact in self.library.facts:
             if fact.indicator == indicator:
-                rounds.insert(
-                    table, f"SELECT {', '.join(str(self.relations.symbols.tag(value)) for value in values_of([fact]))}"
-                )
+                tags = map(self.names.tag, values_of([self.names.read(fact)]))
+                rounds.insert(table, f"SELECT {', '.join(map(str, tags))}")
 
     def _index(self, tables: Iterable[str], growing: Sequence[str]) -> None:
         """Index every argument of these tables, so that a join can begin at any; those that still grow are left out."""
         indicators = {table: indicator for indicator, table in self.tables.items() if indicator not in growing}
         for table in set(tables) & set(indicators):
-            self.relations.index(table, indicators[table])
+            indicator = indicators[table]
+            # With joined names, the table of facts is a view of the relation.
+            indexed = table if indicator in self.derived else self.relations.relation(indicator)
+            self.relations.index(indexed, indicator)
 
     def body(self, rule: Rule) -> CompiledPremise:
         """Compile what must hold for a rule's statements, but for tests of open variables: such a rule has none."""

@@ -20,7 +20,7 @@ from hapax.engine.logic.limits import time_limit
 from hapax.engine.logic.products import naming_products
 from hapax.engine.logic.proofs import reading
 from hapax.grammar.goals import Goal, called_indicators, calls, has_constants
-from hapax.grammar.rules import Rule
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
 from hapax.kb.relations import BATCH, TaggedRows
 
@@ -48,7 +48,8 @@ def answer(
         except NotRules:
             goal, inner = parts_by_rules(goal, theory.library)
             library = with_rules(part.library, inner) if inner else part.library
-            return _by_prolog(Demand(part.source(), library, stored, at_work=at_work), goal, limits, session)
+            demand = Demand(part.source(), library, stored, at_work=at_work)
+            return _by_prolog(demand, library.with_closure(), goal, limits, session)
         ways = [rule for rule in rules if rule.conclusion.atom.predicate == GOAL]
         library = with_rules(part.library, [rule for rule in rules if rule not in ways])
         demand = Demand(part.source(), library, stored, at_work=at_work)
@@ -62,8 +63,9 @@ def answer(
     return QueryResult(goal.variables, rows, is_cut, failed)
 
 
-def _by_prolog(demand: Demand, goal: Goal, limits: QueryLimits, session: PrologSession | None) -> QueryResult:
-    library = demand.library
+def _by_prolog(
+    demand: Demand, library: Library, goal: Goal, limits: QueryLimits, session: PrologSession | None
+) -> QueryResult:
     called = [name for name in called_indicators(goal, library) if library.signature(name).definition is None]
     concluded: dict[tuple[str, tuple[Value, ...]], None] = {}
     for indicator in called:

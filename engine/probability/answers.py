@@ -22,6 +22,7 @@ from hapax.engine.logic.proofs import reading
 from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports
 from hapax.engine.probability.options import ProbabilityOptions, Together
 from hapax.engine.search.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
+from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
@@ -101,6 +102,11 @@ def ground(
     part.index()
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
         demand = Demand(part.source(), part.library, finds_instances=True)
+        if demand.names.representatives:
+            raise HapaxError(
+                f"{SAME_AS} joins names below this goal, and no probability follows from joined names.",
+                Remedy("Ask without probabilities."),
+            )
         builder = _Builder(original, demand.library, chances)
         waiting = [free]
         # Negated atoms have instances of their own, below which there may be further negations.
