@@ -583,7 +583,7 @@ def _print_capped(report: SearchReport, library: Library) -> None:
 def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
     counts = report.summary()["statements"]
     both = f", {counts['in_both']} of them in both" if options["distribution"] == "both" else ""
-    circular = ", which also ranked or taught the ranker: no evidence" if report.is_circular else ""
+    circular = ", which also ranked or taught the ranker, so it proves nothing" if report.is_circular else ""
     judged = f" by {escape(report.evaluator)}{circular}" if report.mean_delta is not None else ""
     out.print(
         f"\n{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} "
@@ -615,8 +615,8 @@ def _print_ends(report: SearchReport) -> None:
     # The counts of each rule: pool, crowded, matched.
     pool, crowded, matched = map(sum, zip(*(rule.end_counts for rule in divided), strict=True))
     out.print(
-        f"The ends are cut from {counted(pool, 'statement')} and share none; the middle is at neither. "
-        f"{counted(crowded, 'more is', 'more are')} left out where one value would fill an end, and "
+        f"Head and long tail are the two ends of {counted(pool, 'statement')}; those between are in neither. "
+        f"{counted(crowded, 'was', 'were')} left out because one value occurred too often, and "
         f"{counted(matched, 'pair')} of head and long tail {'differs' if matched == 1 else 'differ'} in one name only."
     )
     small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
