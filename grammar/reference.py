@@ -146,9 +146,9 @@ Facts that break one of the other declarations are a conflict. In a search the l
 conflicting set loses; facts that tie lose together, and given facts never lose. `hapax why-not` explains it, and
 `hapax check --db FILE` lists the conflicts in a knowledge base. With `--compat`, conflicts are ignored, as in LINK.
 
-Facts of `same_as/2`, and rules that conclude it, join names. From then on goals and rules see one name of a country
-that has several, the first in alphabetical order: joins find it under each name, an aggregate counts it once, and it
-has one value by a `functional` predicate. The proof shows the facts as they are written and why the names are the same.
+Facts of `same_as/2`, and rules that conclude it, join names. Goals and rules then see one name of a country that has
+several, the first in alphabetical order. Joins find it under each name, an aggregate counts it once, and it has one
+value by a `functional` predicate. The proof shows the facts as they are written and why the names are the same.
 
 ```
 given same_as(Country, Country)

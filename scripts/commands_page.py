@@ -65,7 +65,8 @@ beam = 400
 evaluator = ["smollm2", "frequency"]
 ```
 
-The command line overrides the environment, which overrides the file.
+The command line overrides the environment (`HAPAX_DB` for `--db`, `HAPAX_<COMMAND>_<OPTION>` for others), which
+overrides the file.
 
 A `hapax.toml` in the working folder is read without being named. It may have come with the folder, so it sets only
 settings of searches, such as `beam` or thresholds. Files, hosts, models, prices and budgets are ignored there, with a
@@ -179,8 +180,8 @@ def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
     options = _options(context)
     own = [option for option in options if homes.get(option, path) == path]
     if isinstance(command, click.Group):
-        # The examples of a group are those of its commands.
-        formatter.write_text(cleandoc((command.help or "").partition("\b")[0]))
+        # The rest is above, or with the commands of the group.
+        formatter.write_text(cleandoc(command.help or "").partition("\n\n")[0])
     else:
         if any(isinstance(parameter, click.Argument) for parameter in command.params):
             formatter.write(f"{path} {' '.join(command.collect_usage_pieces(context)[1:])}\n\n")

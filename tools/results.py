@@ -38,8 +38,7 @@ COMMANDS = {
     "Critic of facts": (f"model calibrate --critic {{model}} --labels {ROOT}/tools/embedded/outside_atlas.tsv",),
     "Thirteen questions about statements": ("evaluate probe -m {model} --sample 100",),
     "Directional entailment": (
-        "evaluate entailment score {data}/levyholt/dev.txt -m {model} --scorer critic --scorer likelihood "
-        "--scorer random",
+        "evaluate entailment score {data}/levyholt/dev.txt -m {model} --scorer critic --scorer likelihood",
     ),
     "Winograd schemas": (
         "evaluate winograd ask {data}/cr_wsc/wsc_273_annotated_final.csv -m {model} "
