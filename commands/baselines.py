@@ -10,18 +10,17 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, err, out
+from hapax.commands.console import BUDGET_REACHED, DONE, out
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.model_options import (
-    open_journal,
-    opening_options,
+    asking,
     warn_of_prices,
     with_budget,
     with_opening,
     with_queue,
 )
-from hapax.commands.options import open_kb, sound_library, with_chosen, with_database, with_json, with_paths
+from hapax.commands.options import sound_library, with_chosen, with_database, with_json, with_paths
 from hapax.engine.kept_rules import chosen_rules
 
 WORDINGS = ("paper", *map(str, range(1, 11)), "all")
@@ -68,17 +67,15 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
     # Before the file of the knowledge base is made: all rules may have errors.
     library = sound_library(paths)
     chosen_rules(library, chosen)
-    with open_kb(options["database"]) as kb:
-        opening = opening_options(library, options, open_journal(kb, options))
-        with err.status("Loading models") as status:
-            evaluation = hapax.evaluate_instruction(
-                library,
-                kb,
-                hapax.InstructOptions.of(options),
-                opening,
-                only=chosen,
-                progress=lambda wording: status.update(f"Instructing by wording {wording}"),
-            )
+    with asking(options, "Loading models", library) as (kb, opening, show):
+        evaluation = hapax.evaluate_instruction(
+            library,
+            kb,
+            hapax.InstructOptions.of(options),
+            opening,
+            only=chosen,
+            progress=lambda wording: show(f"Instructing by wording {wording}"),
+        )
     # Examples first, so that the tables stand at the end of the screen.
     result = evaluation.value
     if not options["as_json"]:
@@ -111,16 +108,14 @@ def grid(config: Path, **options: Any) -> None:
     # The file names the models, so `with_opening` cannot compare the prices with options.
     warn_of_prices(dict(options["prices"]), settings.model_names)
     library = sound_library(settings.files)  # before the file of the knowledge base is made
-    with open_kb(options["database"]) as kb:
-        opening = opening_options(library, options, open_journal(kb, options))
-        with err.status("Loading models") as status:
-            evaluation = hapax.evaluate_grid(
-                library,
-                kb,
-                settings,
-                opening,
-                progress=lambda number, total, cell: status.update(f"Cell {number} of {total}: {cell}"),
-            )
+    with asking(options, "Loading models", library) as (kb, opening, show):
+        evaluation = hapax.evaluate_grid(
+            library,
+            kb,
+            settings,
+            opening,
+            progress=lambda number, total, cell: show(f"Cell {number} of {total}: {cell}"),
+        )
     print_result(evaluation, options["as_json"])
     # A cell that could not run makes the command fail, unless a budget ended it.
     sys.exit(BUDGET_REACHED if evaluation.value.budget else evaluation.value.exit_code)

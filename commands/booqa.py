@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import Left, err, leaving
+from hapax.commands.console import err
 from hapax.commands.declared import F, declared
 from hapax.commands.entailment import (
     EXISTING_FOLDER,
@@ -19,8 +19,8 @@ from hapax.commands.entailment import (
 )
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
-from hapax.commands.model_options import open_journal, opening_options, with_queue
-from hapax.commands.options import open_kb, with_json
+from hapax.commands.model_options import asking, with_queue
+from hapax.commands.options import with_json
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
@@ -78,8 +78,7 @@ def build(triples: tuple[Path, ...], out: Path, as_json: bool, **options: Any) -
         predicate=hapax.CountRange(options["predicate_from"], options["predicate_below"]),
     )
     words = hapax.QuestionWords(options["lexicon"] or "", options["senses"], options["model"])
-    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Building"):
-        opening = opening_options(None, options, open_journal(kb, options))
+    with asking(options, "Building") as (kb, opening, _):
         evaluation = hapax.build_questions(kb, triples, out, settings, words=words, opening=opening)
     print_result(evaluation, as_json)
     err.print(f"{counted(sum(map(len, evaluation.value.sets.values())), 'question')} in {out}", markup=False)
@@ -116,8 +115,7 @@ def score(folder: Path, out: Path | None, as_json: bool, **options: Any) -> None
     if options["pairs"] is not None:
         written = hapax.write_question_pairs(sets, options["pairs"])
         err.print(f"{counted(written, 'pair')} in {options['pairs']}", markup=False)
-    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring"):
-        opening = opening_options(None, options, open_journal(kb, options))
+    with asking(options, "Scoring") as (kb, opening, _):
         evaluation = hapax.answer_questions(kb, sets, answering, opening)
     if out is not None:
         hapax.write_answers(evaluation, out)

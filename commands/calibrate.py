@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
-from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
-from hapax.commands.options import open_kb, read_library, with_database, with_json, with_rules
+from hapax.commands.model_options import asking, with_budget, with_opening, with_queue
+from hapax.commands.options import read_library, with_database, with_json, with_rules
 from hapax.grammar.options import made
 
 
@@ -24,7 +23,7 @@ from hapax.grammar.options import made
 @with_queue
 @with_database
 @with_json
-def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
+def calibrate(paths: tuple[Path, ...], **options: Any) -> None:
     """Learn from labelled facts what a critic's scores are worth, and store it for `search --calibrated`.
 
     Measures come from labels whose keys the map did not learn from. docs/certificates.md describes the file of labels.
@@ -33,10 +32,8 @@ def calibrate(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     hapax model calibrate --critic embedded --labels reference:all
     hapax model calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
     """
-    library = read_library(paths, database)
+    library = read_library(paths, options["database"])
     chosen = made(hapax.CalibrationOptions, options)
-    with open_kb(database, begun_by="hapax search") as kb:
-        opening = opening_options(library, options, open_journal(kb, options))
-        with err.status("Calibrating"):
-            evaluation = hapax.calibrate(library, kb, chosen, opening)
+    with asking(options, "Calibrating", library, begun_by="hapax search") as (kb, opening, _):
+        evaluation = hapax.calibrate(library, kb, chosen, opening)
     print_result(evaluation, options["as_json"])

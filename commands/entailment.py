@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,12 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import Left, err, leaving, print_json, print_table
+from hapax.commands.console import err, print_json, print_table
 from hapax.commands.declared import Finite, declared, together
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
-    dry_run,
-    open_journal,
-    opening_options,
-    print_foreseen,
+    asking,
     with_budget,
     with_dry_run,
     with_opening,
@@ -106,7 +102,7 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
 @with_queue
 @with_dry_run
 @with_json
-def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> None:
+def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
     """Measure scorers on each subset, with whole pairs and with hypotheses alone, to separate entailment from artefact.
 
     Answers of models are kept in the journal of --db, so no sentence is asked twice.
@@ -116,20 +112,12 @@ def score(files: tuple[Path, ...], out: Path | None, as_json: bool, **options: A
     hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
     """
     scoring = made(hapax.EntailmentOptions, options, twin=not options["no_twin"])
-    if options["dry_run"]:
-        # The journal of a plan raises where answers are missing, once it has noted what would be asked.
-        with dry_run(options["database"]) as (kb, foreseeing), suppress(hapax.BudgetReached):
-            hapax.score_entailments(kb, files, scoring, opening_options(None, options, foreseeing))
-        print_foreseen(foreseeing, as_json)
-        return
-    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
-        opening = opening_options(None, options, open_journal(kb, options))
-        show = _ShownProgress(status.update)
+    with asking(options, "Scoring") as (kb, opening, show):
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=show)
+        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=_ShownProgress(show))
     if out is not None:
         hapax.draw_entailments(evaluation, out)
-    print_result(evaluation, as_json)
+    print_result(evaluation, options["as_json"])
 
 
 @entailment.command()
@@ -155,10 +143,8 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
     if store and len(set(options["scorer"])) > 1:
         raise click.UsageError("--store keeps the probabilities of a single scorer. Name one with --scorer.")
     auditing = made(hapax.ConsistencyOptions, options)
-    with leaving(Left.ANSWERS), open_kb(options["database"]) as kb, err.status("Scoring") as status:
-        opening = opening_options(None, options, open_journal(kb, options))
-        show = _ShownProgress(status.update)
-        evaluation = hapax.audit_consistency(kb, files, auditing, opening, progress=show)
+    with asking(options, "Scoring") as (kb, opening, show):
+        evaluation = hapax.audit_consistency(kb, files, auditing, opening, progress=_ShownProgress(show))
         if store:
             # A single scorer, as was checked, has a single audit.
             stored = hapax.store_audited_entailments(kb, evaluation.value[0])
@@ -282,8 +268,7 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
         text = f"{counted(pairs, 'pair')} of predicates, up to 8 sentences each"
         click.echo(json.dumps({"pairs": pairs}) if as_json else text)
         return
-    with open_kb(options["database"]) as kb, err.status("Scoring"):
-        opening = opening_options(None, options, open_journal(kb, options))
+    with asking(options, "Scoring") as (kb, opening, _):
         judging = hapax.ScorerOptions(options["model"])
         judged = hapax.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
     if as_json:

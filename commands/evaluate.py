@@ -10,21 +10,18 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err
+from hapax.commands.console import BUDGET_REACHED, DONE, FAILED
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
-    dry_run,
-    open_journal,
-    opening_options,
-    print_foreseen,
+    asking,
     with_budget,
     with_dry_run,
     with_opening,
     with_queue,
 )
-from hapax.commands.options import open_kb, read_library, with_chosen, with_database, with_json, with_rules
+from hapax.commands.options import read_library, with_chosen, with_database, with_json, with_rules
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
@@ -87,9 +84,8 @@ def likelihood(
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
     # Without a model nothing is stored, so the file is opened for reading only and needs no rules.
     asks_models = bool(options["evaluators"] or options["rerank"])
-    with err.status("Measuring"), open_kb(options["database"], not asks_models, existing=True) as kb:
-        journal = open_journal(kb, options)
-        opening = opening_options(read_library(paths) if asks_models else None, options, journal)
+    library = read_library(paths) if asks_models else None
+    with asking(options, "Measuring", library, read_only=not asks_models, existing=True) as (kb, opening, _):
         measurement = hapax.LikelihoodOptions(
             evaluators=open_evaluators(options["evaluators"], opening),
             rules=chosen,
@@ -97,7 +93,7 @@ def likelihood(
             figure_numbers=named or tuple(range(3, 14)),
             out=out,
         )
-        evaluation = hapax.evaluate_likelihood(kb, measurement, journal=journal)
+        evaluation = hapax.evaluate_likelihood(kb, measurement, journal=opening.journal)
     print_result(evaluation, options["as_json"])
     # A figure that was asked for by number must be written; of "all", those that can be drawn are enough.
     sys.exit(FAILED if named and evaluation.value.unavailable else DONE)
@@ -123,7 +119,6 @@ def likelihood(
 @with_queue
 @with_json
 def long_tail(
-    database: str,
     paths: tuple[Path, ...],
     chosen: tuple[str, ...],
     judges: tuple[str, ...],
@@ -141,14 +136,11 @@ def long_tail(
     """
     from hapax.evaluation.link.likelihood.run import open_evaluators
 
-    with open_kb(database, existing=True) as kb:
-        journal = open_journal(kb, options)
-        opening = opening_options(read_library(paths), options, journal)
-        # Two steps with a status of their own, since each may take minutes.
-        with err.status("Loading models"):
-            models = open_evaluators(judges, opening)
-        with err.status("Measuring"):
-            evaluation = hapax.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=journal)
+    with asking(options, "Loading models", read_library(paths), existing=True) as (kb, opening, show):
+        models = open_evaluators(judges, opening)
+        # Either step may take minutes.
+        show("Measuring")
+        evaluation = hapax.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=opening.journal)
     print_result(evaluation, options["as_json"])
     if out is not None:
         evaluation.value.draw(out)
@@ -170,7 +162,7 @@ def long_tail(
 @click.option("-o", "--output", type=click.File("w", "utf-8", lazy=True), help="JSONL file for every answer.")
 @with_dry_run
 @with_json
-def probe(database: str, output: Any, **options: Any) -> None:
+def probe(output: Any, **options: Any) -> None:
     """Ask a model 13 questions about each statement of the knowledge base: LINK's tables 4, 13 and 15.
 
     No rule file is needed, and no question is asked twice. docs/evaluation.md explains the figures.
@@ -183,22 +175,14 @@ def probe(database: str, output: Any, **options: Any) -> None:
     if options["compat"] and not options["ask"]:
         options["ask"] = "text"
     probing = made(hapax.ProbeOptions, options)
-    if options["dry_run"]:
-        with dry_run(database) as (kb, foreseeing):
-            # As below, with a journal that counts requests and sends none.
-            hapax.evaluate_probe(kb, probing, opening_options(None, options, foreseeing))
-        print_foreseen(foreseeing, options["as_json"])
-        return
-    with open_kb(database, existing=True) as kb:
-        journal = open_journal(kb, options)
-        with err.status("Loading models") as status:
-            evaluation = hapax.evaluate_probe(
-                kb,
-                probing,
-                opening_options(None, options, journal),
-                progress=lambda done, total: status.update(f"Asking: {done} of {counted(total, 'statement')}"),
-                wrong=options["examples"],
-            )
+    with asking(options, "Loading models", existing=True) as (kb, opening, show):
+        evaluation = hapax.evaluate_probe(
+            kb,
+            probing,
+            opening,
+            progress=lambda done, total: show(f"Asking: {done} of {counted(total, 'statement')}"),
+            wrong=options["examples"],
+        )
     if output is not None:
         output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in evaluation.value.answers_json())
     print_result(evaluation, options["as_json"])
@@ -238,10 +222,8 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
 
     library = read_library(paths)
     labels = hapax.FlippedLabels(flips, options["method"])
-    with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, options)
-        opening = opening_options(library, options, journal)
+    with asking(options, "Measuring", library) as (kb, opening, _):
         # One name gives one model.
         (evaluator,) = open_evaluators([options["evaluator"]], opening)
-        evaluation = hapax.import_lint(kb, library, folder, evaluator, flips=labels, journal=journal)
+        evaluation = hapax.import_lint(kb, library, folder, evaluator, flips=labels, journal=opening.journal)
     print_result(evaluation, options["as_json"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.markup import escape
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hapax.engine.search.settings import SearchSettings
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
-    from hapax.llm_oracle.journal import Journal, PlanningJournal
+    from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import BudgetedModels
 
 
@@ -300,24 +300,44 @@ def _print_without_answer(journal: Journal) -> None:
 with_dry_run = click.option("--dry-run", is_flag=True, help="Print what would be asked, and ask nothing.")
 
 
-def print_foreseen(journal: PlanningJournal, as_json: bool) -> None:
-    """Print the requests that a dry run would have sent."""
-    requests, answered = len(journal.missing), journal.total.hits
-    if as_json:
-        click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))
-        return
-    click.echo(
-        f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
-        f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
-    )
+class Asking(NamedTuple):
+    """What a command asks models with: the knowledge base, how they are opened, and how it shows what it does."""
+
+    kb: KnowledgeBase
+    opening: OpeningOptions
+    show: Callable[[str], None]
 
 
 @contextmanager
-def dry_run(database: str) -> Iterator[tuple[KnowledgeBase, PlanningJournal]]:
-    """The knowledge base, opened for reading if it exists, and a journal that sends nothing."""
+def asking(
+    options: Mapping[str, Any], activity: str, library: Library | None = None, **opened: Any
+) -> Iterator[Asking]:
+    """Show an activity while the block asks models; it may print nothing. `opened`: arguments of `open_kb`.
+
+    A dry run sends nothing, and ends the command with the number of requests that the block would have sent.
+    """
+    if options.get("dry_run"):
+        yield from _foreseeing(options, library)
+    with open_kb(options["database"], **opened) as kb, err.status(activity) as status:
+        yield Asking(kb, opening_options(library, options, open_journal(kb, options)), status.update)
+
+
+def _foreseeing(options: Mapping[str, Any], library: Library | None) -> Iterator[Asking]:
     from hapax.llm_oracle.journal import PlanningJournal
 
-    # An empty one in memory stands for a file that is not there yet.
-    known = Path(database).exists()
-    with leaving(Left.UNCHANGED), open_kb(database if known else None, read_only=known) as kb:
-        yield kb, PlanningJournal(kb)
+    # An empty knowledge base in memory stands for a file that is not there yet.
+    known = Path(options["database"]).exists()
+    with leaving(Left.UNCHANGED), open_kb(options["database"] if known else None, read_only=known) as kb:
+        journal = PlanningJournal(kb)
+        # The journal raises where answers are missing, once it has noted what would be asked.
+        with suppress(BudgetReached):
+            yield Asking(kb, opening_options(library, options, journal), lambda _: None)
+    requests, answered = len(journal.missing), journal.total.hits
+    if options["as_json"]:
+        click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))
+    else:
+        click.echo(
+            f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
+            f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
+        )
+    raise click.exceptions.Exit(DONE)

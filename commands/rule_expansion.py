@@ -16,7 +16,7 @@ import hapax
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
 from hapax.commands.declared import Finite, declared, together
 from hapax.commands.groups import CommandGroup
-from hapax.commands.model_options import open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.model_options import asking, open_journal, opening_options, with_budget, with_opening, with_queue
 from hapax.commands.options import (
     open_kb,
     read_library,
@@ -168,8 +168,7 @@ def lint(paths: tuple[Path, ...], **options: Any) -> None:
     hapax rules lint my.rules -m openai:gpt-4.1
     """
     library = read_library(paths)
-    with open_kb(options["database"]) as kb, err.status("Asking"):
-        opening = opening_options(library, options, open_journal(kb, options))
+    with asking(options, "Asking", library) as (kb, opening, _):
         asked, diagnostics = hapax.lint_rules(library, kb, options["model"], opening)
     print_diagnostics(diagnostics, options["as_json"])
     err.print(f"{counted(asked, 'predicate')} judged, {counted(len(diagnostics), 'warning')}")

@@ -14,10 +14,7 @@ from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.model_options import (
-    dry_run,
-    open_journal,
-    opening_options,
-    print_foreseen,
+    asking,
     with_budget,
     with_dry_run,
     with_opening,
@@ -42,7 +39,7 @@ from hapax.grammar.words import counted
 @with_queue
 @with_dry_run
 @with_json
-def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
+def soundness(files: tuple[Path, ...], **options: Any) -> None:
     """Measure how many statements are true: by sheets that people fill in, or by a model.
 
     Without --out the votes on the sheets so far are counted; FILES are filled-in sheets, imported first. Rules below
@@ -58,7 +55,7 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
     # Checked before anything is opened or written.
     measured = made(hapax.SoundnessOptions, options)
     if options["out"] is not None:
-        with open_kb(database, read_only=True) as kb:
+        with open_kb(options["database"], read_only=True) as kb:
             # By the same draw the votes are counted later.
             voters = options["voters"] or ("voter-1",)
             drawn = hapax.SheetExportOptions(hapax.SheetKind.SOUNDNESS, measured.drawn, voters)
@@ -66,22 +63,15 @@ def soundness(files: tuple[Path, ...], database: str, **options: Any) -> None:
         click.echo("\n".join(map(str, exported.paths)))
         err.print(escape(str(exported)))
         return
-    if options["dry_run"]:
-        with dry_run(database) as (kb, foreseeing):
-            hapax.evaluate_soundness(kb, measured, opening_options(None, options, foreseeing))
-        print_foreseen(foreseeing, options["as_json"])
-        return
-    with open_kb(database, existing=True) as kb:
-        # First, so that their votes count.
-        if files:
+    with asking(options, "Judging", existing=True) as (kb, opening, show):
+        # First, so that their votes count; a dry run stores none.
+        if files and not options["dry_run"]:
             hapax.import_sheets(kb, files)
-        journal = open_journal(kb, options)
-        with err.status("Judging") as status:
-            evaluation = hapax.evaluate_soundness(
-                kb,
-                measured,
-                opening_options(None, options, journal),
-                progress=lambda done, total: status.update(f"Judged: {done} of {counted(total, 'statement')}"),
-            )
+        evaluation = hapax.evaluate_soundness(
+            kb,
+            measured,
+            opening,
+            progress=lambda done, total: show(f"Judged: {done} of {counted(total, 'statement')}"),
+        )
     print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if evaluation.value.stopped else DONE)

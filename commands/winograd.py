@@ -16,10 +16,7 @@ from hapax.commands.declared import declared
 from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
-    dry_run,
-    open_journal,
-    opening_options,
-    print_foreseen,
+    asking,
     with_budget,
     with_dry_run,
     with_opening,
@@ -110,24 +107,19 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     # Not as click's default: with --prompt alone nothing else is asked.
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
-    asking = hapax.SchemaAskOptions.of(options)
-    if options["dry_run"]:
-        # Asking stores its runs: those of a dry run go to a knowledge base in memory.
-        with dry_run(options["database"]) as (_, foreseeing), open_kb(None) as scratch:
-            hapax.ask_schemas(scratch, paths, asking, opening_options(None, options, foreseeing))
-        print_foreseen(foreseeing, options["as_json"])
-        return
-    with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, options)
-        with err.status("Loading models") as status:
-
-            def show(method: str, done: int, total: int) -> None:
-                status.update(f"Asking {method}: {done} of {total} pairs")
-
-            opening = opening_options(None, options, journal)
-            evaluation = hapax.ask_schemas(kb, paths, asking, opening, progress=show)
+    wanted = hapax.SchemaAskOptions.of(options)
+    with asking(options, "Loading models") as (kb, opening, show):
+        evaluation = hapax.ask_schemas(
+            # Asking stores its runs: those of a dry run go to a knowledge base in memory.
+            open_kb(None) if options["dry_run"] else kb,
+            paths,
+            wanted,
+            opening,
+            progress=lambda method, done, total: show(f"Asking {method}: {done} of {total} pairs"),
+        )
     print_result(evaluation, options["as_json"])
-    used, stopped = journal.total, evaluation.value.stopped
+    assert opening.journal is not None  # noqa: S101  `asking` gave it
+    used, stopped = opening.journal.total, evaluation.value.stopped
     err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
     if stopped:
         err.print(escape(stopped), soft_wrap=True)
@@ -213,10 +205,8 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:gpt2 --out reversed.jsonl
     """
     generation = hapax.SchemaGenerationOptions.of(options)
-    with open_kb(options["database"]) as kb:
-        opening = opening_options(None, options, open_journal(kb, options))
-        with err.status("Loading models") as status:
-            evaluation = hapax.generate_schemas(kb, path, generation, opening, progress=status.update)
+    with asking(options, "Loading models") as (kb, opening, show):
+        evaluation = hapax.generate_schemas(kb, path, generation, opening, progress=show)
     generated = evaluation.value
     # A set cut short by a budget is not written; the same command continues it.
     if not generated.stopped:
