@@ -83,8 +83,8 @@ greet = "hapax_greetings:greet"
 "evaluate.greetings" = "hapax_greetings:evaluate"
 ```
 
-Entry points of the group `hapax.executors` run searches elsewhere, chosen by `search --executor`: called with the rules
-and options of a search, one has `search(job)`, which returns the report, and `print_report()`.
+Entry points of the group `hapax.executors` have the models of a search answer elsewhere, chosen by `search --executor`:
+called with the rules and options of a search, one has `spread(models)`, a context with the models to search by.
 
 A plug-in cannot replace a command of Hapax. It runs with your permissions: install only packages that you trust.
 
