@@ -19,7 +19,7 @@ VERBS = {
     "check": "hapax.commands.rules:check",
     "plan": "hapax.commands.search:plan",
     "search": "hapax.commands.search:search",
-    "derive": "hapax.commands.derive:derive",
+    "derive": "hapax.commands.reasoning:derive",
     "query": "hapax.commands.reasoning:query",
     "why": "hapax.commands.reasoning:why",
     "why-not": "hapax.commands.reasoning:why_not",
@@ -27,16 +27,16 @@ VERBS = {
     "import": "hapax.commands.store:import_",
     "export": "hapax.commands.store:export",
     "serve": "hapax.commands.serve:serve",
-    "report": "hapax.commands.report:report",
-    "doctor": "hapax.commands.machine:doctor",
+    "report": "hapax.commands.serve:report",
+    "doctor": "hapax.commands.starting:doctor",
 }
 GROUPS = {
-    "data": "hapax.commands.rooms:data",
-    "model": "hapax.commands.rooms:model",
+    "data": "hapax.commands.groups:data",
+    "model": "hapax.commands.groups:model",
     "evaluate": "hapax.commands.evaluate:evaluate",
     "votes": "hapax.commands.votes:votes",
     "rules": "hapax.commands.rule_expansion:rules",
-    "kb": "hapax.commands.rooms:kb",
+    "kb": "hapax.commands.groups:kb",
 }
 """The commands and groups of Hapax, each with its place. All others are entry points of the group `hapax.commands`."""
 

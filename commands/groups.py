@@ -1,4 +1,7 @@
-"""Groups of commands, each of which is imported when it runs: `hapax query` waits for no other command."""
+"""Groups of commands, each of which is imported when it runs: `hapax query` waits for no other command.
+
+Below, the groups that the verbs leave over.
+"""
 
 from __future__ import annotations
 
@@ -110,3 +113,58 @@ class CommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  as click calls it
         """The commands of the core in their own order, then all others by name."""
         return [*self.core, *sorted(name for name in self._table if name not in self.core)]
+
+
+# --- groups that the verbs leave over ---------------------------------------------------------------------------------
+
+
+@click.group(
+    cls=CommandGroup,
+    path="data.",
+    core={
+        "merge": "hapax.commands.store:merge",
+        "retract": "hapax.commands.store:retract",
+        "stats": "hapax.commands.store:stats",
+    },
+)
+def data() -> None:
+    """Merge, withdraw, count and publish facts and statements.
+
+    \b
+    hapax data stats --db hapax.db
+    hapax data retract "uses_currency(Norway, euro)" --reason "it is the krone"
+    hapax data dataset my_lint
+    """
+
+
+@click.group(
+    cls=CommandGroup,
+    path="model.",
+    core={"ledger": "hapax.commands.store:ledger", "list": "hapax.commands.starting:list_models"},
+)
+def model() -> None:
+    """List model backends, calibrate critics, and list what was asked of servers.
+
+    \b
+    hapax model list
+    hapax model calibrate --critic embedded --labels reference:all
+    """
+
+
+@click.group(
+    cls=CommandGroup,
+    path="kb.",
+    core={
+        "backup": "hapax.commands.store:backup",
+        "mcp": "hapax.commands.serve:serve_mcp",
+        "restore": "hapax.commands.store:restore",
+        "verify": "hapax.commands.store:verify",
+    },
+)
+def kb() -> None:
+    """Back up, restore and verify the file of a knowledge base, and offer it to agents.
+
+    \b
+    hapax kb backup copy.db --db hapax.db
+    hapax kb verify --db hapax.db
+    """

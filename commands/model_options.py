@@ -1,4 +1,4 @@
-"""The options of models, of their budgets and of the queue of their requests, and what is made of them."""
+"""The options of models, budgets, queues of requests and searches, and what is made of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 from rich.markup import escape
 
 import hapax
@@ -19,12 +20,15 @@ from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err,
 from hapax.commands.declared import F, declared, together
 from hapax.commands.options import open_kb, print_notice
 from hapax.commands.program import of_program
-from hapax.engine.search.gates import FactThreshold, TypeThreshold
-from hapax.grammar.options import made
+from hapax.engine.certificates import Promise
+from hapax.engine.search.gates import FactThreshold, TypeThreshold, gates_in_order
+from hapax.engine.search.settings import THRESHOLDS, SearchSettings
+from hapax.grammar.options import Option, made
 from hapax.grammar.words import counted
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, BudgetReached, Price
 from hapax.llm_oracle.profiles import ProfileName
+from hapax.llm_oracle.registry import find_backend
 
 if TYPE_CHECKING:
     from hapax.engine.search.profile_choice import ProfileChoice
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.journal import Journal
     from hapax.llm_oracle.registry import BudgetedModels
-
 
 NAMING = (
     "knowledge",
@@ -341,3 +344,100 @@ def _foreseeing(options: Mapping[str, Any], library: Library | None) -> Iterator
             f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
         )
     raise click.exceptions.Exit(DONE)
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+TOKENS_PER_VALUE = 25
+"""Tokens for one value of a list where a model is given few values at once: a name and a few words about it."""
+
+with_search_settings = declared(
+    SearchSettings,
+    *("distributions", "beam", "measure", "keep_share", "calls_per_question", "values_per_call"),
+    *("temperature", "answer_tokens", "plan", "compat", *THRESHOLDS, "accept_by_rank", "profile"),
+)
+
+with_gates = together(
+    *(click.option(f"--no-{gate.name}", is_flag=True, help=gate.switch) for gate in gates_in_order() if gate.switch)
+)
+"""The option `--no-GATE` of each gate that can be switched off."""
+
+
+def promises(
+    *,
+    precision: Annotated[
+        float | None,
+        Option(
+            "Promise that this share of the accepted facts is true: labels decide the threshold.",
+            above=0,
+            below=1,
+            in_any_folder=True,
+        ),
+    ] = None,
+    statement_precision: Annotated[
+        float | None,
+        Option(
+            "The same for statements, by those that people judged.",
+            above=0,
+            below=1,
+            in_any_folder=True,
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        Option(
+            "Probability with which the promises of --precision and --statement-precision are kept.",
+            above=0,
+            below=1,
+            in_any_folder=True,
+        ),
+    ] = 0.9,
+) -> dict[str, Promise]:
+    """The promises of a search, by the fields of its settings."""
+    wanted = {"promise": precision, "statement_promise": statement_precision}
+    return {name: Promise(share, confidence) for name, share in wanted.items() if share is not None}
+
+
+with_promise = together(
+    declared(SearchSettings, "calibrated"),
+    declared(promises),
+    declared(SearchSettings, "certify_by"),
+)
+
+
+def search_settings(options: dict[str, Any]) -> SearchSettings:
+    """The settings of a search by its options."""
+    given = [f"--{name.replace('_', '-')}" for name in THRESHOLDS if options[name] is not None]
+    if options["compat"] and given:
+        message = f"{' and '.join(given)} cannot go with --compat {options['compat']}, which has LINK's own thresholds."
+        raise click.UsageError(message)
+    promised = made(promises, options)
+    if not promised:
+        # A search without a promise would look as if it had the one that was asked for.
+        context = click.get_current_context(silent=True)  # None where no command line asked
+        for name in ("confidence", "certify_by"):
+            if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --precision or --statement-precision.")
+    return made(
+        SearchSettings,
+        options,
+        **promised,
+        seed=options["seed"],
+        # Commands without switches of gates do not have these options.
+        critic=not options.get("no_critic"),
+        likelihood="random" if options.get("no_likelihood") else "model",
+        # LINK's ways include its order of variables.
+        plan=options["plan"] or ("link" if options["compat"] else None),
+        **_list_sizes(options),
+    )
+
+
+def _list_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Values and tokens of one list: as the user says, as suits the knowledge model, or the settings' own."""
+    # The kind of the model: `hf` of `hf:NAME`.
+    backend = None if options["compat"] else find_backend(options["knowledge"].partition(":")[0])
+    if backend is None or backend.values_per_call is None:
+        return {}
+    # The user's own numbers stay.
+    values = options["values"] or backend.values_per_call
+    return {"values_per_call": values, "answer_tokens": options["answer_tokens"] or TOKENS_PER_VALUE * values}

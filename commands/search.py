@@ -30,9 +30,13 @@ from hapax.commands.model_options import (
     load_models,
     open_journal,
     profile_choice,
+    search_settings,
     with_budget,
+    with_gates,
     with_models,
+    with_promise,
     with_queue,
+    with_search_settings,
 )
 from hapax.commands.options import (
     keep_rules,
@@ -44,7 +48,6 @@ from hapax.commands.options import (
     with_json,
     with_paths,
 )
-from hapax.commands.search_options import search_settings, with_gates, with_promise, with_search_settings
 from hapax.engine.kept_rules import chosen_rules
 from hapax.engine.search.account import cut_text, step_text
 from hapax.engine.search.gates import gates_in_order

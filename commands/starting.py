@@ -1,8 +1,9 @@
-"""The commands that begin: `hapax init` makes a folder from a table, `hapax shell` asks goals one after another."""
+"""The commands to begin with: `init` makes a folder from a table, `shell` asks goals, `doctor` says what is missing."""
 
 from __future__ import annotations
 
 import cmd
+import json
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 import hapax
-from hapax.commands.console import err
-from hapax.commands.options import open_for_goal, sound_library, with_database, with_paths
+from hapax.commands.console import DONE, FAILED, err, print_table
+from hapax.commands.options import open_for_goal, sound_library, with_database, with_json, with_paths
 from hapax.commands.reasoning import MOST_PRINTED, print_answer_table
 
 if TYPE_CHECKING:
@@ -114,3 +115,37 @@ class GoalShell(cmd.Cmd):
 with suppress(ImportError):
     # Lines are kept and edited where it is there.
     import readline  # noqa: F401
+
+
+# --- what is installed ------------------------------------------------------------------------------------------------
+
+
+@click.command("list")
+@with_json
+def list_models(as_json: bool) -> None:
+    """List the model backends and their abilities.
+
+    \b
+    hapax model list
+    """
+    models = hapax.list_models()
+    if as_json:
+        click.echo(json.dumps(models.to_json()))
+    else:
+        print_table(models.columns, models.cells())
+
+
+@click.command()
+@with_json
+def doctor(as_json: bool) -> None:
+    """Check the programs and packages that Hapax needs, and say how to install what is missing.
+
+    \b
+    hapax doctor
+    """
+    examination = hapax.doctor()
+    if as_json:
+        click.echo(json.dumps(examination.to_json()))
+    else:
+        print_table(examination.columns, examination.cells())
+    sys.exit(DONE if examination.passed else FAILED)

@@ -1,9 +1,9 @@
-"""`stats`, `import`, `export` and `merge`: the contents of a knowledge base."""
+"""The contents of a knowledge base: `import`, `export`, `merge`, `retract`, counts, ledger, copies and their checks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,8 @@ from hapax.kb.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
     from hapax.kb.mappings import TableMapping
+    from hapax.kb.records import StatementRecord
+    from hapax.kb.store import KnowledgeBase
 
 FAULTS_SHOWN = 20
 """Faulty rows that `import --skip-faulty` lists."""
@@ -341,3 +343,148 @@ def merge(path: Path, database: str, as_json: bool) -> None:
     for conflict in report.conflicts:
         err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
     print_texts("no longer holds", report.fallen)
+
+
+# --- requests to servers ----------------------------------------------------------------------------------------------
+
+
+@click.command()
+@with_database
+@click.option("--since", default="", metavar="TIME", help="First UTC time, such as 2026-11 or 2026-11-23T08:00.")
+@click.option("--until", default="", metavar="TIME", help="UTC time before which the period ends.")
+@click.option(
+    "--reconcile",
+    "export",
+    metavar="CSV",
+    type=click.Path(path_type=Path),
+    help="Compare with a provider's usage export; exit code 1 if a figure differs.",
+)
+@with_json
+def ledger(database: str, since: str, until: str, export: Path | None, as_json: bool) -> None:
+    """List the requests that left for servers in all runs, with tokens and cost.
+
+    A request without a whole reply was perhaps billed, and counts at the most it can use. Requests of --queue are
+    queued until their results are read. docs/faults.md describes the table of --reconcile.
+
+    \b
+    hapax model ledger --db hapax.db
+    hapax model ledger --reconcile usage.csv --since 2026-11 --until 2026-12
+    """
+    with open_kb(database, read_only=True) as kb:
+        if export is not None:
+            compared = hapax.reconcile(kb, export, since=since, until=until)
+            _print_reconciled(compared, as_json)
+            return
+        contents = hapax.ledger(kb, since=since, until=until)
+    if as_json:
+        click.echo(json.dumps(contents.to_json()))
+        return
+    if not contents.spending:
+        click.echo("No request left for a server.")
+        return
+    print_table(contents.columns, (tuple(map(_text, row)) for row in contents.cells()))
+    perhaps = sum(row.perhaps for row in contents.spending)
+    if perhaps:
+        out.print(f"\n{counted(perhaps, 'request')} without a whole reply, counted as the most that it can cost.")
+
+
+def _print_reconciled(compared: hapax.Reconciliation, as_json: bool) -> None:
+    """Print a comparison; ends with exit code 1 if a figure differs."""
+    if as_json:
+        click.echo(json.dumps(compared.to_json()))
+    else:
+        print_table(compared.columns, (tuple(map(_text, row)) for row in compared.cells()))
+        if compared.unknown:
+            err.print(
+                f"Models of the export that this knowledge base never asked: {escape(', '.join(compared.unknown))}"
+            )
+    if not compared.agrees:
+        raise click.exceptions.Exit(1)
+
+
+def _text(cell: object) -> str:
+    if cell is None:
+        return "unknown"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    # Four decimals at most, without zeros behind them.
+    return f"{cell:.4f}".rstrip("0").rstrip(".") if isinstance(cell, float) else str(cell)
+
+
+# --- withdrawn facts --------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("facts", nargs=-1)
+@click.option("--reason", default="", help="Reason for the withdrawal; it is stored with it.")
+@click.option("--undo", is_flag=True, help="Bring withdrawn facts back.")
+@click.option("--list", "listing", is_flag=True, help="List the facts that are withdrawn.")
+@with_rules
+@with_database
+@with_json
+def retract(  # noqa: PLR0917  one parameter an option
+    facts: tuple[str, ...],
+    reason: str,
+    undo: bool,
+    listing: bool,
+    paths: tuple[Path, ...],
+    database: str,
+    as_json: bool,
+) -> None:
+    """Withdraw facts, named as atoms or by id, and with them all statements that rest on them alone.
+
+    A statement with another proof stays, with that proof. Searches do not bring back what you withdrew; --undo does,
+    and so does importing the fact.
+
+    \b
+    hapax data retract 'is_ingredient_in(butter, hummus)' --reason 'read the recipe'
+    hapax data retract --undo 'is_ingredient_in(butter, hummus)'
+    hapax data retract --list
+    """
+    _check_usage(facts, reason, undo, listing)
+    if listing:
+        with open_kb(database, read_only=True) as kb:
+            _print_withdrawals(kb, as_json)
+        return
+    library = read_library(paths, database)
+    with leaving(Left.WHOLE), open_kb(database, existing=True) as kb:
+        change = hapax.restore(facts, library, kb) if undo else hapax.retract(facts, library, kb, reason=reason)
+    if as_json:
+        click.echo(json.dumps(change.to_json(), ensure_ascii=False))
+        return
+    for atom in change.to_json()["facts"]:
+        out.print(f"{'restored' if undo else 'withdrawn'}: {escape(atom)}", soft_wrap=True)
+    _print_statements("no longer holds", change.fallen)
+    _print_statements("holds by another proof", change.reproved)
+    _print_statements("holds again", change.risen)
+    # Of statements that `derive` stored only the numbers are known.
+    for rule, (before, now) in change.derived.items():
+        out.print(f"derived by {escape(rule)}: {counted(now, 'statement')}, {before} before", soft_wrap=True)
+    err.print(f"{counted(len(change.facts), 'fact')} {'restored' if undo else 'withdrawn'}")
+
+
+def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -> None:
+    """Raise UsageError for options that do not go together."""
+    if listing and (facts or undo or reason):
+        raise click.UsageError("--list takes neither facts nor --undo nor --reason.")
+    if not listing and not facts:
+        raise click.UsageError("Name the facts, such as 'is_ingredient_in(butter, hummus)', or use --list.")
+    if undo and reason:
+        raise click.UsageError("--undo takes no --reason.")
+    if facts and not undo and not reason.strip():
+        raise click.UsageError("A withdrawal needs --reason TEXT.")
+
+
+def _print_statements(outcome: str, statements: Sequence[StatementRecord]) -> None:
+    # By id: a statement has a row for each run and end.
+    print_texts(outcome, list({statement.id: statement.text for statement in statements}.values()))
+
+
+def _print_withdrawals(kb: KnowledgeBase, as_json: bool) -> None:
+    withdrawn = hapax.withdrawn_facts(kb)
+    if as_json:
+        click.echo(json.dumps([item.to_json() for item in withdrawn], ensure_ascii=False))
+        return
+    for item in withdrawn:
+        out.print(f"{escape(item.atom)}, {escape(item.text)}", soft_wrap=True)
+    err.print(f"{counted(len(withdrawn), 'fact')} withdrawn")

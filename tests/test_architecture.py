@@ -18,7 +18,7 @@ FENCES = {
     "inflect": ("engine/expansion/propose.py",),
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
-    "mcp": ("commands/agents.py",),
+    "mcp": ("commands/serve.py",),
     "starlette": ("api/browser/",),
     "uvicorn": ("api/browser/serving.py",),
     "lsprotocol": ("commands/editor.py",),
@@ -171,7 +171,7 @@ OUTER = ("engine.cluster", "engine.entailment", "engine.expansion", "engine.mini
 """Folders that add to the core, which finds them by entry points."""
 
 REACHING_OUT = {
-    "commands/derive.py": "checks the file of derived statements, which datasets write, too",
+    "commands/reasoning.py": "checks the file of derived statements, which datasets write, too",
     "engine/inference/theory.py": "asks for stored entailments of a predicate that no rule declares",
 }
 """Modules of the core that import an outer folder, each with its reason."""
