@@ -7,7 +7,7 @@ expected numbers, by the costs of the plan's other steps. Nothing is sent, and n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from math import ceil
@@ -20,14 +20,12 @@ from hapax.engine.search.demand import DemandBudget, Missing
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.oracle import journaled
 from hapax.engine.search.promises import Promises
+from hapax.engine.search.question_costs import CostLimits, ExpectedCosts, usual_yields
 from hapax.engine.search.ranking import ranked_literals
 from hapax.engine.search.report import Unanswerable, unanswerable
 from hapax.engine.search.scoring import critic_names
 from hapax.engine.search.search import (
-    DEMAND,
-    ROWS_PER_GOAL,
     TABLE_LIMITS,
-    TABLE_ROWS,
     Answers,
     SearchRun,
     rows_of,
@@ -41,18 +39,17 @@ from hapax.grammar.dependencies import (
     Rows,
     SearchPlan,
     SearchStep,
-    Yield,
-    Yields,
     asked_predicates,
     plan,
     search_plans,
 )
-from hapax.grammar.rules import Library, Rule, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.calls import JournaledCritic
 from hapax.llm_oracle.journal import PROBE, PlanningJournal
+from hapax.llm_oracle.lists_together import SAMPLE
 from hapax.llm_oracle.measures import Measure, kept_measures
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.pair_frames import OTHERS
@@ -71,23 +68,19 @@ from hapax.llm_oracle.protocols import (
     Usage,
 )
 
-LIMITED = Yields(open=Yield(1, 36, 35, 34), keyed=Yield(1, 2.7, 2.6, 2.3), functional=Yield(1, 1, 1, 1))
-"""Measured on the shipped rules with the embedded model, which knows the facts of its atlas alone."""
-LINK = Yields(open=Yield(4, 121, 92, 29), keyed=Yield(3, 16, 12, 3.3))
-"""Measured as the defaults of `Yields` were: LINK's thresholds rise with the scores, and pass fewer values."""
 Tables = dict[str, FactTable | None]
 """Rows of predicates that follow from given facts alone, by indicator; None: they are too many."""
 QUICK = replace(TABLE_LIMITS, seconds=2.0)
 """Limits of deriving the rows of a predicate before a search."""
 CHARACTERS_PER_TOKEN = 4
-TOKENS_PER_VALUE = 5
+TOKENS_PER_VALUE = 4
 """Tokens of an item of a list: number, value, full stop and line end."""
 LEAST_MEASURED = 20
 """Answered requests in the ledger from which on the expected figures of a role follow them."""
 PROMPT_TOKENS = 60
 """Prompt tokens of a question of which no wording is known yet."""
-TOKENS_PER_NUMBER, TOKENS_PER_VERDICT = 3, 4
-"""Tokens of the number before a claim, and of a line with a number and a verdict."""
+TOKENS_PER_NUMBER, TOKENS_PER_VERDICT = 1, 2
+"""Tokens of the number before a claim, and of a line with a number and a verdict, by their characters."""
 ROOM_OF_A_VOTE = 64
 """Ratio of the tokens that a vote may use, so that a model can think aloud, to those that a plain yes or no uses."""
 
@@ -238,7 +231,7 @@ def estimate_goal(
     Expected: this first round alone. At most: all that the goal may ask within its own limits, because answers may
     raise further questions, which nobody can know before.
     """
-    limits, yields = DemandBudget(), settings.yields(_usual(models, settings))
+    limits, yields = DemandBudget(), settings.yields(usual_yields(models, settings))
     calls = proposed = claims = 0.0
     for need in missing.needs:
         functional, narrowed = need.question.functional, not need.is_opening
@@ -267,12 +260,14 @@ def estimate_goal(
 class _Prompts:
     """Prompt tokens of an average request by role, as expected, and the most that a critic needs for a claim.
 
-    `proposed`: values that the knowledge model is expected to propose in all its calls.
+    `proposed`: values that the knowledge model is expected to propose in all its calls. `joined`: lists that it is
+    asked for together with others.
     """
 
     tokens: Mapping[str, int] = field(default_factory=dict)
     claim: Usage = field(default_factory=lambda: Usage(PROMPT_TOKENS, 1))
     proposed: float = 0.0
+    joined: float = 0.0
 
 
 def _estimates(
@@ -306,24 +301,27 @@ def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> 
     promises = Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
     planned = replace(job, models=journaled(job.models, journal), journal=journal)
     with trial(planned, promises) as (own, oracle):
-        yield _Walk(own, oracle, table_limits=QUICK, tables=tables, journal=journal, upper=upper)
+        lists = getattr(job.models.knowledge, "lists_together", 1)
+        yield _Walk(own, oracle, table_limits=QUICK, tables=tables, journal=journal, upper=upper, lists=lists)
 
 
 @dataclass
 class _Walk(SearchRun):
     """A search over known answers. `waiting`: the beams of a phase that lack one; `answers`: to its questions.
 
-    `upper`: the most is counted, not what is expected. `shared`: numbers of expected questions, claims and texts by
-    what they have in common, over all rules. `claims`: examples of them.
+    `upper`: the most is counted, not what is expected. `lists`: number of lists in one request. `shared`: numbers of
+    expected questions, claims and texts by what they have in common, over all rules. `claims`: examples of them.
     """
 
     journal: PlanningJournal = field(kw_only=True)
     upper: bool = field(kw_only=True)
+    lists: int = 1
     waiting: list[Beam] = field(default_factory=list)
     answers: dict[Inquiry, QuestionAnswer] = field(default_factory=dict)
     shared: dict[Hashable, float] = field(default_factory=dict)
     claims: dict[str, None] = field(default_factory=dict)
     proposed: float = 0.0
+    joined: float = 0.0
 
     def phase(self, take: Callable[[Sequence[RuleSearch]], None], search: RuleSearch) -> tuple[Counter[str], Rows]:
         """Take a phase of a step; returns the new missing requests by role, and the beams that lack an answer."""
@@ -365,85 +363,9 @@ class _Walk(SearchRun):
                 tokens[role] = ceil(sum(map(len, known)) / len(known) / CHARACTERS_PER_TOKEN)
         critic = self.oracle.models.critic
         assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` made it
-        return _Prompts(tokens, critic.prepared(max(self.claims, key=len, default="")).reserved, self.proposed)
-
-
-class _Sized(PlanCosts):
-    """Expected costs where a question has as many more values as its type has parts."""
-
-    def __init__(self, walk: _Walk, rule: Rule) -> None:
-        settings = walk.job.settings
-        self.settings, self.usual = settings, _usual(walk.job.models, settings)
-        super().__init__(rule, walk.job.library, settings.yields(self.usual))
-
-    def yield_of(self, step: SearchStep, bound: Collection[str]) -> Yield:
-        limited = super().yield_of(step, bound)
-        if step.functional:
-            return limited
-        atom, size = step.generators[0].atom, _parts(step.variable.data_type, self.library)
-        if limited is self.yields.open:
-            return self.settings.within(self.usual.open.scaled(size))
-        # A predicate has a typical number of last arguments; other ones have as many more as their type is larger.
-        last = self.library.signature(atom.indicator).argument_types[-1]
-        size = 1.0 if atom.arguments[-1] == step.variable else size / _parts(last, self.library)
-        return self.settings.within(self.usual.keyed.scaled(size))
-
-    def most_values(self, data_type: str) -> float:
-        """Number of different values of a type, in answers to any questions."""
-        return self.usual.open.accepted * _parts(data_type, self.library)
-
-
-def _usual(models: Models, settings: SearchSettings) -> Yields:
-    """The usual yields: a model that states the predicates that it knows has few values of each."""
-    if settings.compat:
-        return LINK
-    return Yields() if models.knowledge.identity.knows is None else LIMITED
-
-
-def _parts(data_type: str, library: Library) -> float:
-    """Number of types without subtypes that a type consists of."""
-    parts = {type_key(lower) for lower, _ in library.subtypes if library.is_declared_subtype(lower, data_type)}
-    return max(1, len(parts - {type_key(upper) for _, upper in library.subtypes}))
-
-
-class _Limits(PlanCosts):
-    """Upper limits in place of expected costs, for models that return no more values than they are asked for."""
-
-    def __init__(self, walk: _Walk, rule: Rule) -> None:
-        settings = walk.job.settings
-        samples = settings.samples * settings.tries
-        # LINK's released code asks for twice as many values about the first variable, and each distribution asks anew.
-        self.repeats = len(settings.distributions) if settings.is_released else 1
-        room = (2 if settings.is_released else 1) * settings.calls_per_question * settings.values_per_call
-        # A search with other settings may have allowed more.
-        values = max(room, walk.oracle.finished.most_candidates())
-        full = Yield(settings.calls_per_question, values, values, values)
-        super().__init__(rule, walk.job.library, Yields(full, full, Yield(samples, samples, samples, 1)))
-        self.facts = walk.facts
-
-    def ask(self, step: SearchStep, rows: Rows) -> tuple[PlanCost, Rows]:
-        # Each beam may need a question of its own once its values are unknown.
-        cost, extended = super().ask(step, Rows(rows.count, dict.fromkeys(rows.distinct, rows.count)))
-        if step.assignment:
-            return cost, extended
-        literal = step.generators[0]
-        origin = Origin.MODEL if self.rule.is_information(literal) else origin_of(literal, self.library)
-        if origin is not Origin.MODEL:
-            # The rows of a table that a search has the time for, or all that a goal may ask for.
-            values = max(TABLE_ROWS, DEMAND.questions * ceil(self.yields.keyed.accepted))
-            if self.facts.is_tabled(literal):
-                values = self.facts.size(literal)
-            extended = rows.extended(step.variable.name, rows.count, values)
-        return PlanCost(*(self.repeats * count for count in astuple(cost))), extended
-
-    def behind(self, literal: Literal, keys: float) -> PlanCost:
-        """Only the limits of a goal bound what derived predicates need."""
-        if not asked_predicates(literal, self.library):
-            return PlanCost()
-        groups = ceil(keys / ROWS_PER_GOAL)
-        questions, full = groups * DEMAND.questions, self.yields.keyed
-        proposed, calls = questions * full.proposed, questions * max(full.calls, self.yields.functional.calls)
-        return PlanCost(questions, calls, proposed, 2 * proposed + groups * DEMAND.verifications)
+        return _Prompts(
+            tokens, critic.prepared(max(self.claims, key=len, default="")).reserved, self.proposed, self.joined
+        )
 
 
 class _RuleWalk:
@@ -456,7 +378,7 @@ class _RuleWalk:
         self.walk, self.plan, self.settings, self.library = walk, rule_plan, walk.job.settings, walk.job.library
         facts = None if self.settings.compat else walk.facts
         self.search = RuleSearch(rule_plan, self.library, self.settings, "", facts=facts)
-        self.costs: PlanCosts = (_Limits if walk.upper else _Sized)(walk, rule_plan.rule)
+        self.costs: PlanCosts = (CostLimits if walk.upper else ExpectedCosts)(walk, rule_plan.rule)
         self.rest, self.was_ranked = Rows(0), False
         self.waited = False
         """True if the step before may have left more beams than the beam is wide, for a step of few rows."""
@@ -510,6 +432,7 @@ class _RuleWalk:
             self._join(waiting.extended(name, keys, answer.accepted), search.names)
         known = len(self.walk.answers) - missing
         self.walk.proposed += cost.proposed
+        cost = self._together(step, cost)
         claims = self._claims(step, cost) if search.origin is Origin.MODEL else cost.checks
         claims = claims if self.settings.critic else 0.0
         return {
@@ -518,6 +441,21 @@ class _RuleWalk:
             "calls": cost.calls,
             "claims": new[CRITIC] + claims,
         }
+
+    def _together(self, step: SearchStep, cost: PlanCost) -> PlanCost:
+        """The cost if the first lists of questions with a value come several in one reply."""
+        lists = self.walk.lists
+        joined = cost.questions * (self.settings.samples if step.functional else 1)
+        if lists == 1 or joined < lists or not self.settings.words.joins:
+            return cost
+        has_value = variable_names(step.generators[:1]) & set(self.search.names[:-1])
+        if not has_value:
+            return cost
+        if self.walk.upper:  # each may be asked alone in the end, too
+            return replace(cost, calls=cost.calls + ceil(joined / lists))
+        sample = 0 if self.walk.joined else SAMPLE
+        self.walk.joined += joined
+        return replace(cost, calls=cost.calls - joined + ceil(joined / lists) + sample)
 
     def _claims(self, step: SearchStep, cost: PlanCost) -> float:
         """The claims about proposed values: one about the type, one about each literal that becomes ground."""
@@ -649,7 +587,8 @@ class _Roles:
         plain = 1 if assumed else ceil(vote / ROOM_OF_A_VOTE)
         plain = plain if together == 1 else together * TOKENS_PER_VERDICT
         listed = ceil(self.prompts.proposed * TOKENS_PER_VALUE / max(1, calls.expected))
-        full = settings.values_per_call * TOKENS_PER_VALUE
+        # Names may be twice as long as usual.
+        full = settings.values_per_call * 2 * TOKENS_PER_VALUE
         rounds = ceil(sum(len(rule.steps) for rule in rules) / settings.rules_together) * settings.calls_per_question
         found = {
             KNOWLEDGE: self._role(KNOWLEDGE, models.knowledge, calls, (listed, full), rounds),
@@ -672,13 +611,17 @@ class _Roles:
         rounds: int,
     ) -> RoleEstimate:
         """The estimate of so many calls. `completions`: tokens of one answer, as expected and at most."""
-        name, prompt = model.identity.name, self.prompts.tokens.get(role, PROMPT_TOKENS)
+        name, alone = model.identity.name, self.prompts.tokens.get(role, PROMPT_TOKENS)
+        prompt = alone
+        if role == KNOWLEDGE:
+            # Of a list that is asked for with others only the sentence stands there, about half of a prompt.
+            prompt += round(self.prompts.joined * prompt / 2 / max(1, calls.expected))
         if role == CRITIC and (together := getattr(model, "claims_together", 1)) > 1:
             # The question stands once before the claims.
             question = ceil(len(critic_prompt("")) / CHARACTERS_PER_TOKEN)
             prompt = question + together * (max(1, prompt - question) + TOKENS_PER_NUMBER)
         reserved = ceil(self.prompts.claim.prompt_tokens / self.prompts.claim.requests) if role == CRITIC else 0
-        usual, full = Usage(prompt, completions[0]), Usage(max(prompt, reserved), max(completions))
+        usual, full = Usage(prompt, completions[0]), Usage(max(alone, reserved), max(completions))
         expected, per = calls.expected, 1
         requests, answered, prompt_tokens, completion_tokens = self.kb.attempt_sums().get((name, role), (0, 0, 0, 0))
         measured = answered if answered >= LEAST_MEASURED else 0

@@ -37,7 +37,7 @@ from hapax.llm_oracle.backends.openai_wire import (
 )
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import REFUSED
-from hapax.llm_oracle.lists_together import ListsTogether
+from hapax.llm_oracle.lists_together import LISTS, ListsTogether
 from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, is_whole_question, reply_form
 from hapax.llm_oracle.protocols import (
     NOTHING_KNOWN,
@@ -87,7 +87,9 @@ class OpenAIModel:
         self.served = prober.served
         self._prober = prober
         self._transport = queue or prober.transport
-        self._claims = claims
+        # What was never tried goes into no queue.
+        self._claims = 1 if claims is None and queue is not None and prober.stated else claims
+        self._can_structure = queue is None or not prober.stated
 
     @cached_property
     def _answers(self) -> Abilities:
@@ -97,7 +99,11 @@ class OpenAIModel:
         able = self._answers
         # The bias asks the server for its tokens.
         bias = None if self._prober.stated else TokenBias(self.served, self._prober.transport)
-        return OpenAIGenerator(self.served, self._transport, able, bias, lambda: self._prober.structures(able))
+        generator = OpenAIGenerator(
+            self.served, self._transport, able, bias, lambda: self._can_structure and self._prober.structures(able)
+        )
+        generator.lists_together = LISTS if self._prober.expects_structures(able) else 1
+        return generator
 
     def critic(self) -> OpenAICritic:
         able = self._prober.critic(self._answers)
@@ -184,7 +190,12 @@ class _Role:
 
 
 class OpenAIGenerator(_Role):
-    """Numbered lists from a server. Each request has its own seed."""
+    """Numbered lists from a server. Each request has its own seed.
+
+    `lists_together`: number of lists to expect in one request.
+    """
+
+    lists_together: int = 1
 
     def __init__(
         self,

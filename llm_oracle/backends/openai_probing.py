@@ -107,7 +107,13 @@ CLAIMS_SAMPLE = 5
 MOST_DIFFERENT = 1
 """Claims of the sample that may get another verdict alone."""
 
-STATED = {"manner": ("endpoint", "plain"), "critic": ("critic", "top"), "likelihood": ("likelihood",)}
+STATED = {
+    "manner": ("endpoint", "plain"),
+    "critic": ("critic", "top"),
+    "claims": ("claims",),
+    "form": ("structures",),
+    "likelihood": ("likelihood",),
+}
 """What an alias says about an ability, by its fields."""
 
 Found = TypeVar("Found")
@@ -120,6 +126,8 @@ def stated_abilities(served: ServedModel) -> Abilities:
         plain=False,
         critic=VOTE if served.alias.logprobs == "none" else LOGPROBS,
         top=FEWER_TOP if served.alias.completion else MOST_TOP,
+        claims=CLAIMS_SIZES[0],
+        structures=not served.alias.completion,
         likelihood={None: ECHO, "echo": ECHO, "prompt": PROMPT_LOGPROBS}.get(served.alias.logprobs, ""),
     )
 
@@ -163,6 +171,10 @@ class Prober:
         """True if the server's reply follows a schema that the question does not mention."""
         # Completions have no such option.
         return known.endpoint == CHAT and self._kept("form", known, self._probe_form).structures
+
+    def expects_structures(self, known: Abilities) -> bool:
+        """The same without a probe: what the journal says, or else what is usual."""
+        return replace(self, stated=True, assumed=set()).structures(known)
 
     def likelihood(self) -> Abilities:
         """With the source of ln P. Raises CannotScore if there is none."""

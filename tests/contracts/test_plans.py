@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from cli_fixture import invoke
 from search_fixture import ALLERGY, OLDER, SILENT, rules_of, scripted, searched, simulated
 
 import hapax
+from benchmarks.server import ExclusionReader, SimulatedServer
+from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.simulated_world import SimulatedWorld
 
 SETTINGS = hapax.SearchSettings(profile="hapax", beam=8, calls_per_question=2, values_per_call=15)
 SAME: dict[str, Any] = {"beam": 8, "calls_per_question": 2, "values_per_call": 15}
@@ -139,3 +143,34 @@ def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path) -> None:
     assert critic["seconds"][0] == critic["calls"]["expected"]  # one a second
     assert unstated["assumed"]
     assert unstated["calls"]["most"] >= 10 * unstated["calls"]["expected"]  # at most ten votes each
+
+
+def test_the_plan_of_a_new_server_is_near_what_the_search_sends(tmp_path: Path) -> None:
+    """Requests, tokens and money of paid roles, with claims and lists together, though the server was never asked."""
+    rules, aliases = tmp_path / "allergy.rules", tmp_path / "models.yaml"
+    rules.write_text(ALLERGY, "utf-8")
+    world = SimulatedWorld(hapax.load_rules(rules), 7)
+    with SimulatedServer(ExclusionReader(SimulatedModel(world)), 0.0) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        alias = {"model_id": "small", "model_name": "simulated", "api_base": server.url, "price_in": 1, "price_out": 4}
+        aliases.write_text(json.dumps([alias]), "utf-8")
+        common = ("--likelihood", "frequency", "--db", tmp_path / "kb.db", "--beam", "30", "--json")
+        options = (rules, "-m", "openai:small", "--aliases", aliases, *common)
+        planned = json.loads(invoke("plan", *options).stdout)["roles"]
+        assert not server.usages
+        result = invoke("search", *options)
+        assert result.exit_code == 0, result.output
+        server.shutdown()
+    spending = json.loads(invoke("model", "ledger", "--db", tmp_path / "kb.db", "--json").stdout)["spending"]
+
+    for row in spending:
+        if row["role"] in ("knowledge", "critic"):
+            expected = planned[row["role"]]
+            tokens = row["prompt_tokens"] + row["completion_tokens"]
+            figures = [
+                (expected["calls"]["expected"], row["requests"]),
+                (expected["tokens"]["expected"], tokens),
+                (expected["cost"][0], row["cost"]),
+            ]
+            for figure, used in figures:
+                assert used / 1.3 <= figure <= 1.3 * used, (row["role"], figures)
