@@ -11,10 +11,8 @@ Where clingo is installed, its atoms and instances have to be those of the loops
 
 from __future__ import annotations
 
-import argparse
 import operator
 import random
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -48,6 +46,7 @@ from tools.drawn_programs import (
     Quoted,
     Sum,
     cell,
+    compare_drawn,
     drawn_fact,
 )
 
@@ -377,25 +376,7 @@ def _compared_sets(subject: str, got: set, right: set) -> Iterator[str]:  # type
         yield f"{subject}: missing {missing}, too many {excess}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare programs; the exit code is 1 if there is a difference."""
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--programs", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first program")
-    options = parser.parse_args(arguments)
-    found = ComparedPrograms()
-    with PrologSession() as session:
-        for number in range(options.first, options.first + options.programs):
-            before = len(found.differences)
-            compare_program(f"{options.seed}-{number}", session, found)
-            for difference in found.differences[before:]:
-                print(difference, flush=True)
-            if sys.stderr.isatty() or (number + 1) % 100 == 0:
-                print(f"\r{found}", file=sys.stderr)
-    print(found)
-    return 1 if found.differences else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    compared = ComparedPrograms()
+    with PrologSession() as prolog:
+        raise SystemExit(compare_drawn(__doc__, 2_000, compared, lambda seed: compare_program(seed, prolog, compared)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import random
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hapax.grammar.terms import Value
 from hapax.kb.records import FactRecord, Source
@@ -336,3 +338,24 @@ def drawn_fact(rng: random.Random, program: DrawnProgram) -> FactRecord:
 def cell(value: Value | Fraction) -> Cell:
     """A value with which equal numbers are equal, whatever their digits."""
     return value if isinstance(value, str) else Fraction(value)
+
+
+def compare_drawn(description: str, programs: int, found: Any, compare: Callable[[str], object]) -> int:
+    """Compare random programs as the command line says; the exit code is 1 if there is a difference.
+
+    `programs`: how many by default; `found`: what `compare` counts of each seed, with a list of `differences`.
+    """
+    parser = argparse.ArgumentParser(description=description.partition(":")[0])
+    parser.add_argument("--programs", type=int, default=programs)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    options = parser.parse_args()
+    for number in range(options.first, options.first + options.programs):
+        before = len(found.differences)
+        compare(f"{options.seed}-{number}")
+        for difference in found.differences[before:]:
+            print(difference, flush=True)
+        if sys.stderr.isatty() or (number + 1) % 100 == 0:
+            print(f"\r{found}", file=sys.stderr, flush=True)
+    print(found)
+    return 1 if found.differences else 0

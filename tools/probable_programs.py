@@ -9,9 +9,7 @@ and not from what Hapax read: exact ones within 1e-9, bounds around them, best p
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,6 +17,7 @@ from typing import Any, NamedTuple
 import hapax
 from hapax.engine.entailment.graph import Edge, store_entailments
 from hapax.kb.records import DENIALS, DenialRecord, FactRecord, Source
+from tools.drawn_programs import compare_drawn
 
 NAMES = "abcd"
 VARIABLES = "XYZ"
@@ -307,24 +306,6 @@ def _statement_faults(
             yield f"{record.rule} {row} has {chance.lower!r}, ProbLog has {value!r}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare programs; the exit code is 1 if there is a difference."""
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first program")
-    options = parser.parse_args(arguments)
-    found = ComparedChances()
-    for number in range(options.first, options.first + options.programs):
-        before = len(found.differences)
-        compare_chances(f"{options.seed}-{number}", found)
-        for difference in found.differences[before:]:
-            print(difference, flush=True)
-        if (number + 1) % 50 == 0:
-            print(found, file=sys.stderr, flush=True)
-    print(found)
-    return 1 if found.differences else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    compared = ComparedChances()
+    raise SystemExit(compare_drawn(__doc__, 200, compared, lambda seed: compare_chances(seed, compared)))
