@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
 from itertools import islice
 
 from hapax.engine.judgements import Judgement, Judgements
@@ -96,35 +95,9 @@ def _none_current(kb: KnowledgeBase) -> HapaxError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRule:
-    """Derived statements of a rule by their judgement."""
-
-    rule: str
-    right: int = 0
-    wrong: int = 0
-    undecided: int = 0
-
-
 def judged_derived(
     kb: KnowledgeBase, library: Library, found: Judgements, known: Container[str] = ()
 ) -> dict[str, tuple[StatementRecord, Judgement]]:
     """The derived statements that are judged and up to date, by id; `known`: ids that are counted elsewhere."""
     judged = [identity for identity in found.texts if identity not in known]
     return {record.id: (record, found.texts[record.id]) for record in derived_records(kb, library, judged)}
-
-
-def judged_rules(judged: Iterable[tuple[StatementRecord, Judgement]]) -> list[JudgedRule]:
-    """Counts of judged statements by rule."""
-    rules: dict[str, JudgedRule] = {}
-    for record, judgement in judged:
-        if judgement.truth is None:
-            continue
-        own = rules.get(record.rule, JudgedRule(record.rule))
-        rules[record.rule] = replace(
-            own,
-            right=own.right + (judgement.is_true is True),
-            wrong=own.wrong + (judgement.is_true is False),
-            undecided=own.undecided + (judgement.is_true is None),
-        )
-    return list(rules.values())

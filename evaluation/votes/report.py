@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hapax.engine.inference.proof import proof_from_json, proof_text
-from hapax.engine.judgements import SOUNDNESS_QUESTION, Judgements
+from hapax.engine.judgements import SOUNDNESS_QUESTION, Judgements, rule_soundness
 from hapax.engine.search.score_maps import weighed_votes
 from hapax.evaluation.link.probing.metrics import ProbeReport
 from hapax.evaluation.link.probing.tables import TABLE_4
 from hapax.evaluation.shared.estimates import percent
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, DOMAINS, TOTAL
-from hapax.evaluation.votes.derived import JudgedRule, derivation_rules, judged_derived, judged_rules
+from hapax.evaluation.votes.derived import derivation_rules, judged_derived
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.next_items import mended_lines
 from hapax.evaluation.votes.questions import SOUNDNESS_TEXT, SheetKind, visible
@@ -72,7 +72,12 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
     count = count_votes(kb, statements, found)
     known = {statement.id for statement in statements}
     on_derived = judged_derived(kb, derivation_rules(kb), found, known)
-    derived = judged_rules(on_derived.values())
+    rules = {identity: record.rule for identity, (record, _) in on_derived.items()}
+    truths = {identity: judgement.truth for identity, (_, judgement) in on_derived.items() if judgement.truth}
+    derived = []
+    for rule in rule_soundness(rules, truths).values():
+        counts = {"right": rule.sound, "wrong": rule.judged - rule.sound, "undecided": rule.unsure}
+        derived.append({"rule": rule.rule, **counts})
     strays = count.strays - sum(vote.statement_id in on_derived for vote in votes)
     count = replace(count, strays=strays, derived=tuple(judgement for _, judgement in on_derived.values()))
     effect = _effect(found, statements)
@@ -87,10 +92,10 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
     return Evaluation(None, result)
 
 
-def _derived_table(judged: Sequence[JudgedRule]) -> Iterator[ResultTable]:
+def _derived_table(judged: Sequence[Mapping[str, object]]) -> Iterator[ResultTable]:
     if judged:
-        rows = [(rule.rule, str(rule.right), str(rule.wrong), str(rule.undecided)) for rule in judged]
-        yield ResultTable("Derived statements, by majority", ("rule", "right", "wrong", "undecided"), rows)
+        rows = [tuple(map(str, rule.values())) for rule in judged]
+        yield ResultTable("Derived statements, by majority", tuple(judged[0]), rows)
 
 
 def _voter_rates(kb: KnowledgeBase) -> Iterator[ResultTable]:
