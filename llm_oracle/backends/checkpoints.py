@@ -107,7 +107,7 @@ def _dtype(name: str, request: ModelRequest) -> str:
         return options.dtype
     revision = options.journal.newest_revision(name)
     # Its answers in another format would all be asked for again.
-    return "auto" if revision is None else "bfloat16" if revision.endswith("bfloat16") else "float32"
+    return "auto" if revision is None else "bfloat16" if "bfloat16" in revision.split() else "float32"
 
 
 def _identify(request: ModelRequest) -> ModelIdentity:

@@ -22,7 +22,7 @@ from transformers import (
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import FirstToken, first_items, render_values, without_values
+from hapax.llm_oracle.answers import FirstToken
 from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
 from hapax.llm_oracle.backends.json_decoding import JsonTokens, JsonValues
 from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListTracker, SampledByRow
@@ -30,26 +30,28 @@ from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.passes import chosen_columns
 from hapax.llm_oracle.backends.prefixes import Tokens
 from hapax.llm_oracle.backends.scoring import ROOM, CausalScorer
-from hapax.llm_oracle.prompts import critic_prompt, reply_form, without_conflict
+from hapax.llm_oracle.list_requests import (
+    LIST_TEXT,
+    banned_tokens,
+    begun_list,
+    excluded_values,
+    item_count,
+    spellings,
+    trimmed,
+)
+from hapax.llm_oracle.prompts import critic_prompt, without_conflict
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
     GenerationParameters,
     GenerationRequest,
     LogLikelihood,
-    ReplyForm,
     SpannedText,
     Usage,
 )
 
 SHORTEST_ANSWER = 16
 """Tokens that a prompt must leave free in the context. Fewer have no room for a value."""
-
-MOST_GIVEN_VALUES = 6
-"""Number of the newest excluded values that a list begins with: a small model ends a list that is long already."""
-
-MOST_BANNED_TOKENS = 300
-"""LINK's limit, which is the OpenAI API's."""
 
 # Capitals and leading blanks make different tokens; a model may use any of them.
 YES_NO = (("yes", "no"), (" yes", " no"), ("Yes", "No"), (" Yes", " No"), ("YES", "NO"), (" YES", " NO"))
@@ -84,14 +86,11 @@ class HuggingFaceGenerator:
 
     def _opening(self, request: GenerationRequest) -> list[int]:
         """The prompt and, if values are excluded, the beginning of a list with them, which the model continues."""
-        # Models have learnt not to repeat items of a list, which makes excluded values unlikely at the source. A ban
-        # during decoding would shift their probability to odd endings (`gorgonzolaa`).
         prompt = self._loaded.prompt_tokens(request.prompt)
-        values = [self._loaded.harmless(value) for value in request.excluded_values if value.strip()]
-        if not values or request.form is not None:  # words of another form name the excluded values themselves
+        values = excluded_values(request, self._loaded.harmless)
+        if not values:
             return prompt
-        begun = "\n" + render_values(values[-MOST_GIVEN_VALUES:])
-        given = list(self._loaded.tokenizer(begun, add_special_tokens=False).input_ids)
+        given = list(self._loaded.tokenizer(begun_list(values), add_special_tokens=False).input_ids)
         # At most half of the context, so that the other half is left for new values.
         fits = len(prompt) + len(given) <= self._loaded.context // 2
         return [*prompt, *given] if fits else prompt
@@ -106,7 +105,7 @@ class HuggingFaceGenerator:
         requests = [request for request, _ in batch]
         room = [min(parameters.max_tokens, loaded.context - len(tokens)) for _, tokens in batch]
         tracker = ListTracker(loaded.tokenizer, start, len(batch))
-        counts = [_item_count(reply_form(request)) for request in requests]
+        counts = [item_count(request) for request in requests]
         end = ListEnd(tracker, counts, room, start)
         output = loaded.network.generate(
             input_ids=ids,
@@ -170,13 +169,9 @@ class HuggingFaceGenerator:
     def _banned_tokens(self, request: GenerationRequest) -> list[int]:
         """Tokens of the texts at the start of a line and inside it, except those that every list needs."""
         tokenizer = self._loaded.tokenizer
-        kept = {*tokenizer.all_special_ids, *tokenizer("1. 2.\n3.\n", add_special_tokens=False).input_ids}
-        banned: dict[int, None] = {}
-        for text in request.banned_tokens_of:
-            for spelling in (" " + text, text):
-                tokens = tokenizer(spelling, add_special_tokens=False).input_ids
-                banned.update(dict.fromkeys(token for token in tokens if token not in kept))
-        return list(banned)[:MOST_BANNED_TOKENS]
+        texts = [LIST_TEXT, *spellings(request.banned_tokens_of)]
+        kept, *spelt = tokenizer(texts, add_special_tokens=False).input_ids
+        return banned_tokens(spelt, {*tokenizer.all_special_ids, *kept})
 
     def _generation(self, tokens: list[int], prompt_tokens: int, request: GenerationRequest) -> Generation:
         """The reply up to its end token and the last requested item, without the excluded values."""
@@ -186,13 +181,7 @@ class HuggingFaceGenerator:
         text = self._loaded.tokenizer.decode(
             tokens[:length], skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        form = reply_form(request)
-        # The last token of a line may hold the beginning of the next line, too.
-        items = first_items(text, _item_count(form))
-        reason = "stop" if ended or items is not None else "length"
-        data_type = form.data_type if form else "Number"
-        reply = without_values(text if items is None else items, request.excluded_values, data_type)
-        return Generation(reply, reason, Usage(prompt_tokens, length + ended))
+        return trimmed(text, "stop" if ended else "length", Usage(prompt_tokens, length + ended), request)
 
 
 class HuggingFaceCritic:
@@ -369,11 +358,6 @@ def _padded(
         ids.append([*[loaded.padding] * fill, *row] if left else [*row, *[loaded.padding] * fill])
         mask.append([0] * fill + [1] * len(row) if left else [1] * len(row) + [0] * fill)
     return torch.tensor(ids, device=loaded.device), torch.tensor(mask, device=loaded.device)
-
-
-def _item_count(form: ReplyForm | None) -> int | None:
-    """Number of lines after which a list is complete; None for other replies."""
-    return form.count if form and not form.json else None
 
 
 def _too_long(loaded: LoadedModel, kind: str, length: int) -> HapaxError:

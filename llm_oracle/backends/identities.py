@@ -62,7 +62,7 @@ def forecast_identity(source: str | Path, name: str, dtype: str, newest_revision
     Without stored answers the number format makes no difference to a forecast, so `auto` is not looked into.
     """
     # As `checkpoint_identity` writes it: without a format, the answers are in float32.
-    stored = "bfloat16" if (newest_revision or "").endswith("bfloat16") else "float32"
+    stored = "bfloat16" if "bfloat16" in (newest_revision or "").split() else "float32"
     revision = content_revision(source, _cached_commit(str(source)))
     return checkpoint_identity(source, name, revision, stored if dtype == "auto" else dtype)
 

@@ -10,6 +10,7 @@ import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
 from hapax.llm_oracle.answers import is_entry
+from hapax.llm_oracle.list_requests import BIAS
 
 LOOP_ITEMS = 5
 """Number of successive repeated items after which a list is taken to loop."""
@@ -71,9 +72,7 @@ class ListTracker:
 
 
 class BannedTokens(LogitsProcessor):
-    """A bias of -100 on a row's tokens, as servers apply `logit_bias`."""
-
-    BIAS = -100.0
+    """A bias on a row's tokens, as servers apply `logit_bias`."""
 
     def __init__(self, banned: Sequence[Sequence[int]]) -> None:
         self._banned = [list(tokens) for tokens in banned]
@@ -81,7 +80,7 @@ class BannedTokens(LogitsProcessor):
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002  # given by generate
         scores = scores.clone()  # `generate` may still need the original ones
         for row, tokens in enumerate(self._banned):
-            scores[row, tokens] += self.BIAS
+            scores[row, tokens] += BIAS
         return scores
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import FirstToken, first_items, render_values, without_values
+from hapax.llm_oracle.answers import FirstToken
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.backends.openai_probing import LISTS_FORMAT, VALUES_FORMAT, Prober
@@ -37,8 +37,17 @@ from hapax.llm_oracle.backends.openai_wire import (
 )
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import REFUSED
+from hapax.llm_oracle.list_requests import (
+    BIAS,
+    LIST_TEXT,
+    banned_tokens,
+    begun_list,
+    excluded_values,
+    spellings,
+    trimmed,
+)
 from hapax.llm_oracle.lists_together import LISTS, ListsTogether
-from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, is_whole_question, reply_form
+from hapax.llm_oracle.prompts import critic_prompt, exclusion_clause, is_whole_question
 from hapax.llm_oracle.protocols import (
     NOTHING_KNOWN,
     CriticScore,
@@ -54,16 +63,8 @@ from hapax.llm_oracle.protocols import (
     in_request_order,
 )
 
-MOST_GIVEN_VALUES = 6
-"""Number of the newest excluded values that a list begins with, as for models in this process."""
-
 MOST_SEED = 2**31 - 1
 
-MOST_BANNED_TOKENS = 300
-"""LINK's limit, which is OpenAI's."""
-BIAS = -100
-LIST_TEXT = "1. 2.\n3.\n"
-"""Text whose tokens every list needs; they are never banned."""
 TOKENIZER_PATHS = ("/tokenize", "/extras/tokenize")
 """Paths of vLLM and llama.cpp, and of llama-cpp-python."""
 
@@ -229,7 +230,7 @@ class OpenAIGenerator(_Role):
 
     def _each(self, asked: Sequence[GenerationRequest], *parameters: GenerationParameters) -> Stream[Generation]:
         requests = ([self._request(request, *parameters)] for request in asked)
-        return self._stream(requests, _generation, lambda position, replies: _trimmed(replies[0], asked[position]))
+        return self._stream(requests, _generation, lambda position, replies: _whole_list(replies[0], asked[position]))
 
     def _request(self, request: GenerationRequest, parameters: GenerationParameters) -> ServerRequest:
         options: dict[str, Any] = {
@@ -247,13 +248,10 @@ class OpenAIGenerator(_Role):
 
     def _prompt(self, request: GenerationRequest) -> str:
         """The prompt with the excluded values: a sentence for a chat, the beginning of the list for completions."""
-        prompt = harmless(request.prompt)
-        values = tuple(harmless(value) for value in request.excluded_values if value.strip())
-        if not values or request.form is not None:  # words of another form name the excluded values themselves
+        prompt, values = harmless(request.prompt), excluded_values(request, harmless)
+        if not values:
             return prompt
-        if self._able.endpoint == COMPLETIONS:
-            return prompt + "\n" + render_values(values[-MOST_GIVEN_VALUES:])
-        return prompt + exclusion_clause(values)
+        return prompt + (begun_list(values) if self._able.endpoint == COMPLETIONS else exclusion_clause(tuple(values)))
 
 
 class OpenAICritic(_Role):
@@ -380,21 +378,15 @@ class TokenBias:
 
     def against(self, banned_texts: Sequence[str]) -> dict[str, int]:
         """A bias of -100 on each token of the texts, at the start of a line and inside it, except those lists need."""
-        spellings: list[str] = []
-        for text in banned_texts:
-            # Inside a line a word begins with a blank, which is part of its first token.
-            spellings += [" " + text, text]
-        if not self._tokenize(spellings):
+        spelt = spellings(banned_texts)
+        if not self._tokenize(spelt):
             return {}
         kept = {*self._known[LIST_TEXT], *self._known[""]}  # "": tokens that the server adds to every text
-        banned: dict[int, None] = {}
-        for spelling in spellings:
-            banned.update(dict.fromkeys(token for token in self._known[spelling] if token not in kept))
-        return {str(token): BIAS for token in list(banned)[:MOST_BANNED_TOKENS]}
+        return {str(token): int(BIAS) for token in banned_tokens(map(self._known.__getitem__, spelt), kept)}
 
-    def _tokenize(self, spellings: Sequence[str]) -> bool:
+    def _tokenize(self, texts: Sequence[str]) -> bool:
         """Learn the tokens of the texts; False if the server does not return them."""
-        unknown = [text for text in dict.fromkeys(["", LIST_TEXT, *spellings]) if text not in self._known]
+        unknown = [text for text in dict.fromkeys(["", LIST_TEXT, *texts]) if text not in self._known]
         if not unknown:
             return True
         if self._is_openai:
@@ -454,17 +446,10 @@ def _generation(reply: Any, request: ServerRequest) -> Generation:
     return Generation(first[0], finish_reason(reply), usage(reply, request.prompt, first))
 
 
-def _trimmed(generation: Generation | Refused, request: GenerationRequest) -> Generation:
-    """The reply up to the last requested item, without the excluded values."""
-    if isinstance(generation, Refused):
-        return Generation("", REFUSED, generation.usage, generation.reason)
-    form = reply_form(request)
-    if form is not None and form.json:
-        return generation
-    items = first_items(generation.text, form.count if form else None)
-    data_type = form.data_type if form else "Number"
-    text = without_values(generation.text if items is None else items, request.excluded_values, data_type)
-    return Generation(text, generation.finish_reason if items is None else "stop", generation.usage)
+def _whole_list(answer: Generation | Refused, request: GenerationRequest) -> Generation:
+    if isinstance(answer, Refused):
+        return Generation("", REFUSED, answer.usage, answer.reason)
+    return trimmed(answer.text, answer.finish_reason, answer.usage, request)
 
 
 def _scores(replies: Sequence[Verdicts | Refused], count: int) -> list[CriticScore | None]:
