@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.yaml_files import read_yaml
-from hapax.llm_oracle.backends.openai_proxy import is_this_machine, named_proxy
+from hapax.llm_oracle.backends.openai_proxy import http_parts, is_this_machine, named_proxy
 from hapax.llm_oracle.backends.redaction import redacted
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.chat_settings import ChatSettings
@@ -271,13 +271,8 @@ def _query(url: str, where: str) -> str:
 def _base(url: str, where: str) -> str:
     """Normalise a base URL. It goes into the journal, so it may not contain a secret."""
     url = _ENDPOINT.sub("", url.strip().partition("?")[0].rstrip("/"))
-    try:
-        parts = urlsplit(url)
-        # Reading `port` raises ValueError if it is not a number.
-        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-    except ValueError:
-        usable, parts = False, urlsplit("")
-    if not usable or any(c.isspace() or not c.isprintable() for c in url):
+    parts = http_parts(url)
+    if parts is None:
         raise HapaxError(f"{where}: the base URL is not valid. Write it like http://localhost:8000/v1.")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise HapaxError(

@@ -178,9 +178,11 @@ class ServerError:
             return TransientFault(said, self.status, self.wait, kind=kind)
         if kind is Kind.CUT_OFF:
             return TransientFault(f"{self.message} {MORE_TOKENS}", kind=kind)
-        reason = f"{place} refused ({self.status}): {self.message or 'no reason'}".rstrip(".")
-        remedy = FEWER_TOKENS if _TOO_MANY_TOKENS.search(self.message) else _remedy(kind, key_name, base_url)
-        return Refused(f"{reason}. {remedy}", self.status, self.message, kind)
+        said, remedy = self.message, _remedy(kind, key_name, base_url)
+        if _TOO_MANY_TOKENS.search(said):  # at every request of this length, so that the reason has the remedy
+            said, remedy = f"{said.rstrip('.')}. {FEWER_TOKENS}", ""
+        reason = f"{place} refused ({self.status}): {said or 'no reason'}".rstrip(".")
+        return Refused(f"{reason}. {remedy}".strip(), self.status, said, kind)
 
 
 MORE_TOKENS = f"Switch reasoning off, or allow more tokens for an answer with {Setting('settings.answer_tokens')}"

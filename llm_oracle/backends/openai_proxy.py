@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from hapax.grammar.errors import HapaxError
 
@@ -38,14 +38,20 @@ def named_proxy(name: str, environment: Mapping[str, str], where: str) -> str:
 
 def _checked(url: str, where: str) -> str:
     # The URL is not shown: it may contain a password.
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-    except ValueError:
-        usable = False
-    if not usable or any(c.isspace() or not c.isprintable() for c in url):
+    if http_parts(url) is None:
         raise HapaxError(f"{where}: the URL of the proxy is not valid. Write it like http://proxy:3128.")
     return url
+
+
+def http_parts(url: str) -> SplitResult | None:
+    """The parts of an http URL with a host; None for anything else."""
+    try:
+        parts = urlsplit(url)
+        # Reading `port` raises ValueError if it is not a number.
+        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        return None
+    return parts if usable and not any(c.isspace() or not c.isprintable() for c in url) else None
 
 
 def is_this_machine(base_url: str) -> bool:

@@ -232,3 +232,22 @@ def test_a_fault_of_the_server_is_told_with_what_helps(reply: Reply, told: tuple
 
     assert result.exit_code == 1
     assert [words for words in told if words not in flat(result)] == []
+
+
+def test_lists_that_are_longer_than_the_model_may_write_end_with_what_helps(tmp_path: Path) -> None:
+    """Probes are short, so that the first lists show the limit."""
+
+    def limited(number: int, asked: Asked) -> Reply | None:
+        too_long = asked.body.get("max_tokens", 0) > 300
+        return said(400, {"error": {"message": "Range of max_tokens should be [1, 300]"}}) if too_long else None
+
+    with FakeServer(WORLD, misbehave=limited) as fake:
+        model = f"openai:tiny@{fake.url}"
+        result = search(tmp_path, model, "--likelihood", "frequency", "--profile", "hapax")
+        options = ("--answer-tokens", "300", "--likelihood", "frequency", "--profile", "hapax")
+        shorter = search(tmp_path, model, *options, database="shorter.db")
+
+    (answer,) = json.loads(invoke("data", "stats", "--db", tmp_path / "kb.db", "--json").stdout)["refused"]
+    assert "data stats" in flat(result)
+    assert "Range of max_tokens should be [1, 300]. Allow fewer tokens" in answer["reason"]
+    assert shorter.exit_code == 0, shorter.output

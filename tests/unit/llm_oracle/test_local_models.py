@@ -12,11 +12,8 @@ from transformers import LlamaForCausalLM
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from hapax.llm_oracle.answers import parse_values, without_values
-from hapax.llm_oracle.backends.huggingface import (
-    MOST_GIVEN_VALUES,
-    HuggingFaceGenerator,
-    HuggingFaceLikelihood,
-)
+from hapax.llm_oracle.backends.huggingface import HuggingFaceGenerator, HuggingFaceLikelihood
+from hapax.llm_oracle.list_requests import MOST_GIVEN_VALUES
 from hapax.llm_oracle.prompts import knowledge_prompt, read_prompt
 from hapax.llm_oracle.protocols import (
     GenerationParameters,
