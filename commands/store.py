@@ -34,7 +34,7 @@ PREDICATES_SHOWN = 10
 @with_database
 @with_json
 def stats(database: str, as_json: bool) -> None:
-    """Count the contents of the knowledge base.
+    """Show how much the knowledge base has stored.
 
     \b
     hapax data stats --db hapax.db
