@@ -248,7 +248,7 @@ _NO_SUCH_PATH = re.compile(r"unexpected endpoint", re.IGNORECASE)
 
 # `Please try again in 2.3s`, `retry after 26 seconds`, `"retryDelay": "34s"`, `"X-RateLimit-Reset": "1795953600000"`
 _WAIT_WORDS = re.compile(
-    r"(?:try again|retry|wait)(?: in| after)? ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)"
+    r"(?:try again|retry|wait|resets?)(?: (?:in|after|for|about))* ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)"
     r'|"(?:retryDelay|retry_after|estimated_time|resets_in_seconds|x-ratelimit-reset)": ?"?([0-9.]+)',
     re.IGNORECASE,
 )
@@ -336,7 +336,18 @@ _HEADING = re.compile(r"^\s*<.*?<(?:title|h1)>(.*?)</", re.DOTALL | re.IGNORECAS
 """What the page of a proxy says."""
 
 _CODES = ("code", "type", "status", "http_code")
-_SAYING = ("message", "msg", "detail", "error", "error_msg", "status_msg", "raw")
+_SAYING = (
+    "message",
+    "Message",
+    "msg",
+    "title",
+    "detail",
+    "error",
+    "error_msg",
+    "error_description",
+    "status_msg",
+    "raw",
+)
 _INNER = (
     "error",
     "errors",

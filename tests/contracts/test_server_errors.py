@@ -136,6 +136,7 @@ ONCE: dict[str, Reply] = {
         **{"x-ratelimit-remaining-tokens-minute": "0", "x-ratelimit-reset-tokens-minute": "0.2"},
     ),
     "Codex: seconds in the body": said(429, {"error": {"type": "usage_limit_reached", "resets_in_seconds": 0}}),
+    "Antigravity: a quota that resets": said(429, {"error": {"message": "Your quota will reset after about 0.1s."}}),
     "Moonshot: after seconds": said(429, {"error": {"message": "max request: 3, please try again after 0.1 seconds"}}),
 }  # fmt: skip
 """Faults that are over at the next attempt."""
@@ -206,6 +207,14 @@ ENDINGS: dict[str, tuple[Reply, tuple[str, ...]]] = {
     "Bedrock: no such model": (
         said(400, {"error": {"message": "ValidationException: The provided model identifier is invalid."}}),
         ("model identifier is invalid", "Check the model's name"),
+    ),
+    "a problem in the words of RFC 9457": (
+        said(400, {"type": "about:blank", "title": "The deployment is not ready for requests", "status": 400}),
+        ("The deployment is not ready for requests",),
+    ),
+    "AWS: a capital message": (
+        said(403, {"Message": "User is not authorized to access this resource"}),
+        ("User is not authorized to access this resource", "api_key_name"),
     ),
     "a model that is gone": (
         said(410, {"error": {"message": "The model has reached its end of life."}}),
