@@ -310,7 +310,8 @@ Rules leave out, each for a reason:
   of them has a proof;
 - bit operations: a Python function has them.
 
-Programs of these constructs, each with what follows from it, are in `tests/programs/`.
+Programs of these constructs are in `tests/programs/constructs.rules`. What follows from each is what clingo,
+SWI-Prolog or DuckDB concludes from the same program, which stands beside it.
 """
 
 _GOALS = """## Goals

@@ -473,5 +473,6 @@ def _prover(compiled: CompiledLibrary, rows: Mapping[str, Iterable[int]]) -> Pro
     facts: list[FactRecord] = []
     for table, refs in finder.fact_rows.items():
         facts += [fact for _, fact in compiled.relations.kb.relations.by_ref(indicators[table], refs)]
-    instances = names.explained(finder.instances(), [names.read(fact.ground_atom) for fact in facts])
+    given = chain((fact.ground_atom for fact in facts), library.facts)
+    instances = names.explained(finder.instances(), list(map(names.read, given)))
     return Prover(library, FactIndex(library, [*facts, *names.facts]), instances)
