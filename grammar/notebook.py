@@ -98,26 +98,32 @@ class Tabular:
         return frame
 
     def _typed_columns(self) -> Iterator[tuple[str, list[Any]]]:
-        """Each column with its cells of one type, where they can have one without a loss.
-
-        Numbers with decimals are floats, unless that would change one of them; a number whose decimals do not end, such
-        as a third, is the nearest float. Among moments with a zone those without one are of UTC, as in rules.
-        """
+        """Each column with its cells of one type, where they can have one without a loss."""
         # Turned once: each reading of many answers costs time.
-        turned = list(map(list, zip(*self.cells(), strict=True))) or [[] for _ in self.columns]
-        for place, (name, cells) in enumerate(zip(self.columns, turned, strict=True)):
-            if self.kinds and self.kinds[place] in MOMENTS:
-                cells = [_timed(cell, self.kinds[place]) for cell in cells]
-            kinds = set(map(type, cells)) - {type(None)}
-            if kinds & {Decimal, CutDecimal} and kinds <= {int, float, Decimal, CutDecimal}:
-                if all(cell is None or _is_float(cell) for cell in cells):
-                    cells = [None if cell is None else float(cell) for cell in cells]
-            elif kinds == {datetime} and any(cell and cell.tzinfo for cell in cells):
-                cells = [cell.replace(tzinfo=UTC) if cell and cell.tzinfo is None else cell for cell in cells]
-            yield name, cells
+        columns = list(map(list, zip(*self.cells(), strict=True))) or [[] for _ in self.columns]
+        kinds = self.kinds or ("",) * len(columns)
+        for name, kind, cells in zip(self.columns, kinds, columns, strict=True):
+            yield name, _typed(cells, kind)
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self.cells())
+
+
+def _typed(cells: list[Any], kind: str) -> list[Any]:
+    """The cells of a column, of one type where that loses nothing.
+
+    Numbers with decimals are floats, unless that would change one of them; a number whose decimals do not end, such as
+    a third, is the nearest float. Among moments with a zone those without one are of UTC, as in rules.
+    """
+    if kind in MOMENTS:
+        cells = [_timed(cell, kind) for cell in cells]
+    types = set(map(type, cells)) - {type(None)}
+    if types & {Decimal, CutDecimal} and types <= {int, float, Decimal, CutDecimal}:
+        if all(cell is None or _is_float(cell) for cell in cells):
+            return [None if cell is None else float(cell) for cell in cells]
+    elif types == {datetime} and any(cell and cell.tzinfo for cell in cells):
+        return [cell.replace(tzinfo=UTC) if cell and cell.tzinfo is None else cell for cell in cells]
+    return cells
 
 
 def _is_float(number: Decimal | float) -> bool:

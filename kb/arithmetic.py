@@ -20,7 +20,7 @@ from hapax.grammar.functions import FUNCTIONS, Exact, Number, compared, sort_key
 from hapax.grammar.moments import Moment, NoValue
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import number_of
-from hapax.kb.symbols import TAGGED_BITS, Symbols
+from hapax.kb.symbols import KNOWN_TAGS, TAGGED_BITS, Symbols
 from hapax.kb.values import LONGEST_TEXT, MAX_INTEGER_BITS
 
 _MOST_ARGUMENTS = 100
@@ -190,7 +190,7 @@ class ExactArithmetic:
 
     def _call(self, function: str, operand: Calculated) -> str:
         program = _Program.of(operand)
-        key = (len(program.cells), tuple(program.constants), tuple(program.steps))
+        key = (function, len(program.cells), tuple(program.constants), tuple(program.steps))
         if key not in self._programs:
             self._programs[key] = len(self._by_number)
             self._by_number.append((program.constants, program.steps))
@@ -201,19 +201,25 @@ class ExactArithmetic:
 
     # -- functions
 
-    def _calculated(self, number: int, *tags: int | str | None) -> int | None:
-        try:
-            return self._tag(self._result(number, tags))
-        except NoValue:
-            self.has_failed = True
-            return None
+    def _calculated(self, *call: int | str | None) -> int | None:
+        return self._outcome(call, self._tag)
 
-    def _compared(self, number: int, *tags: int | str | None) -> int:
-        try:
-            return 1 if self._result(number, tags) else 0
-        except NoValue:
-            self.has_failed = True
-            return 0
+    def _compared(self, *call: int | str | None) -> int:
+        return self._outcome(call, bool) or 0
+
+    def _outcome(self, call: tuple[Any, ...], made: Callable[[Exact], int]) -> int | None:
+        """What is made of a program's result; None if it has none. Columns repeat their values: it is remembered."""
+        known = self._symbols.calculations
+        if call not in known:
+            if len(known) >= KNOWN_TAGS:
+                known.clear()
+            try:
+                known[call] = made(self._result(call[0], call[1:]))
+            except NoValue:
+                known[call] = None
+        outcome = known[call]
+        self.has_failed |= outcome is None
+        return outcome
 
     def _failure(self, number: int, *tags: int | str | None) -> str | None:
         try:

@@ -74,10 +74,10 @@ class TableMapping(BaseModel):
 
     @classmethod
     @checked
-    def read(cls, path: Path) -> TableMapping:
+    def read(cls, path: str | Path) -> TableMapping:
         """The mapping in a YAML file. Raises HapaxError with every fault."""
         try:
-            content = read_yaml(path.read_text("utf-8"))
+            content = read_yaml(Path(path).read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as fault:
             raise HapaxError(f"{path} cannot be read: {fault}. Name a readable mapping file.") from fault
         except (yaml.YAMLError, ValueError) as fault:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hapax.grammar.terms import MAXIMUM_POWER, CutDecimal, Value
 from hapax.kb import values
@@ -22,7 +22,7 @@ TAGGED_BITS = 60
 """Whole numbers below two to this power are their own tags; the sum of two tags is far below SQLite's 64 bits."""
 
 # Constants with cached tags; so many take about 20 MB.
-_KNOWN_TAGS = 200_000
+KNOWN_TAGS = 200_000
 
 
 def canonical(value: Value) -> Value:
@@ -57,6 +57,8 @@ class Symbols:
         self._made: dict[str, int] = {}
         self._exact: dict[int, str | int | Fraction] = {}
         self._borrowed: dict[str, int] | None = None
+        self.calculations: dict[tuple[Any, ...], int | None] = {}
+        """What calculations over tags gave, as `kb/arithmetic.py` notes it; a tag among it may be forgotten, too."""
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -64,7 +66,7 @@ class Symbols:
 
     def forget(self) -> None:
         """Forget what was learnt: a transaction was undone, so that rows may be gone."""
-        for known in (self._tags, self._made, self._exact):
+        for known in (self._tags, self._made, self._exact, self.calculations):
             known.clear()
 
     @contextmanager
@@ -112,7 +114,7 @@ class Symbols:
         return self._tags[constant]
 
     def _learn(self, constants: Iterable[Value]) -> None:
-        if len(self._tags) > _KNOWN_TAGS:
+        if len(self._tags) > KNOWN_TAGS:
             # Before learning, so that all of these constants are cached afterwards.
             self._tags.clear()
         symbols: dict[Value, str] = {}
@@ -171,7 +173,7 @@ class Symbols:
             return tag >> 1
         found = self._exact.get(tag)
         if found is None:
-            if len(self._exact) > _KNOWN_TAGS:
+            if len(self._exact) > KNOWN_TAGS:
                 self._exact.clear()
             value = self.values([tag])[tag]
             found = self._exact[tag] = Fraction(value) if isinstance(value, Decimal) else value

@@ -433,7 +433,12 @@ def _plain(cell: object) -> object:
     Dates, times and durations are texts in ISO 8601, a date with the time 00:00:00 the date alone. True and false are
     texts, too. Raises ValueError for anything else but texts and numbers.
     """
-    if isinstance(cell, str | int | Decimal | None) and not isinstance(cell, bool):
+    # Asked first, as nearly all cells are of these.
+    if cell is None or type(cell) in (str, int, Decimal):
+        return cell
+    if type(cell) is float and cell.is_integer():
+        return int(cell)
+    if isinstance(cell, str | int | Decimal) and not isinstance(cell, bool):
         return cell
     if type(cell).__name__ in _MISSING:
         return None

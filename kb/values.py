@@ -33,6 +33,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # A byte that is not UTF-8 becomes one of these when a file is read with `surrogateescape`.
 _UNREADABLE_BYTE = re.compile("[\udc80-\udcff]")
 
+_SHORT = 2**63
+"""Integers below this need no check of their size."""
+
 # `json.dumps` would create a new encoder for every cell.
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -120,6 +123,8 @@ def encode_fact_value(value: Any) -> str:
     # As nearly all are.
     if type(value) is str and value.isascii() and len(value) <= LONGEST_TEXT:
         return encode_basestring(value)
+    if type(value) is int and abs(value) < _SHORT:
+        return str(value)
     if reason := fact_refusal(value):
         raise ValueRefused(reason)
     return encode_value(value)
