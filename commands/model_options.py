@@ -304,7 +304,7 @@ with_dry_run = click.option("--dry-run", is_flag=True, help="Print what would be
 
 
 class Asking(NamedTuple):
-    """What a command asks models with: the knowledge base, how they are opened, and how it shows what it does."""
+    """Knowledge base, options of opening and display with which a command asks models."""
 
     kb: KnowledgeBase
     opening: OpeningOptions

@@ -603,8 +603,8 @@ class _ArrivingFacts:
             arriving = f"SELECT ref FROM temp.arriving WHERE relation = {relation.number}"  # noqa: S608  ours
             touched = f"SELECT {keys} FROM {relation.table} WHERE ref IN ({arriving})"  # noqa: S608  ours
             groups_of = f"FROM {relation.table} WHERE ({keys}) IN ({touched}) GROUP BY {keys}"
-            several = f"SELECT {keys} {groups_of} HAVING count(*) > 1"
-            wanted = f"SELECT ref FROM {relation.table} WHERE ({keys}) IN ({several})"  # noqa: S608  ours
+            crowded = f"SELECT {keys} {groups_of} HAVING count(*) > 1"
+            wanted = f"SELECT ref FROM {relation.table} WHERE ({keys}) IN ({crowded})"  # noqa: S608  ours
             numbers = {ref for (ref,) in self._kb.sql(arriving)}
             groups: dict[tuple[Value, ...], list[tuple[int, FactRecord]]] = {}
             for ref, fact in self._kb.relations.records(relation, f"WHERE r.ref IN ({wanted})"):

@@ -184,12 +184,12 @@ def _add_row(line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake
         if mapping.empty == "skip":
             return
         arguments = ["" if cell is None else cell for cell in arguments]
-    told = fact.earlier(line, arguments)
-    if told and mapping.same_key == "refuse":
-        intake.add_fault(line, told, "repeated key")
+    repeated = fact.earlier(line, arguments)
+    if repeated and mapping.same_key == "refuse":
+        intake.add_fault(line, repeated, "repeated key")
         return
-    if told:
-        intake.repeated_keys.append(f"line {line}: {told}")
+    if repeated:
+        intake.repeated_keys.append(f"line {line}: {repeated}")
     intake.add(line, fact.kind, arguments, fact.columns)
 
 

@@ -1,4 +1,4 @@
-"""What every model that decodes lists does with a request: excluded values, banned tokens, and the end of the reply."""
+"""Excluded values, banned tokens and the end of the reply, for every model that decodes lists."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class ListsTogether:
         lists = _shared_out(found[SAMPLE], group)
         alone = [_values(found[number]) for number in range(SAMPLE)]
         together = [_values(lists[place]) if place in lists else set() for place in group[:SAMPLE]]
-        shared = sum(len(one & other) for one, other in zip(alone, together, strict=True))
+        shared = sum(len(first & second) for first, second in zip(alone, together, strict=True))
         self.agrees = shared >= LEAST_SHARED * sum(map(len, alone)) > 0
         if self.agrees:
             others = {place: answer for place, answer in lists.items() if place not in answered}

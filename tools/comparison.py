@@ -44,7 +44,7 @@ def _differences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
 def _rows(
     connection: sqlite3.Connection, file: str, table: str, ignored: frozenset[str]
 ) -> Counter[tuple[object, ...]]:
-    """How often each row of a table is there, in the columns of the file's own version; none without the table."""
+    """Counts of the rows of a table, in the columns of the file's own version; none without the table."""
     names = connection.execute("SELECT name FROM pragma_table_info(?, ?)", (table, file))
     columns = ", ".join(name for (name,) in names if name not in ignored)
     if not columns:

@@ -25,7 +25,7 @@ from ray.exceptions import RayError, RayTaskError
 from ray.job_config import JobConfig
 from ray.util import ActorPool
 
-from hapax.engine.cluster.spreading import Opening, Worker
+from hapax.engine.cluster.spreading import ModelWorker, Opening
 from hapax.engine.inference.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
@@ -86,7 +86,7 @@ class RayCluster:
         return count
 
 
-class RayWorker(Worker):
+class RayWorker(ModelWorker):
     """A worker whose opening is in Ray's object store.
 
     It is passed in a list, because Ray frees large arguments of actors after their first start (its issue 53727).

@@ -48,7 +48,7 @@ class Opening:
     options: OpeningOptions
 
 
-class Worker:
+class ModelWorker:
     """Answers for models in one process of a cluster.
 
     Errors are returned as text, because not every cluster transports exceptions whole.
@@ -88,10 +88,10 @@ class Workers(Protocol):
     def count(self) -> int: ...
 
     def identities(self, role: str) -> list[ModelIdentity | str]:
-        """What `Worker.identity` returns, of every worker."""
+        """The value of `ModelWorker.identity` of every worker."""
 
     def answers(self, calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, list[Any] | str]]:
-        """The positions of calls of `Worker.answers` and their results, as they arrive. A free worker gets the next."""
+        """Positions of calls of `ModelWorker.answers` with their results as they arrive; a free worker gets the next."""
 
 
 class SpreadModel:
@@ -204,10 +204,10 @@ def _kind(model: Any, role: str) -> Callable[..., SpreadModel]:
 def _check(here: ModelIdentity, workers: Sequence[ModelIdentity | str]) -> None:
     for number, there in enumerate(workers):
         if isinstance(there, str):
-            raise HapaxError(f"Worker {number}: {there}")
+            raise HapaxError(f"ModelWorker {number}: {there}")
         if there != here:
             raise HapaxError(
-                f"Worker {number} opened {here.name} as {there.revision or there.name}, this process "
+                f"ModelWorker {number} opened {here.name} as {there.revision or there.name}, this process "
                 f"as {here.revision or here.name}: their answers would differ.",
                 Remedy("Give all machines the same files, versions and {}.", Setting("dtype")),
             )

@@ -117,7 +117,7 @@ class OpenAIModel:
 
 
 class _Role:
-    """What all roles of a model share.
+    """State and requests that all roles of a model share.
 
     `is_assumed`: neither a probe nor the alias says how it is to be asked.
     """

@@ -120,7 +120,7 @@ Found = TypeVar("Found")
 
 
 def stated_abilities(served: ServedModel) -> Abilities:
-    """What the alias says, for models that cannot be probed; where it says nothing, what is usual."""
+    """Abilities by the alias, for models that cannot be probed; the usual ones where it says nothing."""
     return Abilities(
         endpoint=COMPLETIONS if served.alias.completion else CHAT,
         plain=False,

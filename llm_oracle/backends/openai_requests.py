@@ -1,4 +1,4 @@
-"""What is asked of a model on a server, in the way that its abilities allow, and how the answer is read."""
+"""Requests to a model on a server, in the way that its abilities allow, and the reading of answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PLAIN_SAMPLING = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "repetition_p
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a model on a server can do, and how it wants to be asked. The journal stores what differs from this."""
+    """Abilities of a model on a server. The journal stores those that differ from these."""
 
     endpoint: str = CHAT
     dropped: tuple[str, ...] = ()

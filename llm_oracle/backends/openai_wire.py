@@ -100,10 +100,10 @@ def parsed(content: bytes) -> Any:
         return normalised(_joined(body) if body.startswith(_EVENTS) else _whole(body.decode()))
     except (ValueError, RecursionError):
         if body.startswith(b"<"):
-            what = "a web page instead of a reply; the base URL of a server usually ends in /v1"
+            fact = "a web page instead of a reply; the base URL of a server usually ends in /v1"
         else:
-            what = "a reply that is not JSON" if body else "an empty reply"
-        raise TransientFault(what) from None
+            fact = "a reply that is not JSON" if body else "an empty reply"
+        raise TransientFault(fact) from None
 
 
 def _whole(body: str) -> Any:

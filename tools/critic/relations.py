@@ -184,9 +184,9 @@ def _compared(name: str, sizes: dict[str, float], exceeds: Callable[[float, floa
     values: dict[str, tuple[str, ...]] = {}
     listed: dict[str, frozenset[str]] = {}
     for entity in order:
-        below = [other for other in order if exceeds(sizes[entity], sizes[other])]
+        below = [name for name in order if exceeds(sizes[entity], sizes[name])]
         if below:
             # Spread over all sizes.
             values[entity] = tuple(below[:: max(1, len(below) // MOST_COMPARED)][:MOST_COMPARED])
-            listed[entity] = frozenset(other for other in order if not exceeds(sizes[other], sizes[entity]))
+            listed[entity] = frozenset(name for name in order if not exceeds(sizes[name], sizes[entity]))
     return TrainingRelation(name, COMPARISON, _forms(name), values, listed=listed)
