@@ -363,6 +363,9 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     _print_promises(report)
     if report.critic_note:
         err.print(f"[yellow]critic[/] {escape(report.critic_note)}", soft_wrap=True)
+    if report.critic_area is not None:
+        certified = "" if report.certificates else ", with no certificate"
+        out.print(f"critic: AUC {report.critic_area:.2f} on claims of known truth (chance: 0.50){certified}")
     _print_capped(report, library)
     _print_totals(report, options)
     if report.budget:
@@ -644,6 +647,10 @@ def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
         return f"{answered}. Nothing was sent."
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
+    count = sum(rule.count(distribution) for rule in report.searched for distribution in Distribution)
+    if count:
+        shares = ", ".join(f"{role} {calls / count:.2f}" for role, calls in sent.items() if calls)
+        text = f"{text} For each statement: {shares}." if shares else text
     if not any(local.values()):
         return text
     total = counted(sum(sent.values()) + sum(local.values()), "call")

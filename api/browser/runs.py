@@ -98,6 +98,8 @@ class SearchSummary:
     rules: Mapping[str, RuleSummary] = field(default_factory=dict)
     sent: Mapping[str, CallStatistics] = field(default_factory=dict)
     """Calls by role."""
+    critic_area: float | None = None
+    """How well the critic told claims of known truth from false ones (AUC)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,7 @@ def _search_summary(summary: Mapping[str, Any], compat: str | None) -> SearchSum
         tuple(map(str, summary["cut"])),
         rules,
         {role: CallStatistics(**counts) for role, counts in summary["calls"].items()},
+        summary.get("critic", {}).get("auc"),
     )
 
 

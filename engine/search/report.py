@@ -267,7 +267,8 @@ class SearchReport:
     consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
     `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
     models proposed.
-    `critic_note`: message about a critic that says no to known truths, whose scores only ranked values.
+    `critic_note`: message about a critic that says no to known truths, whose scores only ranked values. `critic_area`:
+    how well it tells these from falsehoods (AUC); None if that was not measured.
     `certificates`: what is promised about the accepted facts, in words. `evaluator`: name of the model that measured
     delta; `is_circular`: it ranked the statements itself, or one of the two learned from the other.
     """
@@ -282,6 +283,7 @@ class SearchReport:
     sourced: int = 0
     proposed: int = 0
     critic_note: str | None = None
+    critic_area: float | None = None
     certificates: tuple[str, ...] = ()
     evaluator: str = ""
     is_circular: bool = False
@@ -336,5 +338,6 @@ class SearchReport:
             "conflicts": self.conflicts,
             "conflicts_per_1000_facts": None if self.conflicts is None else self.conflicts_per_thousand,
             **({"critic_note": self.critic_note} if self.critic_note else {}),
+            "critic": {"auc": self.critic_area, "certificates": list(self.certificates)},
             "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
         }

@@ -122,16 +122,36 @@ class Scorer:
         settings, critic = self._settings, self._models.critic
         if not (settings.ranks_if_needed and settings.critic and reads_any_words(critic.identity)):
             return False
+        try:
+            return self._probed().says_no(FACT_FLOOR)
+        except BudgetReached as reached:
+            self.budget_reached = self.budget_reached or reached
+            self.require(False)
+            return False
+
+    def _probed(self) -> CriticProbe:
+        """The critic's scores of claims of known truth, asked once."""
         if self._probe is None:
             truths, falsehoods = probe_claims()
-            claims = [*truths, *falsehoods]
-            scores = self.within_budget(lambda: critic.probabilities(claims), len(claims))
-            self.require(None not in scores)
-            known = [score.probability for score in scores if score is not None]
-            if len(known) < len(claims):  # the budget ended the probe
-                return False
-            self._probe = probe_result(known)
-        return self._probe.says_no(FACT_FLOOR)
+            scores = self._models.critic.probabilities([*truths, *falsehoods])
+            self._probe = probe_result([score.probability for score in scores])
+        return self._probe
+
+    def critic_area(self) -> float | None:
+        """How well the critic tells true claims from false ones, as an AUC: 1 is best, .5 is chance.
+
+        None if it was not measured: for want of a critic or of budget, for critics made for other claims, and for
+        servers that take one claim a request, unless its claims were asked for another reason.
+        """
+        critic = self._models.critic
+        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
+        is_cheap = self._settings.compat is None and getattr(critic.model, "claims_together", 2) > 1
+        if self._probe is None and not (self._settings.critic and is_cheap and reads_any_words(critic.identity)):
+            return None
+        try:
+            return self._probed().preference
+        except BudgetReached:  # the statements are complete without it
+            return None
 
     @property
     def critic_note(self) -> str | None:

@@ -587,3 +587,17 @@ def test_a_model_that_thinks_is_not_given_more_room_than_it_may_have() -> None:
 
     with FakeServer(WORLD_OF_YES, misbehave=limited) as fake:
         assert values(opened(fake)) == ["Norwegian krone"]
+
+
+@pytest.mark.parametrize(("false", "area"), [(0.03, 1.0), (0.97, 0.5)], ids=["good", "always yes"])
+def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, area: float, tmp_path: Path) -> None:
+    """The AUC on claims of known truth stands in the table and in JSON; the last line says what a statement cost."""
+    with judged(set(), dict.fromkeys(probe_claims()[1], false)) as fake:
+        url = f"openai:tiny@{fake.url}"
+        options = ("--likelihood", "frequency", "--claims", "12")
+        printed = search(tmp_path, url, *options)
+        told = json.loads(search(tmp_path, url, *options, "--json").stdout)
+
+    assert f"critic: AUC {area:.2f} on claims of known truth" in flat(printed)
+    assert told["critic"] == {"auc": area, "certificates": []}
+    assert "For each statement: " in flat(printed)
