@@ -102,7 +102,7 @@ def default_generic(
     ]
     if persons:
         return tuple(dict.fromkeys(persons)), GenericBy.PERSON
-    first = atoms[0].arguments[0] if atoms else None
+    first = atoms[0].arguments[0] if atoms and atoms[0].arguments else None
     if isinstance(first, Variable) and first.name in variable_names([conclusion]):
         return (first.name,), GenericBy.POSITION
     return (), GenericBy.NOTHING

@@ -8,11 +8,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import chain
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.functions import FUNCTIONS
@@ -194,6 +194,10 @@ def calls(goal: Goal, indicator: str) -> Iterator[Compound]:
     return (term for term in _compounds(goal.term) if term.indicator == indicator)
 
 
+def _is_columns(term: GoalTerm) -> TypeGuard[Compound]:
+    return isinstance(term, Compound) and term.functor == ","
+
+
 def is_test(term: Compound) -> bool:
     """True for a test such as `contains(C, x)`; a predicate of the rules comes before it."""
     return term.functor in TESTS and len(term.arguments) == 2
@@ -233,10 +237,15 @@ class _GoalChecker:
 
     def goal(self, term: GoalTerm) -> GoalTerm:
         """The term, checked as something to call."""
+        if isinstance(term, Constant) and self.library.knows(f"{term.value}/0"):
+            return Compound(str(term.value), (), Place("<goal>"))
         if not isinstance(term, Compound):
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
         term = _calculated(self._positional(term))
+        if term.functor in _BY_COLUMNS and any(map(_is_columns, term.arguments)):
+            columns = self._by_columns(term)
+            return self.goal(columns) if columns is not None else term
         if term.functor in (",", ";"):
             kinds = "g" * len(term.arguments)
         elif term.indicator in BUILT_INS:
@@ -249,6 +258,26 @@ class _GoalChecker:
             self._unknown(term)
             return term
         return self._arguments(term, kinds)
+
+    def _by_columns(self, term: Compound) -> GoalTerm | None:
+        """`(A, B) < (C, D)` by columns, as rules have it: A < C, or A = C and B < D. None if one side has more."""
+        sides = [side.arguments if _is_columns(side) else (side,) for side in term.arguments]
+        if len(sides[0]) != len(sides[1]):
+            self._refuse("columns compared", term.place)
+            return None
+        single = [Compound(term.functor, pair, term.place) for pair in zip(*sides, strict=True)]
+        if term.functor == "=":
+            return Compound(",", tuple(single), term.place)
+        ways: list[GoalTerm] = []
+        for place, comparison in enumerate(single):
+            is_last = place == len(single) - 1
+            if term.functor == "\\=":
+                ways.append(comparison)
+                continue
+            equal = [replace(before, functor="=") for before in single[:place]]
+            strict = comparison if is_last else replace(comparison, functor=term.functor.strip("="))
+            ways.append(Compound(",", (*equal, strict), term.place) if equal else strict)
+        return Compound(";", tuple(ways), term.place)
 
     def _positional(self, term: Compound) -> Compound:
         """The call with its arguments in the order of the declared columns, `_` for those that it does not name."""
@@ -379,6 +408,8 @@ def _is_arithmetic(term: GoalTerm) -> bool:
     return isinstance(term, Compound) and (term.functor in OPERATIONS or term.indicator in ARITHMETIC)
 
 
+_BY_COLUMNS = ("<", "=<", ">", ">=", "=", "\\=")
+
 _WANTED = {"l": "a list", "i": "a whole number", "n": "a whole number from 0 on"}
 """Kinds of values in BUILT_INS that Prolog raises an error about, in words."""
 
@@ -467,4 +498,4 @@ def _text(term: GoalTerm) -> str:
     # With the blank: `\+(a, b)` would be a call with two arguments.
     if term.functor == "\\+" and len(parts) == 1:
         return f"(\\+ {parts[0]})"
-    return f"{prolog_atom(term.functor)}({', '.join(parts)})"
+    return f"{prolog_atom(term.functor)}({', '.join(parts)})" if parts else prolog_atom(term.functor)

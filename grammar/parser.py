@@ -70,6 +70,11 @@ GOES_ON_AFTER = frozenset(
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
 _BEFORE_NOT = GOES_ON_AFTER | {"FACT", "NEVER", "_UNLESS"}
+_BEFORE_ITEM = frozenset(
+    ("AND", "OR", "COMMA", "ARROW", "NECK", "NOT", "LPAR", "FACT", "EXAMPLE", "NEVER", "GIVEN", "DERIVED", "_UNLESS")
+)
+"""Terminals behind which an item of a premise, a fact or a declared atom begins."""
+_BEHIND_ITEM = frozenset(("AND", "OR", "COMMA", "ARROW", "NECK", "RPAR", "_UNLESS", "$END"))
 _COMMA = frozenset(("COMMA",))
 ENDS_ITEM = frozenset(("RPAR", "WORD", "NUMBER", "TEXT"))
 """Terminals that can end an item of a premise."""
@@ -461,7 +466,7 @@ def _parse(tokens: list[Token]) -> syntax.RawNode:
     if len(tokens) > MAXIMUM_TOKENS:
         raise _TooLarge("too long", MAXIMUM_TOKENS)
     _refuse_depth(tokens, "too deep", ("LPAR",), ("RPAR",), _OPERATIONS)
-    line: syntax.RawNode = _built(_lark(), "statement", _with_keywords(tokens), tokens)
+    line: syntax.RawNode = _built(_lark(), "statement", _with_parentheses(list(_with_keywords(tokens))), tokens)
     return line
 
 
@@ -523,6 +528,35 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, value, token)
         begins_premise = terminal == "LPAR" and not _opens_arguments(tokens[:index])
         before = terminal
+
+
+def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
+    """The tokens with parentheses behind each word that is an atom without arguments: `wet :- raining`."""
+    premises = [True]  # by open parenthesis, and for the whole statement, if it holds items of a premise
+    begins_item = True
+    for index, (token, following) in enumerate(pairwise([*tokens, Token("$END", "")])):
+        yield token
+        if token.type == "LPAR":
+            premises.append(premises[-1] and begins_item and not _holds_values(tokens[index:]))
+        elif token.type == "RPAR" and len(premises) > 1:
+            premises.pop()
+        elif token.type == "COLON" and len(premises) == 2 and any(before.type == "DEFINE" for before in tokens[:index]):
+            premises[-1] = True  # behind what an aggregate counts
+        is_name = token.type == "WORD" and not token.value[0].isupper() and token.value[0] != "_"
+        if is_name and premises[-1] and begins_item and following.type in _BEHIND_ITEM:
+            yield Token.new_borrow_pos("LPAR", "(", token)
+            yield Token.new_borrow_pos("RPAR", ")", token)
+        begins_item = token.type in _BEFORE_ITEM or (token.type == "COLON" and premises[-1])
+
+
+def _holds_values(tokens: list[Token]) -> bool:
+    """True if the parenthesis that begins these tokens holds a side of a comparison, as `(A, b) < (C, D)`."""
+    depth = 0
+    for token, following in pairwise([*tokens, Token("$END", "")]):
+        depth += (token.type == "LPAR") - (token.type == "RPAR")
+        if depth == 0:
+            return following.type in ("COMPARE", "LESS", *_OPERATIONS)
+    return False
 
 
 def _is_operation(tokens: list[Token], index: int) -> bool:
@@ -717,7 +751,7 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
 
     def atom(self, parts: list[Any]) -> syntax.RawAtom:
         name, *arguments, _ = parts
-        return syntax.RawAtom(name, tuple(arguments), at=_span(parts))
+        return syntax.RawAtom(name, tuple(filter(None, arguments)), at=_span(parts))
 
     def minus(self, parts: list[Any]) -> syntax.RawNode:
         _, operand = parts
@@ -794,6 +828,9 @@ def _goal_term(text: str) -> GoalTerm:
     tokens = list(_tokens(_goal_lark(), text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
+    # As at Prolog's prompt.
+    if [token.value for token in tokens[:2]] == ["?", "-"]:
+        del tokens[:2]
     operators = ("PLUS", "MINUS", "TIMES", "REMAINDER", "HAT", "POWER", "NOT")
     _refuse_depth(tokens, "goal too large", ("OPEN", "LEFT"), ("CLOSE", "CLOSE_LIST"), operators)
     term: GoalTerm = _built(_goal_lark(), "goal", tokens, tokens)
@@ -869,7 +906,7 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
     def call(self, parts: list[Any]) -> Compound:
         name, *arguments = parts
         functor = _unescaped(name) if name.type == "SINGLE" else str(name)
-        return Compound(functor, tuple(arguments), _place("<goal>", name))
+        return Compound(functor, tuple(filter(None, arguments)), _place("<goal>", name))
 
     def sequence(self, parts: list[Any]) -> GoalList:
         *items, _, tail = parts or [None, None]

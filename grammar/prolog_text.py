@@ -97,7 +97,8 @@ def term_text(term: Term) -> str:
 
 def atom_goal(atom: Atom) -> str:
     """An atom as a Prolog goal, head or fact."""
-    return f"{prolog_atom(atom.predicate)}({', '.join(map(term_text, atom.arguments))})"
+    arguments = ", ".join(map(term_text, atom.arguments))
+    return f"{prolog_atom(atom.predicate)}({arguments})" if arguments else prolog_atom(atom.predicate)
 
 
 def clause_text(rule: Rule, library: Library) -> str:

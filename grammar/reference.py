@@ -65,6 +65,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   double quotes, or a word that begins otherwise. A variable may have its type before it (`Food Allergen A`).
   Without one it has that of its predicate's declaration, else any. `_` is a new variable at each place, also in
   `not p(X, _)`.
+- A predicate may have no arguments: `raining`, or `raining()`. It begins with a lower-case letter, as a variable does
+  not. Rules and rule files state it; a table has no such facts.
 - `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.
 - Upper and lower case make no difference in data types. A variable has the most specific of its types. Every type but
   Person and its subtypes is a subtype of Object.

@@ -325,8 +325,8 @@ class FactRelations:
 
 
 def columns_of(indicator: str) -> tuple[str, ...]:
-    """`a1, a2, ...`, the argument columns in every table of a predicate."""
-    return tuple(f"a{place}" for place in range(1, int(indicator.rpartition("/")[2]) + 1))
+    """`a1, a2, ...`, the argument columns in every table of a predicate; of one without arguments a column of zeros."""
+    return tuple(f"a{place}" for place in range(1, max(1, int(indicator.rpartition("/")[2])) + 1))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -121,11 +121,11 @@ class StoredAtoms:
         for atom in self.library.facts:
             if atom.indicator == indicator:
                 tags = [tag(term.value) for term in atom.arguments if isinstance(term, Constant)]
-                selects.append(f"SELECT {', '.join(map(str, tags))}")
+                selects.append(f"SELECT {', '.join(map(str, tags)) or '0'}")
         for rule in self.library.concluding[indicator]:
             if not adds_nothing(rule, self.library):
                 places = {variable.name: f"v{number}" for number, variable in enumerate(rule.searched, 1)}
                 terms = rule.conclusion.atom.arguments
                 cells = [places[term.name] if isinstance(term, Variable) else str(tag(term.value)) for term in terms]
-                selects.append(f"SELECT {', '.join(cells)} FROM {self._derivations[rule.name].table}")  # noqa: S608
+                selects.append(f"SELECT {', '.join(cells) or '0'} FROM {self._derivations[rule.name].table}")  # noqa: S608
         return " UNION ".join(selects)

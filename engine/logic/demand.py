@@ -382,7 +382,6 @@ class Demand:
         return table
 
     def _new_table(self, columns: Sequence[str]) -> str:
-        columns = columns or ("a1",)  # of an atom without arguments: its one row says that it holds
         name = f"asked_{next(_NUMBERS)}"
         typed = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
         unique = f"UNIQUE ({', '.join(columns)})"

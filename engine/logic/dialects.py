@@ -76,6 +76,8 @@ def sql_text(library: Library, rules: Sequence[Rule], dialect: str) -> str:
     """
     library = library.with_closure()
     refuse_negative_cycles(library)
+    if bare := [item.indicator for item in library.completed().signatures if not item.argument_types]:
+        raise HapaxError(f"{', '.join(bare)} would be a table without columns, which SQL lacks. Add an argument.")
     writer = _ScriptWriter(library, dialect)
     writer.write(rules)
     if writer.refused:

@@ -288,7 +288,7 @@ class CompiledLibrary:
         for fact in self.library.facts:
             if fact.indicator == indicator:
                 tags = map(self.names.tag, values_of([self.names.read(fact)]))
-                rounds.insert(table, f"SELECT {', '.join(map(str, tags))}")
+                rounds.insert(table, f"SELECT {', '.join(map(str, tags)) or '0'}")
 
     def _index(self, tables: Iterable[str], growing: Sequence[str]) -> None:
         """Index every argument of these tables, so that a join can begin at any; those that still grow are left out."""

@@ -55,7 +55,7 @@ class InstanceFinder:
         """Add the facts among derived atoms: a predicate may have both facts and rules."""
         indicator = self.atoms[table]
         facts = self.facts(indicator)
-        if facts is None or not columns_of(indicator):
+        if facts is None:
             return
         same = " AND ".join(f"r.{column} = h.{column}" for column in columns_of(indicator))
         wanted = self.relations.wanted("wanted", refs)

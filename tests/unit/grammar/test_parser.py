@@ -175,7 +175,7 @@ def test_a_slip_in_a_keyword_is_mended_by_the_keyword(keyword: str, data: st.Dat
     assert [repair.new for repair in fault.fix] == ([] if keyword.endswith("symmetric") else [keyword])
 
 
-@pytest.mark.parametrize("text", ["orcale", "orcale & eats(Dog X)", "orcale(Dog X", "colour red -> blue", "gven/2"])
+@pytest.mark.parametrize("text", ["orcale & eats(Dog X)", "orcale(Dog X", "colour red -> blue", "gven/2"])
 def test_a_word_that_no_name_follows_is_no_misspelt_keyword(text: str) -> None:
     """It begins a faulty rule."""
     (fault,) = parse_statements("a.rules", text)
