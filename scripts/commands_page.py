@@ -162,7 +162,7 @@ def _options(context: click.Context) -> list[Option]:
     return [
         (names.removesuffix(" RANGE"), _NATURAL.sub("", text).rstrip())
         for names, text in filter(None, records)
-        if names.startswith("-") and names != "-h, --help"
+        if names.startswith("-") and not names.endswith("--help")
     ]
 
 
