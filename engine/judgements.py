@@ -446,12 +446,12 @@ def share_verdicts(found: Judgements) -> dict[str, str]:
     }
 
 
-def unsound_rules(kb: KnowledgeBase, bar: float = RULE_BAR) -> Iterator[RuleSoundness]:
-    """Rules of which fewer than `bar` of the judged statements are true, by people and models."""
+def unsound_rules(kb: KnowledgeBase) -> Iterator[RuleSoundness]:
+    """Rules of which fewer than RULE_BAR of the judged statements are true, by people and models."""
     verdicts = share_verdicts(Judgements.stored(kb, models=True))
     if not verdicts:
         return
     rules = {statement.id: statement.rule for statement in kb.statements()}
     for counts in rule_soundness(rules, verdicts).values():
-        if counts.is_below(bar):
+        if counts.is_below(RULE_BAR):
             yield counts

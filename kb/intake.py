@@ -246,23 +246,21 @@ class FactIntake:
         """
         return frozenset((*self._types, *self._declared, *self._kb.fact_indicators()))
 
-    def add_fact(
-        self, line: int, predicate: str, arguments: Sequence[Any], types: Any = None, columns: Sequence[str] = ()
-    ) -> None:
-        """Add the fact, or the fault that keeps it from being a fact. `columns`: names of the arguments' columns.
-
-        What a file has may be of any class.
-        """
+    def add_fact(self, line: int, predicate: str, arguments: Sequence[Any], types: Any = None) -> None:
+        """Add the fact, or the fault that keeps it from being a fact. What a file has may be of any class."""
         try:
             check_form(predicate, arguments, () if types is None else types)
             kind = self.kind(predicate, len(arguments), types)
         except FactRefused as refused:
             self.add_fault(line, str(refused), refused.kind)
         else:
-            self.add(line, kind, arguments, columns)
+            self.add(line, kind, arguments)
 
     def add(self, line: int, kind: FactKind, arguments: Sequence[Any], columns: Sequence[str] = ()) -> None:
-        """Add a fact of a kind, of which it has the number of arguments, or the fault that keeps it from being one."""
+        """Add a fact of a kind, of which it has the number of arguments, or the fault that keeps it from being one.
+
+        `columns`: names of the arguments' columns.
+        """
         basis = None
         try:
             texts = encoded_arguments(kind.predicate, arguments, columns)

@@ -46,15 +46,11 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Bars of series over BINS common bins of equal width from `low` to `high`.
-
-    `shares`: a bar is drawn as a share of its series instead of as a count.
-    """
+    """Bars of series, each as a share of its series, over BINS common bins of equal width from `low` to `high`."""
 
     series: tuple[Series, ...]
     low: float
     high: float
-    shares: bool
     left_out: int = 0
     """Number of values beyond LARGEST."""
 
@@ -64,18 +60,8 @@ class Histogram:
         return {"form": "histogram", **asdict(self)}
 
 
-def histogram(
-    values: Mapping[str, Sequence[float]],
-    labels: Mapping[str, str],
-    *,
-    limits: tuple[float, float] | None = None,
-    shares: bool = True,
-) -> Histogram | None:
-    """Bin values by kind, or return None if there are none.
-
-    `limits`: ends of the axis, by default the range of the values. `shares`: bars are shares of their own series
-    instead of counts.
-    """
+def histogram(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> Histogram | None:
+    """Bin values by kind, or return None if there are none."""
     drawn: dict[str, list[float]] = {}
     pooled: list[float] = []
     # A value beyond LARGEST is left out of the bars, and counted in `left_out`.
@@ -84,7 +70,7 @@ def histogram(
         pooled += drawn[kind]
     if not pooled:
         return None
-    low, high = limits or (min(pooled), max(pooled))
+    low, high = min(pooled), max(pooled)
     # Equal values, or nearly equal ones, get a bar in the middle of the plot.
     if high - low <= NARROWEST * max(1.0, abs(low), abs(high)):
         low, high = low - 0.5, high + 0.5
@@ -94,7 +80,7 @@ def histogram(
         mean = math.fsum(finite) / len(finite) if finite else None
         counts = tuple(bin_counts(finite, edges)) if finite else ()
         series.append(Series(kind, labels[kind], len(finite), mean, counts))
-    return Histogram(tuple(series), low, high, shares, sum(map(len, values.values())) - len(pooled))
+    return Histogram(tuple(series), low, high, sum(map(len, values.values())) - len(pooled))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
-from hapax.grammar.verbalize import statement_text
+from hapax.grammar.verbalize import StatementText, statement_text
 from hapax.kb.derived_statements import RuleWords
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.symbols import canonical
@@ -253,10 +253,7 @@ class StatementWriter:
     def __init__(self, library: Library, rule: Rule, prover: Prover, run_id: str) -> None:
         self.rule, self.prover, self.run_id = rule, prover, run_id
         self.items = tuple((item, rule.is_information(item)) for item in rule.premise)
-        slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
-        text = statement_text(rule, library, slots)
-        # No value can contain NUL, so the sentences split at the slots and nowhere else.
-        self.premise, self.conclusion = text.premise.split("\0"), text.conclusion.split("\0")
+        self.words = rule_words(rule, library)
 
     def record(self, distribution: Distribution, substitution: Substitution) -> StatementRecord:
         return StatementRecord(
@@ -264,8 +261,8 @@ class StatementWriter:
             distribution=distribution,
             run_id=self.run_id,
             substitution=tuple((name, constant.value) for name, constant in substitution.bindings),
-            premise=filled(self.premise, substitution),
-            conclusion=filled(self.conclusion, substitution),
+            premise=filled(self.words.premise, substitution),
+            conclusion=filled(self.words.conclusion, substitution),
             proof=self._proof(substitution).to_json(),
         )
 
@@ -279,16 +276,20 @@ class StatementWriter:
         return Proof(conclusion, By.RULE, self.rule.name, tuple(children))
 
 
+def _with_slots(rule: Rule, library: Library) -> StatementText:
+    """The text of a rule's statements, with the names of its variables between NULs, which no value contains."""
+    slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
+    return statement_text(rule, library, slots)
+
+
 def sentence_pieces(rule: Rule, library: Library) -> list[str]:
     """The sentence of a rule's statements as pieces for `filled`."""
-    slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
-    return statement_text(rule, library, slots).sentence.split("\0")
+    return _with_slots(rule, library).sentence.split("\0")
 
 
 def rule_words(rule: Rule, library: Library) -> RuleWords:
-    """The sentence of a rule's statements as the knowledge base stores it with their values."""
-    slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
-    text = statement_text(rule, library, slots)
+    """The clauses of a rule's statements as pieces for `filled`, as the knowledge base stores them."""
+    text = _with_slots(rule, library)
     names = tuple(variable.name for variable in rule.searched)
     return RuleWords(names, tuple(text.premise.split("\0")), tuple(text.conclusion.split("\0")))
 

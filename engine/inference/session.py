@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from types import TracebackType
@@ -119,9 +119,7 @@ class GoalAnswers:
 class PrologSession:
     """A worker process with at most one loaded program. Safe to share between threads: goals run one at a time."""
 
-    def __init__(self, most_seconds: float = math.inf) -> None:
-        """`most_seconds`: the time limit of goals whose own limit is longer."""
-        self._most_seconds = most_seconds
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -163,7 +161,6 @@ class PrologSession:
         rows. Raises GoalRefused, LimitExceeded or another PrologError; the session stays usable after each of them.
         """
         limits = limits or QueryLimits()
-        limits = replace(limits, seconds=min(limits.seconds, self._most_seconds))
         _check_goal(goal)
         request = {
             "do": "answer",

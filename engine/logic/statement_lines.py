@@ -17,7 +17,7 @@ from operator import eq
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from hapax.engine.inference.derive import FactIndex, Prover, StatementWriter, filled, relevant_library
+from hapax.engine.inference.derive import filled, relevant_library, rule_words
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.logic.derive import RUN_ID, fact_tables, read_statements
 from hapax.grammar.prolog_text import definition_of
@@ -102,14 +102,14 @@ class _Sheet:
         values = Substitution(tuple((name, Constant(f"\0v{n}{mark}\0")) for n, name in enumerate(names)))
         words = Substitution(tuple((name, Constant(f"\0w{n}{mark}\0")) for n, name in enumerate(names)))
         proof = self._proof(values, same, mark)
-        writer = StatementWriter(self.library, self.rule, Prover(self.library, FactIndex(self.library, ()), {}), RUN_ID)
+        pieces_of = rule_words(self.rule, self.library)
         record = StatementRecord(
             rule=self.rule.name,
             distribution=Distribution.HEAD,
             run_id=RUN_ID,
             substitution=tuple((name, constant.value) for name, constant in values.bindings),
-            premise=filled(writer.premise, words),
-            conclusion=filled(writer.conclusion, words),
+            premise=filled(pieces_of.premise, words),
+            conclusion=filled(pieces_of.conclusion, words),
             proof=proof.to_json(),
         )
         line = self.line_of(record)

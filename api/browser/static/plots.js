@@ -9,7 +9,7 @@
   const LETTER = 7.3; // width of a letter in the graph's font, 12 px monospace
   const ROW = 34; // height of a graph's row
 
-  const histogram = ({ low, high, series, shares }, room) => {
+  const histogram = ({ low, high, series }, room) => {
     const marks = [];
     const edge = (place, bins) => low + (place * (high - low)) / bins;
     for (const { kind, label, count, mean, counts } of series) {
@@ -18,7 +18,7 @@
         number,
         low: edge(place, counts.length),
         high: edge(place + 1, counts.length),
-        height: shares ? number / count : number,
+        height: number / count,
       }));
       const words = (bar) => `${label}: ${bar.number} from ${rounded(bar.low)} to ${rounded(bar.high)}`;
       const shape = { x1: "low", x2: "high", y: "height", fill: colour(kind), fillOpacity: 0.35, stroke: colour(kind) };
@@ -26,7 +26,7 @@
       marks.push(Plot.ruleX([mean], { stroke: colour(kind), strokeWidth: 1.5, strokeDasharray: "5 3" }));
     }
     const x = { domain: [low, high], label: null };
-    const y = { label: null, ticks: 3, ...(shares ? { tickFormat: "~%" } : {}) };
+    const y = { label: null, ticks: 3, tickFormat: "~%" };
     return Plot.plot({ width: Math.min(504, room), height: 140, marginLeft: 44, style, x, y, marks: [...marks, Plot.ruleY([0])] });
   };
 
