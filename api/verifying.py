@@ -13,8 +13,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.notebook import Tabular
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.kb.roots import Roots, roots_of
-from hapax.kb.seals import Seal, read, seal_path, sign
+from hapax.kb.seals import Roots, Seal, read, roots_of, seal_path, sign
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.verification import Damage, damages, strange_objects
 

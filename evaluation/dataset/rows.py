@@ -25,8 +25,7 @@ from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
 from hapax.kb.records import Assessment, FactRecord, RunRecord, StatementRecord
-from hapax.kb.roots import Roots, roots_of
-from hapax.kb.seals import Seal, seal_path
+from hapax.kb.seals import Roots, Seal, roots_of, seal_path
 from hapax.kb.seals import read as read_seal
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, LogLikelihood, ModelIdentity
