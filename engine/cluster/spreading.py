@@ -91,7 +91,7 @@ class Workers(Protocol):
         """The value of `ModelWorker.identity` of every worker."""
 
     def answers(self, calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, list[Any] | str]]:
-        """Positions of calls of `ModelWorker.answers` with their results as they arrive; a free worker gets the next."""
+        """Positions of calls of `ModelWorker.answers` and their results as they arrive. A free worker gets the next."""
 
 
 class SpreadModel:
