@@ -204,10 +204,10 @@ def _kind(model: Any, role: str) -> Callable[..., SpreadModel]:
 def _check(here: ModelIdentity, workers: Sequence[ModelIdentity | str]) -> None:
     for number, there in enumerate(workers):
         if isinstance(there, str):
-            raise HapaxError(f"ModelWorker {number}: {there}")
+            raise HapaxError(f"Worker {number}: {there}")
         if there != here:
             raise HapaxError(
-                f"ModelWorker {number} opened {here.name} as {there.revision or there.name}, this process "
+                f"Worker {number} opened {here.name} as {there.revision or there.name}, this process "
                 f"as {here.revision or here.name}: their answers would differ.",
                 Remedy("Give all machines the same files, versions and {}.", Setting("dtype")),
             )
