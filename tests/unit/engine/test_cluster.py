@@ -126,7 +126,7 @@ def test_a_worker_with_another_model_is_refused() -> None:
     """Answers of two versions under one name would be mixed, so the search does not begin."""
     models = hapax.open_models("simulated:1", library=LIBRARY)
 
-    with pytest.raises(HapaxError, match="ModelWorker 0 opened"):
+    with pytest.raises(HapaxError, match="Worker 0 opened"):
         spread(models, ("knowledge",), Threads(2, {"knowledge": "simulated:2"}))
 
 
@@ -141,5 +141,5 @@ def test_the_error_of_a_worker_is_that_of_the_search(tmp_path: Path) -> None:
 
     with pytest.raises(HapaxError, match=r"A worker: "):
         models.critic.probabilities(["A claim that the script has no answer to."])
-    with pytest.raises(HapaxError, match=r"ModelWorker 0: .*none\.json"):
+    with pytest.raises(HapaxError, match=r"Worker 0: .*none\.json"):
         spread(replace(scripted), ("critic",), missing)
