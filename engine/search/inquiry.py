@@ -157,6 +157,11 @@ class AskedQuestion:
         return range(next_sample, next_sample + self.samples - len(self._samples))
 
     @property
+    def has_dissent(self) -> bool:
+        """True if the samples of a question with one right value are all there and differ."""
+        return not self.gates.agreed and (self.restored or len(self._samples) == self.samples)
+
+    @property
     def _needs_samples(self) -> bool:
         return len(self._samples) < self.samples and self._failed_tries < self.tries
 

@@ -435,7 +435,11 @@ class Oracle:
         claims: dict[AskedQuestion, dict[Candidate, dict[str, list[CriticClaim]]]] = {}
         batch: list[CriticClaim] = []
         for asked, candidates in proposed.items():
-            claims[asked] = {candidate: self._claims(asked.inquiry, candidate.value) for candidate in candidates}
+            # Samples that differ are rejected whatever a critic says; LINK asks it all the same.
+            is_lost = asked.has_dissent and self.settings.compat is None
+            claims[asked] = {
+                candidate: {} if is_lost else self._claims(asked.inquiry, candidate.value) for candidate in candidates
+            }
             for by_gate in claims[asked].values():
                 batch += chain.from_iterable(by_gate.values())
         probabilities = self.scorer.probabilities(batch)
