@@ -208,7 +208,7 @@ class ExactArithmetic:
         return self._outcome(call, bool) or 0
 
     def _outcome(self, call: tuple[Any, ...], made: Callable[[Exact], int]) -> int | None:
-        """What is made of a program's result; None if it has none. Columns repeat their values: it is remembered."""
+        """The value made of a program's result; None if it has none. Columns repeat their values: it is remembered."""
         known = self._symbols.calculations
         if call not in known:
             if len(known) >= KNOWN_TAGS:

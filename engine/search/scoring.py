@@ -138,7 +138,7 @@ class Scorer:
         return self._probe
 
     def critic_area(self) -> float | None:
-        """How well the critic tells true claims from false ones, as an AUC: 1 is best, .5 is chance.
+        """AUC of the critic between true and false claims: 1 is best, .5 is chance.
 
         None if it was not measured: for want of a critic or of budget, for critics made for other claims, and for
         servers that take one claim a request, unless its claims were asked for another reason.
