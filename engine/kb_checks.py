@@ -26,7 +26,7 @@ from hapax.grammar.faults import RuleFault
 from hapax.grammar.pair_checks import can_meet
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_checks import self_joins
-from hapax.grammar.rules import OBJECT, PERSON, Library, PredicateKind, Rule, atoms_of, type_key
+from hapax.grammar.rules import OBJECT, PERSON, Library, Rule, atoms_of, type_key
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable
 from hapax.grammar.verbalize import text_errors
 from hapax.grammar.words import counted
@@ -268,24 +268,21 @@ def _facts_text(facts: Sequence[FactRecord]) -> str:
 
 
 def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
-    """Facts of functional predicates that differ only in the last argument, of which one can be right."""
+    """Facts of functional predicates that differ only in the last argument, and facts with the same declared key."""
     names = joined_names(Theory(library, kb).source(), library)
     for signature in library.completed().signatures:
-        if signature.kind is not PredicateKind.FUNCTIONAL:
-            continue
-        values: dict[tuple[Value, ...], dict[Value, FactRecord]] = {}
-        for fact in kb.facts(signature.name):
-            # Facts are stored by name, whatever the number of their arguments.
-            if len(fact.arguments) == len(signature.argument_types):
-                *key, value = map(names.name, fact.arguments)
-                values.setdefault(tuple(key), {})[value] = fact
-        tolerance = signature.tolerance
-        for found in values.values():
-            agree = tolerance is not None and tolerance.covers_all(list(found))
-            if len(found) > 1 and not agree:
-                atoms = sorted(map(fact_text, found.values()))
-                message = f"{signature.name} is functional, but has {len(found)} values: {', '.join(atoms)}"
-                yield _finding(faults.TWO_VALUES, kb, message, "Retract all but the right one")
+        for places, words in signature.keys:
+            groups: dict[tuple[Value, ...], dict[tuple[Value, ...], FactRecord]] = {}
+            for fact in kb.facts(signature.indicator):
+                seen = tuple(map(names.name, fact.arguments))
+                groups.setdefault(tuple(seen[place] for place in places), {})[seen] = fact
+            tolerance = signature.tolerance
+            for found in groups.values():
+                agree = tolerance is not None and tolerance.covers_all([seen[-1] for seen in found])
+                if len(found) > 1 and not agree:
+                    atoms = ", ".join(sorted(map(fact_text, found.values())))
+                    message = f"{signature.name} {words}, but has {len(found)} values: {atoms}"
+                    yield _finding(faults.TWO_VALUES, kb, message, "Retract all but the right one")
 
 
 def broken_declarations(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:

@@ -205,7 +205,7 @@ class _Assembly:
                     self._declare(line, Place(self.file, *line.at[:2], *line.atom.at[2:]))
                 case syntax.RawAggregate():
                     # A given predicate, of which the aggregate's rule concludes the facts.
-                    self._declare(syntax.RawDeclaration("given", line.atom, None, line.templates), self.place(line))
+                    self._declare(syntax.RawDeclaration("given", line.atom, templates=line.templates), self.place(line))
                 case syntax.RawOpposite():
                     pair = (line.first + self.suffix, line.second + self.suffix)
                     self.opposites.append(pair)
@@ -262,7 +262,11 @@ class _Assembly:
         signature = PredicateSignature(
             name, types, kind, templates, formal, definition, True, place, tolerance, wordings
         )
-        self.signatures.append(replace(signature, columns=tuple(columns)))
+        unknown = [name for name in line.key or () if name not in columns]
+        if unknown:
+            self.report("column", line.at, column=unknown[0], name=name, remedy=missing_column(name, tuple(columns)))
+        key = tuple(columns.index(column) for column in line.key or () if column in columns)
+        self.signatures.append(replace(signature, columns=tuple(columns), key=key))
 
     def _by_function(self, line: syntax.RawDeclaration, name: str, parameters: Sequence[Variable]) -> Comparison | None:
         """The definition of a computed predicate by the Python function of its name."""

@@ -147,7 +147,7 @@ class _LinkFileReader:
             templates = None if template is None else (syntax.RawText(quoted(template), at=atom.at),)
             if functional or templates:
                 formal = syntax.RawAtom(atom.name, types, at=atom.at)
-                new = syntax.RawDeclaration(PredicateKind.ORACLE, formal, None, templates, at=atom.at)
+                new = syntax.RawDeclaration(PredicateKind.ORACLE, formal, templates=templates, at=atom.at)
                 declaration = self.declarations.setdefault(key, new)
                 if functional:
                     declaration.keyword = PredicateKind.FUNCTIONAL

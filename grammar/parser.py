@@ -75,6 +75,10 @@ _BEFORE_ITEM = frozenset(
 )
 """Terminals behind which an item of a premise, a fact or a declared atom begins."""
 _BEHIND_ITEM = frozenset(("AND", "OR", "COMMA", "ARROW", "NECK", "RPAR", "_UNLESS", "$END"))
+_CLAUSES = {("closed", "NUMBER", "by"), ("import", "TEXT", "as"), ("functional", "TOLERANCE", "key")} | {
+    (keyword, "RPAR", "key") for keyword in ("oracle", "functional", "given", "derived")
+}
+"""Words inside a statement that have a meaning there, behind its keyword and the terminal before them."""
 _COMMA = frozenset(("COMMA",))
 ENDS_ITEM = frozenset(("RPAR", "WORD", "NUMBER", "TEXT"))
 """Terminals that can end an item of a premise."""
@@ -518,10 +522,8 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "MOD"
         elif token.value == "is" and before == "WORD" and _is_assignment(tokens, index):
             terminal = "COMPARE"
-        elif token.value == "by" and before == "NUMBER" and tokens[0].value == "closed":
-            terminal = "_BY"
-        elif token.value == "as" and before == "TEXT" and tokens[0].value == "import":
-            terminal = "_AS"
+        elif depth == 0 and (tokens[0].value, before, token.value) in _CLAUSES:
+            terminal = f"_{token.value.upper()}"
         value = token.value
         if terminal == "PERCENT":
             terminal, value = "MOD", "mod"
@@ -727,9 +729,17 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     def attribute(self, parts: list[Token]) -> syntax.RawAttribute:
         return syntax.RawAttribute(str(parts[0])[1:], tuple(map(str, parts[1:])), at=_span(parts))
 
+    def key(self, parts: list[Token]) -> tuple[str, ...]:
+        return tuple(map(str, parts))
+
+    def declaration(self, parts: list[Any]) -> syntax.RawDeclaration:
+        keyword, atom, tolerance, key, templates = parts
+        within = str(tolerance) if tolerance is not None else None
+        return syntax.RawDeclaration(str(keyword), atom, within, key, templates, at=_span([keyword, templates or atom]))
+
     def computed(self, parts: list[Any]) -> syntax.RawDeclaration:
         keyword, atom, definition, templates = parts
-        return syntax.RawDeclaration(str(keyword), atom, None, templates, definition, at=_span(parts))
+        return syntax.RawDeclaration(str(keyword), atom, None, None, templates, definition, at=_span(parts))
 
     def aggregate(self, parts: list[Any]) -> syntax.RawAggregate:
         keyword, atom, result, operator, function, counted, premise, closing, templates = parts

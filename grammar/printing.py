@@ -51,6 +51,8 @@ def signature_text(signature: PredicateSignature) -> str:
         text += f" := {signature.definition}"
     if signature.tolerance is not None:
         text += f" within {signature.tolerance}"
+    if signature.key:
+        text += f" key {', '.join(signature.columns[place] for place in signature.key)}"
     if signature.templates is not None:
         text += f": {_templates_text(signature.templates)}"
     return text

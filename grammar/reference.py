@@ -65,6 +65,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   double quotes, or a word that begins otherwise. A variable may have its type before it (`Food Allergen A`).
   Without one it has that of its predicate's declaration, else any. `_` is a new variable at each place, also in
   `not p(X, _)`.
+- `given trip(id: Trip, air_time: Minutes) key id` has one row for each id: `import` refuses another one, and `check`
+  finds it. A key may have several columns: `key id, day`.
 - A predicate may have no arguments: `raining`, or `raining()`. It begins with a lower-case letter, as a variable does
   not. Rules and rule files state it; a table has no such facts.
 - `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.

@@ -168,6 +168,8 @@ class PredicateSignature:
     # Not in the representation, which identifies runs: those of before tolerances stay the same runs.
     tolerance: Tolerance | None = field(default=None, repr=False)
     template_places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
+    key: tuple[int, ...] = field(default=(), repr=False)
+    """The places of the columns of which no two facts have the same values; empty if none are declared."""
     columns: tuple[str, ...] = field(default=(), repr=False)
     """The names of the arguments, by which rules may call them; empty if the declaration names none."""
 
@@ -178,6 +180,16 @@ class PredicateSignature:
     @property
     def indicator(self) -> str:
         return f"{self.name}/{len(self.argument_types)}"
+
+    @property
+    def keys(self) -> list[tuple[tuple[int, ...], str]]:
+        """The places of the arguments that decide all others, each with the declaration that says so, in words."""
+        found = []
+        if self.kind is PredicateKind.FUNCTIONAL:
+            found.append((tuple(range(len(self.argument_types) - 1)), "is functional"))
+        if self.key:
+            found.append((self.key, f"has the key {', '.join(self.columns[place] for place in self.key)}"))
+        return found
 
     @property
     def is_by_function(self) -> bool:

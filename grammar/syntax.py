@@ -156,11 +156,12 @@ class RawSubtype(RawStatement):
 class RawDeclaration(RawStatement):
     """`oracle atom: templates` and the like. Only computed predicates have a `definition`.
 
-    `tolerance`: such as `within 2` or `within 5%`.
+    `tolerance`: such as `within 2` or `within 5%`. `key`: names of columns.
     """
 
     atom: RawAtom
     tolerance: str | None = None
+    key: tuple[str, ...] | None = None
     templates: tuple[RawText, ...] | None = None
     definition: RawComparison | None = None
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, moment_of
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import NUMBER, Library, PredicateKind, Tolerance
+from hapax.grammar.rules import NUMBER, Library, PredicateSignature, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
@@ -218,13 +218,14 @@ class FactIntake:
         self._arities: dict[str, set[int]] = {}
         """Numbers of arguments of the predicates of the rules, by name."""
         self._types: dict[str, tuple[str, ...]] = {}
-        self._functional: dict[str, Tolerance | None] = {}
+        self._keyed: dict[str, PredicateSignature] = {}
+        """The predicates whose facts have one value for each key, by indicator."""
         library = self._rules.library
         for signature in library.completed().signatures if library is not None else ():
             self._arities.setdefault(signature.name, set()).add(len(signature.argument_types))
             self._types[signature.indicator] = signature.argument_types
-            if signature.kind is PredicateKind.FUNCTIONAL:
-                self._functional[signature.indicator] = signature.tolerance
+            if signature.keys:
+                self._keyed[signature.indicator] = signature
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
@@ -327,7 +328,7 @@ class FactIntake:
         if types is None:
             types = self._declared.get(indicator) or declared
         beginning = f'["fact",{values.encode_value(predicate)},'
-        is_followed = indicator in self._functional or indicator in self._rules.constrained
+        is_followed = indicator in self._keyed or indicator in self._rules.constrained
         return FactKind(predicate, indicator, types, beginning, checked, is_followed)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
@@ -383,9 +384,12 @@ class FactIntake:
         A conflict may hide behind another one, so the rest is looked through again.
         """
         warnings: dict[str, None] = {}
-        for indicator in sorted(self._functional.keys() & self._counts.keys()):
-            contradictions = list(self._arriving.contradictions(indicator, self._functional[indicator]))
-            self._refuse(contradictions, "second value", warnings)
+        for indicator in sorted(self._keyed.keys() & self._counts.keys()):
+            signature = self._keyed[indicator]
+            for places, words in signature.keys:
+                label, kind = f"{indicator} {words}", "repeated key" if places == signature.key else "second value"
+                contradictions = list(self._arriving.contradictions(indicator, places, label, signature.tolerance))
+                self._refuse(contradictions, kind, warnings)
         constrained = self._rules.constrained & self._counts.keys()
         refused = bool(constrained)
         # It ends, since each further round follows the withdrawal of at least one fact from the file.
@@ -592,12 +596,16 @@ class _ArrivingFacts:
         found = (self._kb.relations.get(indicator) for indicator in sorted(indicators))
         return [relation for relation in found if relation is not None and self._first]
 
-    def contradictions(self, indicator: str, tolerance: Tolerance | None) -> Iterator[FactsInConflict]:
-        """Facts of a functional predicate that differ in their last argument alone, those that are stored included."""
+    def contradictions(
+        self, indicator: str, places: Sequence[int], label: str, tolerance: Tolerance | None
+    ) -> Iterator[FactsInConflict]:
+        """Facts with the same arguments at the places of a key, those that are stored included.
+
+        `label`: the declaration in words. `tolerance`: of the last argument.
+        """
         self._flush()
         for relation in self._made([indicator]):
-            *key, _ = relation.columns
-            keys = ", ".join(key) or "1"
+            keys = ", ".join(relation.columns[place] for place in places) or "1"
             arriving = f"SELECT ref FROM temp.arriving WHERE relation = {relation.number}"  # noqa: S608  ours
             touched = f"SELECT {keys} FROM {relation.table} WHERE ref IN ({arriving})"  # noqa: S608  ours
             groups_of = f"FROM {relation.table} WHERE ({keys}) IN ({touched}) GROUP BY {keys}"
@@ -606,7 +614,7 @@ class _ArrivingFacts:
             numbers = {ref for (ref,) in self._kb.sql(arriving)}
             groups: dict[tuple[Value, ...], list[tuple[int, FactRecord]]] = {}
             for ref, fact in self._kb.relations.records(relation, f"WHERE r.ref IN ({wanted})"):
-                groups.setdefault(fact.arguments[:-1], []).append((ref, fact))
+                groups.setdefault(tuple(fact.arguments[place] for place in places), []).append((ref, fact))
             for group in groups.values():
                 if tolerance is not None and tolerance.covers_all([fact.arguments[-1] for _, fact in group]):
                     continue
@@ -616,7 +624,7 @@ class _ArrivingFacts:
                 others = [fact for ref, fact in group if ref not in numbers]
                 # All but the file's own fact are a model's.
                 claimed = len(own) == 1 and all(fact.source is Source.MODEL for fact in others)
-                text = f"{indicator} is functional, but has {len(atoms)} values: {some(atoms, _VALUES_SHOWN)}"
+                text = f"{label}, but has {len(atoms)} values: {some(atoms, _VALUES_SHOWN)}"
                 yield FactsInConflict(frozenset(fact.id for fact in own), text, claimed)
 
     def withdraw(self, identities: Iterable[str]) -> list[tuple[int, str]]:

@@ -119,20 +119,18 @@ class Demand:
         asked: Collection[str] = (),
         at_work: list[Rule] | None = None,
         finds_instances: bool = False,
-        names: Names | None = None,
     ) -> None:
         """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
 
         `asked`: indicators of the predicates whose calls are kept, for `calls`. `at_work`: a list in which the rule
-        stands whose rows are being joined. `finds_instances`: True if `instances` will be asked for. `names`: those to
-        use in place of what `same_as` says.
+        stands whose rows are being joined. `finds_instances`: True if `instances` will be asked for.
         """
         self._asked = frozenset(asked)
         self._asked_calls: dict[tuple[str, Pattern], str] = {}
         self.source, self.library, self._stored = source, library.with_closure(), stored
         refuse_negative_cycles(self.library)
         self.relations = Relations(source.kb)
-        self.names = joined_names(source, self.library) if names is None else names
+        self.names = self._joined_names()
         self.library = by_identity(self.library)
         self._given: dict[str, list[Atom]] = {}
         for atom in (*self.library.facts, *source.assumed, *given):
@@ -164,6 +162,9 @@ class Demand:
         self._finder: InstanceFinder | None = None
         self._evaluated: list[Rule] = []
         self.relations.arithmetic.has_failed = False
+
+    def _joined_names(self) -> Names:
+        return joined_names(self.source, self.library)
 
     def failures(self) -> tuple[str, ...]:
         """Messages about calculations without a value: the comparison, a count of rows, and the first one."""
@@ -603,6 +604,17 @@ def _with_premise(rule: Rule, *atoms: Atom) -> Rule:
     return replace(rule, premise=tuple(map(Literal, atoms)))
 
 
+class _Round(Demand):
+    """Derives what follows with the names that are joined so far."""
+
+    def __init__(self, source: FactSource, library: Library, names: Names) -> None:
+        self._names = names
+        super().__init__(source, library, finds_instances=True)
+
+    def _joined_names(self) -> Names:
+        return self._names
+
+
 def joined_names(source: FactSource, library: Library) -> Names:
     """The names that `same_as` joins. What its rules rest on sees the names that are joined so far, in rounds."""
     stated = [atom for atom in (*library.facts, *source.assumed) if atom.indicator == SAME_AS]
@@ -612,7 +624,7 @@ def joined_names(source: FactSource, library: Library) -> Names:
     names = Names(Relations(source.kb), source.stored, pairs)
     part = relevant_library(library, goals=[SAME_AS])
     while SAME_AS in library.derived:
-        demand = Demand(source, part, names=names, finds_instances=True)
+        demand = _Round(source, part, names)
         found: dict[Pair, Origin] = dict.fromkeys(demand.rows(FOUND), demand)
         joined = Names(names.relations, source.stored, {**found, **names.pairs})
         if joined.representatives == names.representatives:

@@ -84,3 +84,25 @@ def test_a_key_is_a_column_of_the_fact() -> None:
     refused = invoke("import", "trips.csv", "--map", "map.yaml", "--db", "t.db")
     assert refused.exit_code == 1
     assert "Choose from flight, carrier, air_time" in refused.output
+
+
+def test_a_declaration_has_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of a mapping, for each way in and for what is stored already; a column that is none is named."""
+    monkeypatch.chdir(tmp_path)
+    text = 'given trip(id: Trip, air_time: Minutes, day: Text) key id, day: "[1] takes [2] minutes on [3]"\n'
+    Path("trips.rules").write_text(text, "utf-8")
+    rules = hapax.load_rules("trips.rules")
+    with hapax.KnowledgeBase("trips.db") as kb:
+        hapax.add_facts(kb, "trip", [("a", 1, "mo"), ("a", 2, "tu"), ("a", 1, "mo")], rules)
+        with pytest.raises(hapax.HapaxError, match="trip/3 has the key id, day, but has 2 values"):
+            hapax.add_facts(kb, "trip", [("a", 3, "mo")], rules)
+        assert "HPX402" not in invoke("check", "trips.rules", "--db", "trips.db").stdout
+        hapax.add_facts(kb, "trip", [("a", 3, "mo")], hapax.parse_rules("given trip(Trip, Minutes, Text)"))
+
+    assert (
+        'has 2 values: trip("a", 1, "mo"), trip("a", 3, "mo")'
+        in invoke("check", "trips.rules", "--db", "trips.db").stdout
+    )
+    assert hapax.compile_rules(rules, "rules").strip() == text.strip()
+    with pytest.raises(hapax.HapaxError, match="trip has no column ident"):
+        hapax.parse_rules("given trip(id: Trip, day: Text) key ident")
