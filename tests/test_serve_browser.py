@@ -314,7 +314,7 @@ def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, d
         for context in contexts:
             context.close()
 
-    assert "in place of “yes”" in told
+    assert "in place of “Yes”" in told
     with hapax.KnowledgeBase(copy, read_only=True) as kb:
         answers = [(vote.voter, vote.answer) for vote in kb.votes()]
     assert sorted(answers) == [("ann", "rule"), ("ann", "yes"), ("ben", "facts"), ("ben", "rule")]
@@ -350,6 +350,26 @@ def test_a_reload_or_a_killed_server_loses_nothing(chromium: Any, database: Path
 
     with hapax.KnowledgeBase(copy, read_only=True) as kb:
         assert [(vote.answer, vote.comment) for vote in kb.votes()] == [("yes", ""), ("facts", "which Norway?")]
+
+
+def test_the_last_answer_is_taken_back_by_a_key(chromium: Any, database: Path, tmp_path: Path) -> None:
+    """The key that goes back shows the item again, and its new answer stands in place of the old one."""
+    copy = copied(database, tmp_path)
+    with serving(copy) as address:
+        context = logged_in(chromium, address, viewport=DESK)
+        page = context.new_page()
+        page.goto(f"{address}/judge?voter=ann")
+        item = page.locator(".sentence").inner_text()
+        press(page, "1")
+        assert page.locator(".sentence").inner_text() != item
+        page.locator("h1").click()
+        page.keyboard.press("6")
+        page.wait_for_function("text => document.querySelector('.sentence').innerText === text", arg=item)
+        press(page, "3")
+        context.close()
+
+    with hapax.KnowledgeBase(copy, read_only=True) as kb:
+        assert [vote.answer for vote in kb.votes()] == ["rule"]
 
 
 AGREED = "text => document.querySelector('#agreement').innerText.includes(text)"

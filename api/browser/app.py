@@ -28,7 +28,7 @@ from hapax.api.browser import pages, tables
 from hapax.api.browser.drawing import rule_map
 from hapax.api.browser.facets import Facet, Facets, wanted_of
 from hapax.api.browser.guard import Access, Guard
-from hapax.api.browser.judging import Cells, ItemToJudge, Judging, VoterAgreement
+from hapax.api.browser.judging import ANSWER_LABELS, Cells, ItemToJudge, Judging, VoterAgreement
 from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.rendering import page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
@@ -48,7 +48,6 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.kb.csv_text import write_rows
-from hapax.kb.derived_statements import current_counts
 from hapax.kb.running import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
@@ -285,11 +284,11 @@ class _Views:
 
     def front(self, request: Request) -> Response:
         with self._open(request) as kb:
-            counts = {**kb.row_counts(), "derived_statements": sum(current_counts(kb).values())}
-            rules, runs = tables.rules(kb), tables.runs(kb, Page(rows=5))
-        counted = StoredTable(("what", "rows"), list(counts.items()), "", Page())
-        parts = {"counts": counted, "rules": rules, "runs": runs}
-        return self._with_tables(request, "front", "Overview", parts, counts=counts)
+            parts = pages.front_tables(kb)
+            unjudged = self._judging.unjudged(kb, DEFAULT_KIND) if self._browser.judge else 0
+        counts = dict(parts["counts"].rows)
+        title = "What this knowledge base knows"
+        return self._with_tables(request, "front", title, parts, counts=counts, unjudged=unjudged)
 
     def filtered(
         self,
@@ -480,11 +479,12 @@ class _Views:
         if request.method == "POST":
             return await self._vote(request)
         voter, kind = request.query_params.get("voter", ""), request.query_params.get("kind") or DEFAULT_KIND
-        skip = _number(request.query_params, "skip", 0)
+        skip, again = _number(request.query_params, "skip", 0), request.query_params.get("again", "")
         wording = WORDINGS[self._judging.sheet(kind).kind]
-        shown, agreement = await run_in_threadpool(self._next_to_judge, request, kind, voter, skip)
+        shown, agreement = await run_in_threadpool(self._next_to_judge, request, kind, voter, skip, again)
         values: dict[str, Any] = {"voter": voter, "kind": kind, "sheets": self._judging.sheets, "wording": wording}
         values |= {"shown": shown, "agreement": agreement, "replaced": request.query_params.get("replaced")}
+        values |= {"last": request.query_params.get("last", ""), "labels": ANSWER_LABELS}
         return self._page(request, "judge", title="Judge", **values)
 
     async def _vote(self, request: Request) -> Response:
@@ -496,14 +496,14 @@ class _Views:
             cells = Cells(answer, comment, tuple(map(str, form.getlist("marked"))))
         # In a thread: another program may be writing to the file.
         replaced = await run_in_threadpool(self._judging.vote, kind, voter, item, question, cells)
-        address = {"voter": voter, "kind": kind, **({"replaced": replaced} if replaced else {})}
+        address = {"voter": voter, "kind": kind, "last": item, **({"replaced": replaced} if replaced else {})}
         return RedirectResponse(f"/judge?{urlencode(address)}", 303)
 
     def _next_to_judge(
-        self, request: Request, kind: str, voter: str, skip: int
+        self, request: Request, kind: str, voter: str, skip: int, again: str
     ) -> tuple[ItemToJudge | None, VoterAgreement | None]:
         with self._open(request) as kb:
-            shown = self._judging.next(kb, kind, voter, skip) if voter else None
+            shown = self._judging.next(kb, kind, voter, skip, again) if voter else None
             return shown, self._judging.agreement(kb, kind)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
-from hapax.engine.judgements import MODEL_VOTER, DrawKind
+from hapax.engine.judgements import FALSE_FACTS, MODEL_VOTER, SOUND, UNSOUND_RULE, UNSURE, DrawKind
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.derived import derived_records
 from hapax.evaluation.votes.items import FACT, ItemSource, subject_id
@@ -42,6 +42,15 @@ _DRAWS: Mapping[SheetKind, Sequence[DrawKind]] = {
     SheetKind.PREDICATES: ("predicates",),
 }
 """The draws of `votes next` whose items are on sheets of a kind."""
+
+ANSWER_LABELS = {
+    SOUND: "Yes",
+    "no": "No",
+    FALSE_FACTS: "No: a fact is wrong",
+    UNSOUND_RULE: "No: it does not follow",
+    UNSURE: "I cannot tell",
+}
+"""What the buttons of answers say, where that is not the answer itself."""
 
 _FRESH = "{pool} AND id > ? AND id NOT IN (SELECT statement_id FROM votes WHERE question = ?) ORDER BY id LIMIT 50"
 _COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? AND voter NOT LIKE ? GROUP BY 1, 2"
@@ -110,11 +119,18 @@ class Judging:
             )
         raise HapaxError(f"There is no kind {name!r}. Choose one of {', '.join(self.sheets)}.")
 
-    def next(self, kb: KnowledgeBase, name: str, voter: str, skip: int) -> ItemToJudge | None:
-        """The next question about a readable item that the voter has not judged; None when there is none left."""
+    def next(self, kb: KnowledgeBase, name: str, voter: str, skip: int, again: str = "") -> ItemToJudge | None:
+        """The next question about a readable item that the voter has not judged; None when there is none left.
+
+        `again`: the id of an item that is asked about anew.
+        """
         check_voter_names((voter,))
         sheet, pool = self.sheet(name), item_pool(kb, name, self.schemas)
         judged = _judged(kb, sheet, voter)
+        if again.startswith(sheet.prefix) and (item := self._item(kb, sheet, subject_id(again))):
+            question = sheet.asked(item.questions)[0]
+            optional = sheet.optional(item.questions) if question.key == sheet.last else []
+            return ItemToJudge(item, question, optional, len(judged), pool.count(kb), skip)
         subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
         for place, subject in enumerate(_distinct(subjects)):
             if place >= skip and (item := self._item(kb, sheet, subject)):
@@ -153,6 +169,11 @@ class Judging:
                     vote = replace(vote, comment=earlier.comment)
                 kb.add(VOTES, [vote, *marks])
         return earlier.answer if earlier is not None and earlier.answer != cells.answer else ""
+
+    def unjudged(self, kb: KnowledgeBase, name: str) -> int:
+        """The number of items of a sheet that nobody has judged."""
+        judged = kb.sql("SELECT count(DISTINCT statement_id) FROM votes WHERE question = ?", (self.sheet(name).last,))
+        return max(0, item_pool(kb, name, self.schemas).count(kb) - int(judged[0][0]))
 
     def agreement(self, kb: KnowledgeBase, name: str) -> VoterAgreement | None:
         """Agreement of people on the last question of a sheet; None where no item has two votes."""

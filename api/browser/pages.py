@@ -16,15 +16,52 @@ from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.rules import Library
 from hapax.grammar.verbalize import statement_text
+from hapax.kb.derived_statements import current_counts
 from hapax.kb.records import PREDICATES, RULES, Distribution, RuleRecord, RunRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.word_index import WordMatches
 
 FEW = Page(rows=10)
+STRIKING = 3
+"""Statements on the front page, each of another rule."""
 MOST_SCORED = 25_000
 """Statements of a rule that its plots take at least, where it has more than twice as many."""
 MOST_RESAMPLED = 10_000
 """Scores from which on a difference has no interval: resampling a million takes minutes, and the interval is narrow."""
+
+
+def front_tables(kb: KnowledgeBase) -> dict[str, StoredTable]:
+    """What a knowledge base knows, as tables: numbers, striking and disputed statements, rules, and the latest runs."""
+    counts = {**kb.row_counts(), "derived_statements": sum(current_counts(kb).values())}
+    rules = tables.rules(kb, Page(order=f"{tables.MINUS}statements"))
+    return {
+        "counts": StoredTable(("what", "rows"), list(counts.items()), "", Page()),
+        "striking": _striking(kb, [str(rule) for rule, *_ in rules.rows]),
+        "disputed": _disputed(kb),
+        "rules": rules,
+        "runs": tables.runs(kb, Page(rows=5)),
+    }
+
+
+def _striking(kb: KnowledgeBase, rules: Sequence[str]) -> StoredTable:
+    """The least likely statement of the long tail of each of some rules; where there is no tail, any statement."""
+    orders = {Distribution.LONG_TAIL.value: "log-likelihood", Distribution.HEAD.value: "log-likelihood"}
+    orders[tables.DERIVED] = ""
+    found = []
+    for end, order in orders.items():
+        for rule in rules[: 2 * STRIKING] if not found else ():
+            table = tables.statements(kb, Wanted(rule=rule, end=end), Page(rows=1, order=order))
+            found += [(row[0], row[table.columns.index("statement")], rule) for row in table.rows]
+    return StoredTable(("id", "statement", "rule"), found[:STRIKING], "", Page())
+
+
+def _disputed(kb: KnowledgeBase) -> StoredTable:
+    """Statements about which voters differ."""
+    select = (
+        f"SELECT DISTINCT id, {SENTENCE} FROM statements WHERE {STANDING} AND id IN (SELECT statement_id FROM votes "  # noqa: S608  ours
+        f"GROUP BY statement_id, question HAVING count(DISTINCT answer) > 1) ORDER BY id LIMIT {FEW.rows}"
+    )
+    return StoredTable(("id", "statement"), kb.sql(select), f"{select};", Page())
 
 
 def entity_tables(kb: KnowledgeBase, name: str, few: Page = FEW) -> dict[str, StoredTable]:

@@ -1,6 +1,6 @@
 "use strict";
 
-// Keys 1 to 5 on the page for judging: they press what shows their number.
+// Keys 1 to 6 on the page for judging: they press what shows their number.
 document.addEventListener("keydown", (event) => {
   const typing = event.target instanceof HTMLInputElement && event.target.type !== "submit";
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
