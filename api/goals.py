@@ -199,7 +199,7 @@ def query(
     return answers
 
 
-class KnowledgeBase(store.KnowledgeBase):
+class GoalKnowledgeBase(store.KnowledgeBase):
     """Facts, rules and what follows from them, in a file or, without a path, in memory.
 
     with hapax.KnowledgeBase("my.db") as kb:
@@ -209,6 +209,10 @@ class KnowledgeBase(store.KnowledgeBase):
     def query(self, goal: str, rules: Library | None = None, **arguments: Any) -> Answers:
         """As `hapax.query`; without rules, with those that the knowledge base keeps."""
         return query(goal, rules or kept_rules(self) or Library(), self, **arguments)
+
+
+KnowledgeBase = GoalKnowledgeBase
+"""The name at the front door: whoever opens a knowledge base there can ask it."""
 
 
 @checked
