@@ -221,7 +221,7 @@ def generic_by_position(library: Library, fault: RuleFault) -> Iterator[Diagnost
             generic = rule.generic_text if rule.generic else "no variable"
             yield fault.at(
                 rule.place,
-                f"rule {rule.name} has no person in its conclusion and no @generic, so {generic} is treated as its subject",
+                f"rule {rule.name} has no person in its conclusion and no @generic, so {generic} counts as its subject",
                 f"Choose with @generic what its statements are about: {names} or none",
             )
 
