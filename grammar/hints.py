@@ -429,6 +429,8 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
             "if p(T X) then q(T X)",
             "p(T X) -> is tasty",
             "q(T X) :- so tasty",
+            "q(T X) :- p(T X) & true",
+            "p(T X) & true -> q(T X)",
             "p(T X) & so tasty",
             "so tasty :- p(T X)",
             "so tasty",

@@ -545,6 +545,8 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
         elif token.type == "COLON" and len(premises) == 2 and any(before.type == "DEFINE" for before in tokens[:index]):
             premises[-1] = True  # behind what an aggregate counts
         is_name = token.type == "WORD" and not token.value[0].isupper() and token.value[0] != "_"
+        # Prolog's goals are no predicates of rules, of which none would have facts.
+        is_name = is_name and token.value not in ("true", "false", "fail")
         if is_name and premises[-1] and begins_item and following.type in _BEHIND_ITEM:
             yield Token.new_borrow_pos("LPAR", "(", token)
             yield Token.new_borrow_pos("RPAR", ")", token)

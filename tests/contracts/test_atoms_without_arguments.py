@@ -94,5 +94,6 @@ def test_words_of_other_meanings_stay() -> None:
     assert hapax.program("p(raining). p(X) -> q(X, wet)").query("q(X, Y)").rows == [("raining", "wet")]
     with pytest.raises(hapax.HapaxError, match="sunny is no predicate"):
         hapax.program("p(a).").query("sunny")
-    with pytest.raises(hapax.HapaxError, match="HPX028"):
-        hapax.parse_rules("it is raining -> wet")
+    for text in ("it is raining -> wet", "q(X) :- p(X), true.", "q(X) :- p(X), fail."):
+        with pytest.raises(hapax.HapaxError, match="HPX028"):
+            hapax.parse_rules(text)
