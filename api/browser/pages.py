@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from hapax.api.browser import tables
 from hapax.api.browser.drawing import LARGEST, Dot, DotPlot, Graph, Histogram, evenly_spread, graph, histogram
@@ -47,7 +48,7 @@ def _striking(kb: KnowledgeBase, rules: Sequence[str]) -> StoredTable:
     """The least likely statement of the long tail of each of some rules; where there is no tail, any statement."""
     orders = {Distribution.LONG_TAIL.value: "log-likelihood", Distribution.HEAD.value: "log-likelihood"}
     orders[tables.DERIVED] = ""
-    found = []
+    found: list[tuple[Any, ...]] = []
     for end, order in orders.items():
         for rule in rules[: 2 * STRIKING] if not found else ():
             table = tables.statements(kb, Wanted(rule=rule, end=end), Page(rows=1, order=order))
