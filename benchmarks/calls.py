@@ -16,10 +16,9 @@ from threading import Thread
 
 import hapax
 from benchmarks.measuring import ROOT, Figure, Size
-from benchmarks.server import ExclusionReader, SimulatedServer, opened
+from benchmarks.server import opened, simulated_server
 from hapax.grammar.terms import Value
 from hapax.kb.records import StatementRecord
-from hapax.llm_oracle.simulated import SimulatedModel
 from hapax.llm_oracle.simulated_world import SimulatedWorld
 
 RULES = ROOT / "examples" / "allergy" / "my.rules"
@@ -67,7 +66,7 @@ def searched(way: str, library: hapax.Library, settings: hapax.SearchSettings, c
     world = SimulatedWorld(library, WORLD)
     bill = Bill(way)
     with (
-        SimulatedServer(ExclusionReader(SimulatedModel(world)), 0.0) as server,
+        simulated_server(library, WORLD, 0.0) as server,
         tempfile.TemporaryDirectory() as name,
         hapax.KnowledgeBase(Path(name) / "search.db") as kb,
     ):

@@ -274,6 +274,11 @@ def plain_requests(url: str, count: int) -> None:
         list(threads.map(share, [len(range(first, count, IN_FLIGHT)) for first in range(IN_FLIGHT)]))
 
 
+def simulated_server(library: hapax.Library, world: int, latency: float) -> SimulatedServer:
+    """A server of the simulated model that knows the world of this seed."""
+    return SimulatedServer(ExclusionReader(SimulatedModel(SimulatedWorld(library, world))), latency)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=(__doc__ or "").partition("\n")[0])
@@ -282,8 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--latency", type=float, default=LATENCY, help="seconds of a request (default: %(default)s)")
     options = parser.parse_args(arguments)
     library = hapax.load_rules(*(options.paths or RULES))
-    model = SimulatedModel(SimulatedWorld(library, options.world))
-    with SimulatedServer(ExclusionReader(model), options.latency) as server:
+    with simulated_server(library, options.world, options.latency) as server:
         print(server.url, flush=True)
         server.serve_forever()
 

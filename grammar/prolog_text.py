@@ -57,6 +57,7 @@ _SYSTEM_NAMES = """
     thread_get_message/3 thread_peek_message/1 thread_peek_message/2 thread_property/2 thread_self/1
     thread_send_message/2 thread_signal/2 throw/1 unify_with_occurs_check/2 var/1 with_mutex/2 write/1 write/2
     write_canonical/1 write_canonical/2 write_term/2 write_term/3 writeq/1 writeq/2
+    at_end_of_stream/0 fail/0 false/0 flush_output/0 halt/0 nl/0 repeat/0 true/0
 """
 SYSTEM_NAMES = frozenset(_SYSTEM_NAMES.split())
 """Indicators that SWI-Prolog does not let a program define."""
@@ -155,7 +156,7 @@ def _aggregate_text(rule: Rule, aggregate: AggregateDeclaration, library: Librar
         cells += [str(number), *sorted(variable_names(case))] if aggregate.counts_derivations else []
         clause = clause_text(replace(rule, premise=case, conclusion=Literal(Atom("rows", ())), aggregate=None), library)
         row = f"row({', '.join(cells)})"
-        body = clause.removeprefix("rows() :-\n").removesuffix(".")
+        body = clause.removeprefix("rows :-\n").removesuffix(".")
         clauses.append(f"{name}({', '.join([*group, row])}) :-\n{body}{guard}.")
     # `setof/3` removes repeated rows, and fails without any: a group without rows has no value.
     goals = [f"setof(Hapax_row, {name}({', '.join([*group, 'Hapax_row'])}), Hapax_rows)"]

@@ -32,7 +32,7 @@ MOST_RESAMPLED = 10_000
 
 
 def front_tables(kb: KnowledgeBase) -> dict[str, StoredTable]:
-    """What a knowledge base knows, as tables: numbers, striking and disputed statements, rules, and the latest runs."""
+    """Tables of a knowledge base as a whole: numbers, striking and disputed statements, rules, and the latest runs."""
     counts = {**kb.row_counts(), "derived_statements": sum(current_counts(kb).values())}
     rules = tables.rules(kb, Page(order=f"{tables.MINUS}statements"))
     return {

@@ -14,9 +14,7 @@ from cli_fixture import invoke
 from search_fixture import ALLERGY, OLDER, SILENT, rules_of, scripted, searched, simulated
 
 import hapax
-from benchmarks.server import ExclusionReader, SimulatedServer
-from hapax.llm_oracle.simulated import SimulatedModel
-from hapax.llm_oracle.simulated_world import SimulatedWorld
+from benchmarks.server import simulated_server
 
 SETTINGS = hapax.SearchSettings(profile="hapax", beam=8, calls_per_question=2, values_per_call=15)
 SAME: dict[str, Any] = {"beam": 8, "calls_per_question": 2, "values_per_call": 15}
@@ -149,8 +147,7 @@ def test_the_plan_of_a_new_server_is_near_what_the_search_sends(tmp_path: Path) 
     """Requests, tokens and money of paid roles, with claims and lists together, though the server was never asked."""
     rules, aliases = tmp_path / "allergy.rules", tmp_path / "models.yaml"
     rules.write_text(ALLERGY, "utf-8")
-    world = SimulatedWorld(hapax.load_rules(rules), 7)
-    with SimulatedServer(ExclusionReader(SimulatedModel(world)), 0.0) as server:
+    with simulated_server(hapax.load_rules(rules), 7, 0.0) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         alias = {"model_id": "small", "model_name": "simulated", "api_base": server.url, "price_in": 1, "price_out": 4}
         aliases.write_text(json.dumps([alias]), "utf-8")

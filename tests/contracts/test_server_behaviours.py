@@ -26,7 +26,6 @@ from served import (
 )
 
 import hapax
-from hapax.llm_oracle.critic_probing import probe_claims
 
 PLAIN = ("top_k", "min_p", "repeat_penalty", "repetition_penalty")
 """Options of llama.cpp and vLLM."""
@@ -417,10 +416,23 @@ def test_an_address_that_ends_in_the_path_of_a_request_is_its_base(tmp_path: Pat
     assert models_file(tmp_path)
 
 
+KNOWN = [
+    ("The Danube flows through [].", "Germany, Austria", "Spain, Egypt"),
+    ("[] is a planet of the Solar System.", "Mercury, Venus", "Sirius, Titan"),
+    ("[] is a city in Japan.", "Tokyo, Osaka", "Madrid, Chicago"),
+    ("William Shakespeare wrote [].", "Hamlet, Macbeth", "Faust, Cyrano de Bergerac"),
+    ("[] is played with a bow.", "Violin, Viola", "Trumpet, Piano"),
+    ("The First World War began in [].", "1914", "1815, 1990"),
+]
+"""What a model that knows something says of the claims of a probe: true and false values."""
+TRUTHS, FALSEHOODS = (
+    [row[0].replace("[]", value) for row in KNOWN for value in row[place].split(", ")] for place in (1, 2)
+)
+
+
 def judged(lacks: set[str], verdicts: dict[str, float]) -> FakeServer:
     """A server that judges several claims at a time, and knows the claims of a probe."""
-    known = probe_claims()
-    truths = {claim: value for claims, value in zip(known, (0.97, 0.03), strict=True) for claim in claims}
+    truths = {**dict.fromkeys(TRUTHS, 0.97), **dict.fromkeys(FALSEHOODS, 0.03)}
     capitals = {"Paris is the capital of France.": 0.99, "Paris is the capital of Spain.": 0.02}
     return FakeServer({**WORLD, "critic": {**truths, **capitals, **verdicts}}, frozenset({"systemone", *lacks}))
 
@@ -592,7 +604,7 @@ def test_a_model_that_thinks_is_not_given_more_room_than_it_may_have() -> None:
 @pytest.mark.parametrize(("false", "area"), [(0.03, 1.0), (0.97, 0.5)], ids=["good", "always yes"])
 def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, area: float, tmp_path: Path) -> None:
     """The AUC on claims of known truth stands in the table and in JSON; the last line says what a statement cost."""
-    with judged(set(), dict.fromkeys(probe_claims()[1], false)) as fake:
+    with judged(set(), dict.fromkeys(FALSEHOODS, false)) as fake:
         url = f"openai:tiny@{fake.url}"
         options = ("--likelihood", "frequency", "--claims", "12")
         printed = search(tmp_path, url, *options)
