@@ -25,7 +25,7 @@ from hapax.grammar.dependencies import cycle_text, negative_cycles
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
 from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order
-from hapax.grammar.rules import Library, PredicateKind, Rule, comparison_of, literals_of
+from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
 from hapax.grammar.satisfiable import contradiction
 from hapax.grammar.subsumption import Matcher, subsumes
 from hapax.grammar.terms import (
@@ -267,16 +267,17 @@ def idle_constraints(library: Library, fault: RuleFault) -> Iterator[Diagnostic]
     even_if_incomplete=True,
 )  # fmt: skip
 def contrary_facts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Two values of a functional predicate, and both of two opposites, stated as facts."""
-    values: dict[tuple[str, tuple[Term, ...]], Atom] = {}
+    """Two values of a functional predicate or a key, and both of two opposites, stated as facts."""
+    values: dict[tuple[str, str, tuple[Term, ...]], Atom] = {}
     stated = {fact: fact for fact in reversed(library.facts)}  # the first of equal facts
     for fact in dict.fromkeys(library.facts):
         signature = library.signature(fact.indicator)
         remedy, place = "Remove one of the facts", stated[fact].place or signature.place
-        if signature.kind is PredicateKind.FUNCTIONAL:
-            first = values.setdefault((fact.indicator, fact.arguments[:-1]), fact)
+        for places, words in signature.keys:
+            key = tuple(fact.arguments[number] for number in places)
+            first = values.setdefault((fact.indicator, words, key), fact)
             if first != fact:
-                problem = f"{fact.predicate} is functional, but two of its values are stated: {first} and {fact}"
+                problem = f"{fact.predicate} {words}, but two of its values are stated: {first} and {fact}"
                 yield fault.at(place, problem, remedy, first.place or signature.place)
         opposite = library.opposite_of(fact.predicate)
         # Of a pair only the fact with the earlier name reports it.

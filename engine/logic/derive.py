@@ -37,7 +37,7 @@ from hapax.grammar.dependencies import refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Constant, Substitution, Value
+from hapax.grammar.terms import Atom, Constant, Substitution, Value
 from hapax.grammar.words import counted
 from hapax.kb import system
 from hapax.kb.derived_ids import DerivedIds
@@ -450,9 +450,10 @@ def _records(
         rests_on: dict[str, set[int]] = {table: set() for table in tables}
         for place, table in enumerate(tables, width + 1):
             rests_on[table].update(row[place] for row in batch)
-        scribe = StatementWriter(needed, rule, _prover(compiled, rests_on), RUN_ID)
-        for row in batch:
-            yield scribe.record(Distribution.HEAD, _substitution(rule, row[1 : width + 1], values))
+        substitutions = [_substitution(rule, row[1 : width + 1], values) for row in batch]
+        scribe = StatementWriter(needed, rule, _prover(compiled, rests_on, _premises_of(rule, substitutions)), RUN_ID)
+        for substitution in substitutions:
+            yield scribe.record(Distribution.HEAD, substitution)
 
 
 def _substitution(rule: Rule, tags: Sequence[int | None], values: dict[int, Value]) -> Substitution:
@@ -461,8 +462,14 @@ def _substitution(rule: Rule, tags: Sequence[int | None], values: dict[int, Valu
     return Substitution(tuple((variable.name, Constant(values[tag])) for variable, tag in pairs if tag is not None))
 
 
-def _prover(compiled: CompiledLibrary, rows: Mapping[str, Iterable[int]]) -> Prover:
-    """A prover of rows of facts and derived atoms, by table."""
+def _premises_of(rule: Rule, substitutions: Iterable[Substitution]) -> list[Atom]:
+    """The atoms that statements rest on, with the names that the rule has for them."""
+    literals = [item for item in rule.literals if not item.negated and not rule.is_information(item)]
+    return [substitution.apply(item.atom) for substitution in substitutions for item in literals]
+
+
+def _prover(compiled: CompiledLibrary, rows: Mapping[str, Iterable[int]], premises: Iterable[Atom]) -> Prover:
+    """A prover of rows of facts and derived atoms, by table, and of premises."""
     relations, library = compiled.relations, compiled.library
     derived = {table: indicator for indicator, table in compiled.tables.items() if indicator in compiled.derived}
     clauses = compiled.clauses
@@ -474,5 +481,5 @@ def _prover(compiled: CompiledLibrary, rows: Mapping[str, Iterable[int]]) -> Pro
     for table, refs in finder.fact_rows.items():
         facts += [fact for _, fact in compiled.relations.kb.relations.by_ref(indicators[table], refs)]
     given = chain((fact.ground_atom for fact in facts), library.facts)
-    instances = names.explained(finder.instances(), list(map(names.read, given)))
+    instances = names.explained(finder.instances(), [*map(names.read, given), *premises])
     return Prover(library, FactIndex(library, [*facts, *names.facts]), instances)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hapax.engine.logic.compile import CompileContext, PremiseCompiler
 from hapax.engine.logic.goals import GOAL
 from hapax.grammar.errors import Place
-from hapax.grammar.prolog_text import assignment, definition_of
+from hapax.grammar.prolog_text import assignment, compares_numbers, definition_of
 from hapax.grammar.rules import Library, Rule, comparison_of
-from hapax.grammar.terms import BodyLiteral, Comparison, Literal, Value, variable_names
+from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Literal, Value, variable_names
 from hapax.grammar.words import counted, short
 from hapax.kb.arithmetic import Calculated
 from hapax.kb.relations import Relations
@@ -52,6 +52,9 @@ def _failure(
     rule: Rule, item: BodyLiteral, comparison: Comparison, context: CompileContext, relations: Relations
 ) -> MissingValue | None:
     """The failure of one comparison over the rows that the rest of the premise has."""
+    is_calculated = any(isinstance(side, Arithmetic) for side in comparison.sides)
+    if comparison.operator in ("=", "\\=") and not is_calculated and not compares_numbers(comparison, context.library):
+        return None  # terms are the same or not
     compiler = PremiseCompiler(context).read(_evaluable(rule, item, context.library))
     bound = set(compiler.values)
     target = assignment(comparison, bound)

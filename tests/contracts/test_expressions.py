@@ -68,6 +68,15 @@ def test_the_command_tells_of_comparisons_without_a_value(tmp_path: Path) -> Non
     assert "has no value for 1 row, such as K = 0" in derived.stderr
 
 
+def test_texts_that_differ_are_no_dates_without_a_value() -> None:
+    """Where another comparison has no value, an equation between texts is not told with it."""
+    rows = 'loan(1, "2023-01-02", "2023-01-01"). loan(2, "2023-01-02", "soon").'
+    found = hapax.program(f'{rows}\nloan(I, R, L) & R > L & R \\= "" -> is_back(I).').query("is_back(X)")
+
+    assert (found.rows, [warning.count("has no value") for warning in found.warnings]) == ([(1,)], [1])
+    assert "R > L" in found.warnings[0]
+
+
 def test_typed_cells_become_texts_that_rules_calculate_with() -> None:
     """Dates, date-times, times, durations and booleans of Python and pandas."""
     pandas = pytest.importorskip("pandas")

@@ -142,6 +142,26 @@ def test_statements_are_exported_and_verified_with_their_equalities(
     run("kb", "verify", "--db", "lands.db")
 
 
+LOANS = """
+same_as("George Orwell", "Eric Blair").
+loan(1, ivo, "Eric Blair"). loan(2, bob, "George Orwell").
+loan(I, M, "George Orwell") -> reads(M).
+loan(I, M, A) -> wrote(A, I).
+wrote("George Orwell", I) -> is_old(I).
+"""
+
+
+def test_statements_of_a_rule_that_has_another_name_have_proofs(tmp_path: Path) -> None:
+    """A rule may have any name of an entity, of which the base sees the first."""
+    rules, database = tmp_path / "loans.rules", tmp_path / "loans.db"
+    rules.write_text(LOANS, "utf-8")
+    run("derive", rules, "--db", database)
+
+    exported = run("export", "--statements", "--db", database).stdout
+
+    assert [exported.count(f'"conclusion": "{who}') for who in ("ivo", "bob", "1", "2")] == [1, 1, 1, 1]
+
+
 RECURSIVE = """
 is_led_by(a, p). is_led_by(b, q). is_led_by(p, z). is_led_by(q, z). is_kind(a).
 is_led_by(A, X) & is_led_by(B, X) & A \\= B -> same_as(A, B)
