@@ -342,6 +342,8 @@ class Prober:
         def read_or_none(reply: Any, request: ServerRequest) -> Found | None:
             if not isinstance(reply, dict) or not reply.get("choices", reply.get("answers")):
                 raise TransientFault("a reply without an answer")
+            if reply.get("choices"):
+                texts(reply)  # raises TransientFault for one of another form, which the next reply need not have
             try:
                 return read(reply, request)
             except TransientFault:
