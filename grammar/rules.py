@@ -70,7 +70,8 @@ OBJECT = "Object"
 
 PERSON = "Person"
 
-KINDS = (NUMBER, "Text", DATE, TIME, DATE_TIME, DURATION)
+TEXT = "Text"
+KINDS = (NUMBER, TEXT, DATE, TIME, DATE_TIME, DURATION)
 """The types whose values calculations take."""
 
 BUILT_IN_SUBTYPES: tuple[tuple[str, str], ...] = (("Year", NUMBER), ("Age", NUMBER))

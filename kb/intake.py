@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -20,7 +21,7 @@ from typing import Any, Self
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, moment_of
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import NUMBER, Library, PredicateSignature, Tolerance
+from hapax.grammar.rules import NUMBER, TEXT, Library, PredicateSignature, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
@@ -183,8 +184,9 @@ def _is_of(value: Value, kind: str) -> bool:
 class FactKind:
     """Facts of one predicate with the same types. `beginning`: what their identities are hashed from first.
 
-    `kinds`: by place, from 0, `Number`, `Date` and the like where the rules have them. `is_followed`: they can
-    break a declaration, so that their lines are needed when all are read.
+    `kinds`: by place, from 0, `Number`, `Date` and the like where the rules have them; `texts`: the places of a Text,
+    where 1984 is a text, too. `is_followed`: they can break a declaration, so that their lines are needed when all are
+    read.
     """
 
     predicate: str
@@ -192,7 +194,13 @@ class FactKind:
     types: tuple[str, ...]
     beginning: str
     kinds: Mapping[int, str]
+    texts: frozenset[int]
     is_followed: bool
+
+
+def _text_of(value: Any) -> Any:
+    """A whole number or decimal as the text that it was read from; other values as they are."""
+    return str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
 
 
 class FactIntake:
@@ -263,6 +271,8 @@ class FactIntake:
         `columns`: names of the arguments' columns.
         """
         basis = None
+        if kind.texts:
+            arguments = [_text_of(value) if at in kind.texts else value for at, value in enumerate(arguments)]
         try:
             texts = encoded_arguments(kind.predicate, arguments, columns)
             for place, wanted in kind.kinds.items():
@@ -323,13 +333,14 @@ class FactIntake:
             )
         indicator = f"{predicate}/{arity}"
         library, declared = self._rules.library, self._types.get(indicator, ())
-        kinds = enumerate(map(library.kind_of, declared) if library is not None else ())
-        checked = {place: kind for place, kind in kinds if kind in _MEANT}
+        kinds = dict(enumerate(map(library.kind_of, declared) if library is not None else ()))
+        checked = {place: kind for place, kind in kinds.items() if kind in _MEANT}
+        texts = frozenset(place for place, kind in kinds.items() if kind == TEXT)
         if types is None:
             types = self._declared.get(indicator) or declared
         beginning = f'["fact",{values.encode_value(predicate)},'
         is_followed = indicator in self._keyed or indicator in self._rules.constrained
-        return FactKind(predicate, indicator, types, beginning, checked, is_followed)
+        return FactKind(predicate, indicator, types, beginning, checked, texts, is_followed)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one."""

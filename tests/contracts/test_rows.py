@@ -106,3 +106,19 @@ def test_a_declaration_has_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert hapax.compile_rules(rules, "rules").strip() == text.strip()
     with pytest.raises(hapax.HapaxError, match="trip has no column ident"):
         hapax.parse_rules("given trip(id: Trip, day: Text) key ident")
+
+
+def test_a_column_of_texts_has_texts_alone(tmp_path: Path) -> None:
+    """Cells that look like numbers are texts where the rules declare a Text, and numbers elsewhere."""
+    rules = hapax.parse_rules(
+        'given book(id: Number, title: Text, zip: Code)\ntype Code < Text\nbook(title: "1984", id: I) -> is_it(I)'
+    )
+    table = tmp_path / "books.csv"
+    table.write_text("id,title,zip\n1,1984,01234\n2,Emma,98765\n3,1.50,-3\n", "utf-8")
+    with hapax.KnowledgeBase() as kb:
+        hapax.import_facts(kb, table, mapping=hapax.TableMapping.of("book", ["id", "title", "zip"]), rules=rules)
+        found = hapax.query("book(id: I, title: T, zip: Z)", rules, kb)
+        hits = hapax.query("is_it(I)", rules, kb)
+
+    assert set(found.rows) == {(1, "1984", "01234"), (2, "Emma", "98765"), (3, "1.50", "-3")}
+    assert hits.rows == [(1,)]
