@@ -82,8 +82,11 @@ def test_merging_is_idempotent_commutative_and_associative(first: Any, second: A
     assert merged[0] == merged[1] == merged[2]
     assert all(report.added == report.replaced == {} for report in reports[2][3:])
     # A file that contradicts itself is told of at each merge that it has been in.
-    conflicts = [{str(conflict) for report in both for conflict in report.conflicts} for both in reports[3:]]
-    assert conflicts[0] == conflicts[1]
+    conflicts = [{conflict for report in both for conflict in report.conflicts} for both in reports[3:]]
+    if any(conflict.kind == "predicates" for conflict in conflicts[0]):
+        # Two values of a predicate are one conflict only where, by then, the predicate is functional.
+        conflicts = [{conflict for conflict in found if conflict.kind != "functional"} for found in conflicts]
+    assert set(map(str, conflicts[0])) == set(map(str, conflicts[1]))
 
 
 def test_contradictions_are_reported(fresh_kb: KnowledgeBase, tmp_path: Path) -> None:
