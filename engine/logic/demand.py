@@ -66,10 +66,10 @@ _FACTS_OF = "facts of "
 """Before the name of a derived predicate: the predicate of those of its atoms that are stored facts."""
 
 _STEPS_OF = "steps of "
-"""Before the name of a predicate that a rule joins with itself: that of its facts and of other rules' atoms."""
+"""Before the name of a predicate that a rule closes: that of its facts and of other rules' atoms."""
 
 _PATHS_OF = "paths of "
-"""Before the name of a predicate r of q(A, B) & r(B, C) -> r(A, C): where q leads from the values asked for."""
+"""Before the name of the steps of r in q(A, B) & r(B, C) -> r(A, C): where q leads from the values asked for."""
 
 Pattern: TypeAlias = frozenset[int]
 """The places of a call's bound arguments, counted from 0."""
@@ -468,38 +468,43 @@ class Demand:
         Where r is joined with itself, one of the two is a step. From atom to atom the same one would be found once for
         each place where its path can be divided. Else a path by q leads from what is asked for to a step.
         """
-        head, layer = closing.conclusion.atom, self._layers.get(closing.conclusion.atom.indicator, 1)
-        first, then = closing.chain or (head, head)
-        step = _step(head)
-        if step.indicator not in self._own_rules:
-            closed = self._tables[head.indicator]
+        head, (first, then) = closing.conclusion.atom, closing.chain or (closing.conclusion.atom,) * 2
+        steps = self._steps_without(closing)
+        if closing.joins_itself:
+            joined = (_named(steps, first), then) if pattern == {1} else (first, _named(steps, then))
+            return [_with_premise(closing, _named(steps, head)), _with_premise(closing, *joined)]
+        (place,) = pattern
+        link, last = (first, then) if place == 0 else (then, first)
+        start, end, middle = head.arguments[place], head.arguments[1 - place], first.arguments[1]
+        path = Atom(f"{_PATHS_OF}{steps}", (start, middle))
+        if path.indicator not in self._own_rules:
+            begins, goes_on = replace(path, arguments=(start, start)), replace(path, arguments=(end, middle))
+            further = _with_premise(closing, replace(path, arguments=(end, start)), link)
+            rules = [
+                replace(_with_premise(closing), conclusion=Literal(begins)),
+                replace(further, conclusion=Literal(goes_on)),
+            ]
+            self._add_own(path.indicator, self._layers[f"{steps}/2"], rules)
+        return [_with_premise(closing, path, _named(steps, last))]
+
+    def _steps_without(self, closing: Rule) -> str:
+        """The predicate of the steps of a closure: of its facts, and of what other rules conclude."""
+        head = closing.conclusion.atom
+        steps = f"{_STEPS_OF}{head.predicate} without {self.library.rules.index(closing)}"
+        if f"{steps}/2" not in self._own_rules:
+            closed, layer = self._tables[head.indicator], self._layers.get(head.indicator, 1)
             others = [
                 rule for rule in self._with_facts(head.indicator) if rule is not closing and not rule.joins_itself
             ]
-            steps = [replace(rule, conclusion=Literal(_step(rule.conclusion.atom))) for rule in others]
-            self._add_own(step.indicator, layer, steps)
-            self._given[step.indicator] = self._given.get(head.indicator, [])
+            rules = [replace(rule, conclusion=Literal(_named(steps, rule.conclusion.atom))) for rule in others]
+            self._add_own(f"{steps}/2", layer, rules)
+            self._given[f"{steps}/2"] = self._given.get(head.indicator, [])
             if closing.joins_itself:
                 # This goes before the steps are joined, so that a proof by the rule itself has them among its atoms.
-                body = compile_premise([Literal(step)], self._context())
+                body = compile_premise([Literal(_named(steps, head))], self._context())
                 cells = conclusion_cells(head, body, self._context())
                 self._rounds.add(JoinStep(layer, closed, body, cells, rule=closing))
-        if closing.joins_itself:
-            joined = (_step(first), then) if pattern == {1} else (first, _step(then))
-            return [_with_premise(closing, step), _with_premise(closing, *joined)]
-        (place,) = pattern
-        link, last = (first, then) if place == 0 else (then, first)
-        start, other, middle = head.arguments[place], head.arguments[1 - place], first.arguments[1]
-        path = Atom(f"{_PATHS_OF}{head.predicate} at {place}", (start, middle))
-        if path.indicator not in self._own_rules:
-            begin, end = replace(path, arguments=(start, start)), replace(path, arguments=(other, middle))
-            further = _with_premise(closing, replace(path, arguments=(other, start)), link)
-            rules = [
-                replace(_with_premise(closing), conclusion=Literal(begin)),
-                replace(further, conclusion=Literal(end)),
-            ]
-            self._add_own(path.indicator, layer, rules)
-        return [_with_premise(closing, path, _step(last))]
+        return steps
 
     def _add_own(self, indicator: str, layer: int, rules: list[Rule]) -> None:
         """Add a predicate that only this evaluation has."""
@@ -596,8 +601,8 @@ class Demand:
         return self._tables[name]
 
 
-def _step(atom: Atom) -> Atom:
-    return replace(atom, predicate=_STEPS_OF + atom.predicate)
+def _named(predicate: str, atom: Atom) -> Atom:
+    return replace(atom, predicate=predicate)
 
 
 def _with_premise(rule: Rule, *atoms: Atom) -> Rule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -166,15 +167,18 @@ def test_capitalised_atoms_can_be_assumed_and_explained(tmp_path: Path) -> None:
 
 
 CLOSING = {
-    "itself": "linked(X, Y) & linked(Y, Z)",
-    "a step after it": "linked(X, Y) & road(Y, Z)",
-    "a step before it": "road(X, Y) & linked(Y, Z)",
+    "itself": ["linked(X, Y) & linked(Y, Z)"],
+    "a step after it": ["linked(X, Y) & road(Y, Z)"],
+    "a step before it": ["road(X, Y) & linked(Y, Z)"],
+    "steps on both sides": ["road(X, Y) & linked(Y, Z)", "linked(X, Y) & ferry(Y, Z)"],
 }
+"""Premises of rules that conclude linked(X, Z)."""
 LINKS = """
 road(X, Y) -> linked(X, Y).
 ferry(X, Y) & not closed(X) -> linked(Y, X).
-linked(X, X) & inspected(X) -> linked(X, "depot").
 """
+DEPOT = 'linked(X, X) & inspected(X) -> linked(X, "depot").'
+"""A rule that asks for all pairs, whatever a goal binds."""
 
 
 def joined(left: set[tuple[str, str]], right: set[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -193,14 +197,17 @@ def test_goals_of_a_closure_have_the_pairs_that_rounds_find(seed: int, joins: st
     shut, inspected = draw.sample(places, 2), draw.sample(places, 3)
     facts = [f"{name}({a}, {b})." for name, pairs in drawn.items() for a, b in pairs]
     facts += [f"closed({place})." for place in shut] + [f"inspected({place})." for place in inspected]
-    program = hapax.program("\n".join([*facts, LINKS, f"{CLOSING[joins]} -> linked(X, Z)."]))
+    closing = [premise.split(" & ") for premise in CLOSING[joins]]
+    rules = [f"{first} & {then} -> linked(X, Z)." for first, then in closing]
+    asks_all = seed % 2 == 0
+    program = hapax.program("\n".join([*facts, LINKS, *rules, DEPOT if asks_all else ""]))
 
-    road, linked = drawn["road"], drawn["linked"] | drawn["road"] | {(b, a) for a, b in drawn["ferry"] if a not in shut}
+    linked = drawn["linked"] | drawn["road"] | {(b, a) for a, b in drawn["ferry"] if a not in shut}
+    known = {**drawn, "linked": linked}
     for _ in range(len(places) ** 2):
-        linked |= joined(
-            road if joins == "a step before it" else linked, road if joins == "a step after it" else linked
-        )
-        linked |= {(a, "depot") for a in inspected if (a, a) in linked}
+        for first, then in closing:
+            linked |= joined(known[first.partition("(")[0]], known[then.partition("(")[0]])
+        linked |= {(a, "depot") for a in inspected if asks_all and (a, a) in linked}
 
     assert {(row["X"], row["Y"]) for row in program.query("linked(X, Y)")} == linked
     for place in places:
@@ -209,6 +216,9 @@ def test_goals_of_a_closure_have_the_pairs_that_rounds_find(seed: int, joins: st
         assert {row["X"] for row in program.query(f"linked({place}, X), linked(X, {place})")} == {
             b for a, b in linked if a == place and (b, a) in linked
         }
+        ends, starts = {b for a, b in linked if a == place}, {a for a, b in linked if b == "v0"}
+        found = program.query(f"linked({place}, X), linked(Y, v0)")
+        assert {(row["X"], row["Y"]) for row in found} == set(product(ends, starts))
     for a, b in sorted(linked)[:5]:
         assert program.why(f"linked({a}, {b})").lines  # raises HapaxError for what has no proof
 
