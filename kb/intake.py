@@ -199,7 +199,7 @@ class FactKind:
 
 
 def _text_of(value: Any) -> Any:
-    """A whole number or decimal as the text that it was read from; other values as they are."""
+    """A whole number or decimal as a text; other values as they are."""
     return str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
 
 

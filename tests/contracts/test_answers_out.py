@@ -166,7 +166,7 @@ def test_dates_come_back_with_their_types(
 
 
 def test_calculated_dates_have_their_types(kb: hapax.KnowledgeBase) -> None:
-    """What a goal calculates from dates is a date, a date-time or a number."""
+    """A value that a goal calculates from dates is a date, a date-time or a number."""
     hapax.add_facts(kb, "event", EVENTS, RULES)
     goal = f"{EVENT}, E = D + 30 days, H = D + 1 hour, Y = year(D), W = days(E - D), L = E - D"
 

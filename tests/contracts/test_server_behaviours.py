@@ -1,4 +1,4 @@
-"""What real servers do beyond OpenAI's page: each is understood, or what it says is told with what helps."""
+"""Ways of real servers beyond OpenAI's page: each is understood, or what it says is told with what helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What servers say instead of an answer: it is told in their words, and treated by what it means."""
+"""Errors of servers in the place of an answer: each is told in their words, and treated by what it means."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_spread_search_ends_as_one_in_one_process(tmp_path: Path, budget: Budg
 
 @pytest.mark.parametrize("results", [0, 4, 19, 45])
 def test_an_interrupted_search_goes_on_from_what_workers_answered(tmp_path: Path, results: int) -> None:
-    """What workers had answered is kept, whatever came first, and asked of none of the next run's workers again."""
+    """The answers of workers are kept, whatever came first, and asked of none of the next run's workers again."""
     models = hapax.open_models("simulated", library=LIBRARY)
     names = names_to_spread(NAMES, models)
     searched(tmp_path / "alone.db", models)
