@@ -21,6 +21,13 @@ UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 7 *
 Timed: TypeAlias = date | time | datetime | timedelta
 """The objects of Python that moments are in data frames; a `datetime` is a `date`, too."""
 
+WRITTEN = {
+    DATE: ("a date", "2012-12-01"),
+    DATE_TIME: ("a date-time", "2012-12-01T08:30:00"),
+    DURATION: ("a duration", "PT1H30M"),
+}
+"""What the values of a kind are, and one of them as it is written. A `Time` may be a year, as in LINK."""
+
 _DAY = UNITS["days"]
 _POINT = re.compile(
     r"(?:(\d{4})-(\d\d)-(\d\d))?(?:(?:(?<=\d)[T ]|^)(\d\d):(\d\d)(?::(\d\d(?:\.\d{1,12})?))?(Z|[+-]\d\d:?\d\d)?)?",
@@ -180,6 +187,12 @@ def _point(text: str) -> Moment | None:
         return None
     seconds += 3600 * int(hour) + 60 * int(minute) + _plain(Fraction(second or 0)) - 60 * (offset or 0)
     return Moment(TIME if year is None else DATE_TIME, seconds, offset)
+
+
+def is_written(value: object, kind: str) -> bool:
+    """True for a text of a kind in WRITTEN; dates are date-times, and vice versa."""
+    moment = moment_of(value) if isinstance(value, str) else None
+    return moment is not None and (moment.kind == kind or (moment.is_day and kind in (DATE, DATE_TIME)))
 
 
 def _plain(number: Fraction) -> int | Fraction:

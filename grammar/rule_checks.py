@@ -15,7 +15,7 @@ from hapax.grammar.attributes import GenericBy
 from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.faults import Check, RuleFault, check
-from hapax.grammar.moments import DURATION, MOMENTS
+from hapax.grammar.moments import DURATION, MOMENTS, WRITTEN, is_written
 from hapax.grammar.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.prolog_text import is_numeric, type_of
 from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, Rule, comparison_of
@@ -336,8 +336,8 @@ def unsafe_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
                     )
 
 
-NUMBER_AND_TEXT: Final = RuleFault.error(
-    "HPX113", "number and text mixed",
+OTHER_KIND: Final = RuleFault.error(
+    "HPX113", "value of another kind",
     "lived(Person X, Year A) & built(Tower B, Year C) & A = B -> saw(Person X, Tower B)",
     "lived(Person X, Year A) & built(Tower B, Year C) & A = C -> saw(Person X, Tower B)",
 )  # fmt: skip
@@ -351,7 +351,7 @@ NUMBER_AND_TEXT: Final = RuleFault.error(
         "given has_age(Person, Age)\n"
         "has_age(Person X, Age A) & is_son_of(Person Y, Person X) & A * 2 > 7 -> is_famous(Person Y)",
     ),
-    NUMBER_AND_TEXT,
+    OTHER_KIND,
     even_if_incomplete=True,
 )  # fmt: skip
 def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault: RuleFault) -> Iterator[Diagnostic]:
@@ -364,10 +364,47 @@ def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault:
                     remedy = f'If its values are numbers, give it the type Number, or declare it: "type T < {NUMBER}"'
                 problem = f'{operand} is not a number, so "{operation}" in "{comparison}" of {owner} has no meaning'
                 yield arithmetic_of_texts.at(place, problem, remedy)
+        for sum_of, number, moment in chain.from_iterable(_mixed_sums(side, library) for side in comparison.sides):
+            problem = f'"{expression_text(sum_of)}" of {owner} takes a number to {moment}'
+            yield arithmetic_of_texts.at(place, problem, f"Give the number a unit, such as {number} days")
         if _is_mixed(comparison, library):
-            yield fault.at(
-                place, f'"{comparison}" of {owner} compares a number with a text', "Compare values of one kind"
-            )
+            kinds = [library.kind_of(type_of(side, library)) for side in comparison.sides]
+            other = next((WRITTEN[kind][0] for kind in kinds if kind in WRITTEN), "a text")
+            remedy = _OF_NUMBERS.get(other, "Compare values of one kind")
+            yield fault.at(place, f'"{comparison}" of {owner} compares a number with {other}', remedy)
+        for text, kind in _no_moments(comparison, library):
+            meaning, example = WRITTEN[kind]
+            problem = f'{text} in "{comparison}" of {owner} is compared with {meaning}, but is not {meaning}'
+            yield fault.at(place, problem, f'Write it as "{example}"')
+
+
+_OF_NUMBERS = {
+    "a date": 'Write the date as "2012-12-01", or compare its year, such as year(D)',
+    "a date-time": 'Write the date-time as "2012-12-01T08:30:00", or compare its year, such as year(D)',
+    "a duration": "Write the duration as 30 days, or compare its number of days, such as days(D)",
+}
+"""Remedies for what is compared with a number."""
+
+
+def _mixed_sums(expression: Expression, library: Library) -> Iterator[tuple[Arithmetic, Constant, str]]:
+    """Sums and differences of a moment and a written number: with the number, and what the moment is."""
+    for part in expression.operands if isinstance(expression, Arithmetic) else ():
+        yield from _mixed_sums(part, library)
+    if isinstance(expression, Arithmetic) and expression.operator in ("+", "-"):
+        kinds = [library.kind_of(type_of(operand, library)) for operand in expression.operands]
+        moments = [WRITTEN[kind][0] for kind in kinds if kind in WRITTEN]
+        for operand in expression.operands if moments else ():
+            if isinstance(operand, Constant) and operand.is_number:
+                yield expression, operand, moments[0]
+
+
+def _no_moments(comparison: Comparison, library: Library) -> Iterator[tuple[Constant, str]]:
+    """Written texts that are compared with dates or durations and are none, with that kind."""
+    for text, other in (comparison.sides, reversed(comparison.sides)):
+        kind = library.kind_of(type_of(other, library))
+        is_other_text = isinstance(text, Constant) and not text.is_number and not isinstance(other, Constant)
+        if isinstance(text, Constant) and is_other_text and kind in WRITTEN and not is_written(text.value, kind):
+            yield text, kind
 
 
 _TAKEN = {
@@ -433,9 +470,9 @@ def _is_mixed(comparison: Comparison, library: Library) -> bool:
     return not library.may_be_numeric(kind) and (is_joined or library.kind_of(kind) != OBJECT)
 
 
-@check(NUMBER_AND_TEXT)
+@check(OTHER_KIND)
 def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Texts where the argument's type is numeric, and numbers where it is not."""
+    """Texts where the argument's type is numeric, numbers where it is not, and no dates where it is Date."""
     for atom, user, owner in _owned_atoms(library):
         signature = library.signature(atom.indicator)
         for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
@@ -445,14 +482,17 @@ def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagn
             is_open = library.kind_of(data_type) == OBJECT and not library.is_person(data_type)
             takes_numbers = is_open or library.may_be_numeric(data_type)
             fits = takes_numbers if term.is_number else not library.is_numeric(data_type)
+            kind, other = ("number", "texts") if term.is_number else ("text", "numbers")
+            problem = f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {other}"
+            remedy = "Quote texts, and write numbers without quotes"
+            if (moment := library.kind_of(data_type)) in WRITTEN:
+                fits = is_written(term.value, moment)
+                meaning, example = WRITTEN[moment]
+                problem = f"{term} is not {meaning}, but stands for the type {data_type} in {atom}{owner}"
+                remedy = f'Write it as "{example}"'
             if not fits:
                 place = atom.place_at(position)
-                kind, other = ("number", "texts") if term.is_number else ("text", "numbers")
-                yield fault.at(
-                    user.at(place) if user is not None else place or signature.place,
-                    f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {other}",
-                    "Quote texts, and write numbers without quotes",
-                )
+                yield fault.at(user.at(place) if user is not None else place or signature.place, problem, remedy)
 
 
 def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.moments import DATE, DATE_TIME, DURATION, moment_of
+from hapax.grammar.moments import WRITTEN, is_written
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import NUMBER, TEXT, Library, PredicateSignature, Tolerance
 from hapax.grammar.terms import Atom, Constant, Value
@@ -165,19 +165,16 @@ class RulesForFacts:
 
 _MEANT = {
     NUMBER: ("a number", "write the number alone"),
-    DATE: ("a date", "write it as 2012-12-01"),
-    DATE_TIME: ("a date-time", "write it as 2012-12-01T08:30:00"),
-    DURATION: ("a duration", "write it as PT1H30M"),
+    **{kind: (meaning, f"write it as {example}") for kind, (meaning, example) in WRITTEN.items()},
 }
-"""What a kind of type has as its values, and the remedy for a text that is none. A `Time` may be a year, as in LINK."""
+"""What a kind of type has as its values, and the remedy for a text that is none."""
 
 
 def _is_of(value: Value, kind: str) -> bool:
-    """True for a value of a kind, and for "", which stands for an empty cell. Dates are date-times, and vice versa."""
-    if not isinstance(value, str):
-        return kind == NUMBER
-    moment = moment_of(value)
-    return not value or (moment is not None and (moment.kind == kind or (moment.is_day and kind in (DATE, DATE_TIME))))
+    """True for a value of a kind, and for "", which stands for an empty cell."""
+    if kind == NUMBER:
+        return not isinstance(value, str) or not value
+    return value == "" or is_written(value, kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
