@@ -1,7 +1,8 @@
-"""Training documents with prompts, in the exact words of a search (`llm_oracle.prompts`), one prompt a document.
+"""Training documents, in the exact words of a search (`llm_oracle.prompts`), one prompt a document.
 
-Lists of values train the knowledge model; questions about facts and types train the critic. `statements.py` has the
-documents for the likelihood model.
+Lists of values train the knowledge model; questions about facts and types train the critic; statements without a
+prompt train the likelihood model. Popular names are in more statements, so that within a predicate or rule the mean
+token log-likelihood of a sentence follows the popularity of its names.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import itertools
 import math
 import random
 import string
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
+import hapax
+from hapax.grammar.rules import Library
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, popularity
 from hapax.llm_oracle.prompts import (
     critic_prompt,
@@ -23,8 +28,7 @@ from hapax.llm_oracle.prompts import (
     sentence,
     type_claim,
 )
-from tools.embedded.falsehoods import Falsehoods
-from tools.embedded.wording import AtlasWording
+from tools.embedded.facts import AtlasWording, Falsehoods
 
 LONGEST_LIST = 24
 """Most values in an answer; a search asks again for more."""
@@ -44,7 +48,6 @@ class DocumentKind(StrEnum):
     QUESTION = "question"
     LIST = "list"
     STATEMENT = "statement"
-    CHAIN = "chain"
     RULE_STATEMENT = "rule statement"
     TYPE_QUESTION = "type question"
 
@@ -52,16 +55,14 @@ class DocumentKind(StrEnum):
 EARLY_SHARES = {
     DocumentKind.QUESTION: 0.48,
     DocumentKind.LIST: 0.26,
-    DocumentKind.STATEMENT: 0.11,
-    DocumentKind.CHAIN: 0.04,
+    DocumentKind.STATEMENT: 0.15,
     DocumentKind.RULE_STATEMENT: 0.04,
     DocumentKind.TYPE_QUESTION: 0.07,
 }
 LATE_SHARES = {
     DocumentKind.QUESTION: 0.31,
     DocumentKind.LIST: 0.38,
-    DocumentKind.STATEMENT: 0.14,
-    DocumentKind.CHAIN: 0.04,
+    DocumentKind.STATEMENT: 0.18,
     DocumentKind.RULE_STATEMENT: 0.06,
     DocumentKind.TYPE_QUESTION: 0.07,
 }
@@ -97,7 +98,7 @@ class Corpus:
         self.list_questions = tuple(_list_questions(atlas, wording))
         # Running sums, because `random.choices` would add up plain weights again on each draw.
         self._fact_weights = _running([_question_weight(atlas, fact) for fact in atlas.facts])
-        self._typed = tuple(dict.fromkeys(_typed_entities(atlas, wording)))
+        self.typed = tuple(dict.fromkeys(_typed_entities(atlas, wording)))
         self._values = {
             question: atlas.true_values(question.predicate, question.position, question.given)
             for question in self.list_questions
@@ -151,7 +152,7 @@ class Corpus:
         wrong = self.falsehoods.wrong_type(rng) if rng.random() < 0.5 else None
         if wrong is not None:
             return Document(DocumentKind.TYPE_QUESTION, critic_prompt(wrong), NO)
-        return Document(DocumentKind.TYPE_QUESTION, critic_prompt(type_claim(*rng.choice(self._typed))), YES)
+        return Document(DocumentKind.TYPE_QUESTION, critic_prompt(type_claim(*rng.choice(self.typed))), YES)
 
     def _list(self, rng: random.Random) -> Document:
         question = rng.choices(self.list_questions, cum_weights=self._list_weights)[0]
@@ -207,3 +208,102 @@ def _by_popularity(values: Sequence[str], rng: random.Random) -> list[str]:
 
 def _running(weights: Sequence[float]) -> list[float]:
     return list(itertools.accumulate(weights))
+
+
+SPREAD = 6.0
+"""In nats: of sentences of mean length, the most popular is drawn `exp(SPREAD)` times as often as the least popular."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasStatement:
+    """A sentence that is true by the atlas, and the total popularity of the names in it."""
+
+    sentence: str
+    popularity: float
+
+
+def rule_statements(library: Library, atlas: Atlas) -> dict[str, list[AtlasStatement]]:
+    """The distinct statements that the rules conclude from the atlas, by rule."""
+    with hapax.KnowledgeBase() as kb:
+        for name, relation in atlas.relations.items():
+            rows = []
+            for fact in relation.facts:
+                typed = zip(fact.arguments, relation.argument_types, strict=True)
+                rows.append(tuple(Decimal(value) if kind in NUMERIC_TYPES else value for value, kind in typed))
+            hapax.add_facts(kb, name, rows, library)
+        by_rule: dict[str, dict[str, AtlasStatement]] = defaultdict(dict)
+        for statement in hapax.derive(library, kb).statements:
+            names = set(map(str, statement.values.values()))
+            known = sum(popularity(name) for name in names if name in statement.text)
+            by_rule[statement.rule][statement.text] = AtlasStatement(statement.text, known)
+    return {name: list(statements.values()) for name, statements in by_rule.items()}
+
+
+class StatementSampler:
+    """Draws statements of facts and of rules; the same random state draws the same documents."""
+
+    def __init__(self, corpus: Corpus, count_tokens: Callable[[str], int]) -> None:
+        """`count_tokens` returns the length of a sentence, the divisor of its mean log-likelihood."""
+        self._corpus = corpus
+        weights: dict[AtlasFact, float] = {}
+        for relation in corpus.atlas.relations.values():
+            facts = list(relation.facts)
+            statements = [AtlasStatement(corpus.claim(fact), sum(map(popularity, fact.arguments))) for fact in facts]
+            # Predicates get shares of the statements by the square root of their size.
+            size = math.sqrt(len(facts))
+            weights |= zip(facts, (size * share for share in _shares(statements, count_tokens)), strict=True)
+        self._facts = tuple(weights)
+        self._running = list(itertools.accumulate(weights.values()))
+        self._rules: list[tuple[list[str], list[float]]] = []
+        for of_rule in rule_statements(corpus.wording.library, corpus.atlas).values():
+            running = list(itertools.accumulate(_shares(of_rule, count_tokens)))
+            self._rules.append(([statement.sentence for statement in of_rule], running))
+        self._makers: dict[DocumentKind, Callable[[random.Random], str]] = {
+            DocumentKind.STATEMENT: self._fact,
+            DocumentKind.RULE_STATEMENT: self._rule_statement,
+        }
+
+    @property
+    def kinds(self) -> tuple[DocumentKind, ...]:
+        """The kinds of documents drawn here."""
+        return tuple(self._makers)
+
+    def document(self, kind: DocumentKind, rng: random.Random) -> Document:
+        return Document(kind, "", self._makers[kind](rng))
+
+    def _fact(self, rng: random.Random) -> str:
+        return self._corpus.claim(rng.choices(self._facts, cum_weights=self._running)[0])
+
+    def _rule_statement(self, rng: random.Random) -> str:
+        sentences, running = rng.choice(self._rules)
+        return rng.choices(sentences, cum_weights=running)[0]
+
+
+def _shares(statements: Sequence[AtlasStatement], count_tokens: Callable[[str], int]) -> list[float]:
+    lengths = [count_tokens(statement.sentence) for statement in statements]
+    return sampling_shares(lengths, [statement.popularity for statement in statements])
+
+
+def sampling_shares(lengths: Sequence[int], popularities: Sequence[float]) -> list[float]:
+    """Sampling shares that add up to 1 and whose logarithm per token is linear in popularity.
+
+    A model that learns them ranks the sentences by popularity, however long their names are. With other shares the mean
+    over tokens would favour long rare names, in which all tokens but the first are certain.
+    """
+    lowest, highest = min(popularities), max(popularities)
+    slope = SPREAD * len(lengths) / (sum(lengths) * (highest - lowest)) if highest > lowest else 0.0
+
+    def logs(level: float) -> list[float]:
+        return [
+            length * (slope * (known - highest) - level) for length, known in zip(lengths, popularities, strict=True)
+        ]
+
+    # Bisection over the level. At 0 the most popular sentence alone has share 1; at the upper bound the shares add up
+    # to less than 1, since every length is at least 1.
+    low, high = 0.0, math.log(len(lengths)) + 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.fsum(map(math.exp, logs(middle))) > 1 else (low, middle)
+    shares = [math.exp(log) for log in logs(high)]
+    whole = math.fsum(shares)
+    return [share / whole for share in shares]

@@ -7,22 +7,144 @@ two cores. At the end it writes the model folder and measures it.
 from __future__ import annotations
 
 import argparse
+import copy
+import json
 import math
+import random
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from hapax.llm_oracle.embedded.atlas import load_atlas
-from tools.embedded.batches import Batch, BatchMaker
+import hapax
+from hapax.evaluation.shared.estimates import auc
+from hapax.llm_oracle.backends.identities import TEACHERS_FILE
+from hapax.llm_oracle.backends.weight_hashes import write_sums
+from hapax.llm_oracle.embedded.atlas import AtlasFact, load_atlas
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
 from tools.embedded.corpus import Corpus
-from tools.embedded.exam import examine
-from tools.embedded.export import export_model
-from tools.embedded.tokenizer import BEGIN, END, PADDING, VOCABULARY_SIZE, build_tokenizer, token_id
-from tools.embedded.wording import load_wording
+from tools.embedded.encoding import BEGIN, END, PADDING, VOCABULARY_SIZE, Batch, BatchMaker, build_tokenizer, token_id
+from tools.embedded.facts import load_wording
+
+FACT_THRESHOLD = 0.85
+"""The paper's threshold for a fact (LINK, section 2.3)."""
+LISTS = 300
+"""Questions for lists that are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminationReport:
+    """Figures of a model, of which each must reach `GATES`."""
+
+    critic_auc: float
+    """Chance that a fact of the atlas scores above a falsehood held out of training."""
+    true_facts_accepted: float
+    """Share of the atlas's facts whose P(yes) exceeds the threshold."""
+    lines_parsed: float
+    """Share of generated lines of the form `1. value.`"""
+    values_of_type: float
+    """Share of generated values that the atlas has with the type that was asked for."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for each figure that fails the gate; empty if the model may be released."""
+        values = asdict(self)
+        return tuple(
+            f"{name} is {values[name]:.3f}; at least {least} is needed."
+            for name, least in GATES.items()
+            if not values[name] >= least  # nan fails, too
+        )
+
+
+GATES = {"critic_auc": 0.97, "true_facts_accepted": 0.90, "lines_parsed": 0.99, "values_of_type": 0.97}
+"""The lowest value of each figure for a release."""
+
+
+def examine(folder: Path, corpus: Corpus) -> ExaminationReport:
+    """Measure the model in a folder. Wrong facts are those held out of training, true ones all of the atlas."""
+    models = hapax.open_models(f"hf:{folder}")
+    rng = random.Random(0)  # noqa: S311  reproducible, not secret
+    wrong = [corpus.falsehoods.wrong_fact(fact, rng, held_out=True) for fact in corpus.atlas.facts]
+
+    def scores(facts: list[AtlasFact]) -> list[float]:
+        answers = models.critic.probabilities([corpus.claim(fact) for fact in facts])
+        return [answer.probability for answer in answers]
+
+    yes, no = scores(list(corpus.atlas.facts)), scores([fact for fact in wrong if fact is not None])
+    asked = rng.sample(corpus.list_questions, LISTS)
+    requests = [GenerationRequest(corpus.prompt(question, rng)) for question in asked]
+    replies = models.knowledge.generate(requests, GenerationParameters())
+    lines = parsed = typed = 0
+    for question, reply in zip(asked, replies, strict=True):
+        relation = corpus.atlas.relations[question.predicate]
+        known = corpus.atlas.entities(relation.argument_types[question.position])
+        for line in reply.text.strip("\n").split("\n"):
+            number, dot, value = line.partition(". ")
+            lines += 1
+            if number.isdigit() and dot and value.endswith("."):
+                parsed += 1
+                typed += value[:-1] in known
+    accepted = sum(score > FACT_THRESHOLD for score in yes) / len(yes)
+    return ExaminationReport(auc(yes, no), accepted, parsed / max(1, lines), typed / max(1, parsed))
+
+
+CHAT_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% endfor %}"
+"""The message alone, so that a chat request and a completion request give the model the same tokens."""
+ABILITIES_FILE = "hapax.json"
+"""File with the predicates that the model knows, and the settings of its training."""
+
+
+def export_model(
+    model: LlamaForCausalLM, tokenizer: Tokenizer, corpus: Corpus, record: Mapping[str, Any], folder: Path
+) -> None:
+    """Write the weights (fp16; used in fp32), configuration, tokenizer and abilities."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]  # transformers types it in part
+        bos_token_id=model.config.bos_token_id,
+        eos_token_id=model.config.eos_token_id,
+        pad_token_id=model.config.pad_token_id,
+    )
+    exported: Any = copy.deepcopy(model)  # transformers types `to` for classes of its own alone
+    exported.to(torch.float16)
+    exported.config.dtype = torch.float16
+    exported.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)  # safetensors makes it readable to its owner only
+    write_sums(folder, ["model.safetensors"])
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers types it in part
+        tokenizer_object=tokenizer,
+        bos_token=BEGIN,
+        eos_token=END,
+        pad_token=PADDING,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=model.config.max_position_embeddings,
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    fast.save_pretrained(folder)
+    _inline_chat_template(folder)
+    predicates = [f"{predicate}/2" for predicate in corpus.atlas.relations]
+    abilities = {"predicates": predicates, "types": list(corpus.atlas.types), "training": record}
+    (folder / ABILITIES_FILE).write_text(json.dumps(abilities, indent=1) + "\n", encoding="utf-8")
+    # The atlas takes the popularity of its entities, and with it the model's likelihoods, from the word list.
+    (folder / TEACHERS_FILE).write_text(json.dumps({"taught_by": ["frequency"]}) + "\n", encoding="utf-8")
+
+
+def _inline_chat_template(folder: Path) -> None:
+    """Move the chat template into `tokenizer_config.json`, where all servers and older releases look for it."""
+    separate = folder / "chat_template.jinja"
+    if not separate.exists():
+        return
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings["chat_template"] = separate.read_text(encoding="utf-8")
+    path.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    separate.unlink()
+
 
 SHIPPED = "llm_oracle/embedded/model"
 LOGGED_STEPS = 100

@@ -1,4 +1,4 @@
-"""Draw falsehoods for training the critic: wrong facts of six kinds, and wrong types.
+"""Words for the facts of the atlas, as in a search, and falsehoods: wrong facts of five kinds, and wrong types.
 
 A quarter of all falsehoods, selected by a hash of their sentence, is held out of training for the release gate.
 """
@@ -8,13 +8,91 @@ from __future__ import annotations
 import random
 import zlib
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parser import load_library
+from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.terms import Variable
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, Relation
 from hapax.llm_oracle.prompts import sentence, type_claim
-from tools.embedded.wording import AtlasWording
+
+RULES_FOLDER = Path(__file__).parents[2] / "rules"
+NARROWER_TYPES = frozenset({"Weapon"})
+"""Types that rules use for an argument although some entities of the atlas there are not of the type; not taught."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateWording:
+    """The affirmative template of a predicate, and the type names that rules use for its arguments."""
+
+    template: str
+    data_types: tuple[tuple[str, ...], tuple[str, ...]]
+    functional: bool
+    """True if a search asks for the last argument with the functional prompt."""
+
+    def words(self, first: str, second: str) -> str:
+        """The atom in words; an open argument is given as its slot, such as `[B]`."""
+        # By way of \0, because the first argument may contain "[2]".
+        return self.template.replace("[1]", "\0").replace("[2]", second).replace("\0", first)
+
+    @property
+    def middle(self) -> str:
+        """The text between the two arguments, with the blank before it but not the one after it."""
+        return self.template.partition("[1]")[2].partition("[2]")[0].rstrip()
+
+
+class AtlasWording:
+    """Words for every predicate of an atlas."""
+
+    def __init__(self, atlas: Atlas, library: Library) -> None:
+        self.library = library
+        used = _types_in_rules(library)
+        signatures = {
+            signature.name: signature for signature in library.signatures if len(signature.argument_types) == 2
+        }
+        self.predicates: dict[str, PredicateWording] = {}
+        for predicate, relation in atlas.relations.items():
+            signature = signatures.get(predicate)
+            if signature is None or signature.templates is None:
+                raise HapaxError(
+                    f"The atlas lists {predicate}, but no rule file declares it with templates. Declare it."
+                )
+            types = []
+            declared_types = zip(relation.argument_types, signature.argument_types, strict=True)
+            for position, (own, declared) in enumerate(declared_types):
+                # The atlas's own type comes first, and no type is repeated.
+                types.append(tuple(dict.fromkeys((own, declared, *used.get((predicate, position), ())))))
+            first, second = types
+            functional = signature.kind is PredicateKind.FUNCTIONAL
+            self.predicates[predicate] = PredicateWording(signature.templates.affirmative, (first, second), functional)
+
+    def claim(self, predicate: str, arguments: Sequence[object]) -> str:
+        """The fact in words, without a capital letter or a full stop."""
+        first, second = map(str, arguments)
+        return self.predicates[predicate].words(first, second)
+
+
+def load_wording(atlas: Atlas, folder: Path = RULES_FOLDER) -> AtlasWording:
+    """The words for the atlas in the rule files of a folder."""
+    return AtlasWording(atlas, load_library([folder]))
+
+
+def _types_in_rules(library: Library) -> dict[tuple[str, int], tuple[str, ...]]:
+    """The variable types that rules use at each argument position of each predicate."""
+    used: dict[tuple[str, int], dict[str, None]] = {}
+    for rule in library.rules:
+        for atom in rule.atoms:
+            for position, term in enumerate(atom.arguments):
+                if isinstance(term, Variable) and term.data_type not in NARROWER_TYPES:
+                    used.setdefault((atom.predicate, position), {})[term.data_type] = None
+    return {place: tuple(types) for place, types in used.items()}
+
 
 HELD_OUT_SHARE = 4
 """One falsehood in this many is held out."""
@@ -51,7 +129,6 @@ class Falsehood(StrEnum):
     OTHER_KEY = "other key"
     WRONG_TYPE = "wrong type"
     GARBLED = "garbled"
-    BLENDED = "blended"
 
 
 FALSEHOOD_WEIGHTS = {
@@ -59,8 +136,7 @@ FALSEHOOD_WEIGHTS = {
     Falsehood.NEAR_VALUE: 2.0,
     Falsehood.OTHER_KEY: 3.0,
     Falsehood.WRONG_TYPE: 2.0,
-    Falsehood.GARBLED: 1.0,
-    Falsehood.BLENDED: 1.0,
+    Falsehood.GARBLED: 2.0,
 }
 
 
@@ -123,10 +199,10 @@ class Falsehoods:
         key, value = fact.arguments if relation.key == 0 else fact.arguments[::-1]
         if kind is Falsehood.OTHER_KEY:
             return relation.arguments(rng.choice(self._keys[relation.predicate]), value)
-        if kind in (Falsehood.GARBLED, Falsehood.BLENDED):
+        if kind is Falsehood.GARBLED:
             if rng.random() < 0.5:
-                return relation.arguments(self._invented(key, kind, rng), value)
-            return relation.arguments(key, self._invented(value, kind, rng))
+                return relation.arguments(_garbled(key, rng), value)
+            return relation.arguments(key, _garbled(value, rng))
         if kind is Falsehood.WRONG_TYPE:
             return relation.arguments(key, self._alien(relation, rng))
         numeric = relation.argument_types[1 - relation.key] in NUMERIC_TYPES
@@ -136,15 +212,6 @@ class Falsehoods:
             # The value that a model is most likely to confuse: drawn as often as it is true of other keys.
             return relation.arguments(key, rng.choice(self._values[relation.predicate]))
         return relation.arguments(key, rng.choice(self._distinct_values[relation.predicate]))
-
-    def _invented(self, name: str, kind: Falsehood, rng: random.Random) -> str:
-        """A name that the atlas does not have, made from one that it does."""
-        for _ in range(ATTEMPTS):
-            partner, _ = rng.choice(self._entities)
-            invented = _garbled(name, rng) if kind is Falsehood.GARBLED else _blended(name, partner, rng)
-            if invented.casefold() not in self._types_of:
-                return invented
-        return _garbled(name, rng)
 
     @cached_property
     def _distinct_values(self) -> dict[str, tuple[str, ...]]:
@@ -178,12 +245,6 @@ def _near_number(value: str, known: tuple[str, ...], rng: random.Random) -> str:
     ordered = sorted(set(known), key=float)
     place = ordered.index(value) + rng.choice((-3, -2, -1, 1, 2, 3))
     return ordered[min(max(place, 0), len(ordered) - 1)]
-
-
-def _blended(first: str, second: str, rng: random.Random) -> str:
-    """The beginning of one name joined to the end of the other, a typical error of sampling models."""
-    head, tail = (first, second) if rng.random() < 0.5 else (second, first)
-    return (head[: rng.randint(1, len(head))] + tail[rng.randint(0, len(tail) - 1) :]).strip() or "q"
 
 
 def _garbled(value: str, rng: random.Random) -> str:

@@ -1,1 +1,0 @@
-"""Trains, measures and exports the LoRA adapter of the critic `smollm2-critic`."""
