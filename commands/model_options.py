@@ -261,7 +261,6 @@ def profile_choice(
         again=bool(options["probe_again"]),
         # A queue is answered later, and a dry run not at all.
         can_ask=options.get("queue") is None and not options.get("dry_run"),
-        notice=lambda text: err.print(escape(text), soft_wrap=True),
     )
     choice = chooser.choose(settings)
     if choice.message:

@@ -9,7 +9,16 @@ from functools import cache
 from pathlib import Path
 
 from hapax.llm_oracle.calls import JournaledGenerator
-from hapax.llm_oracle.profiles import FEW_SHOT, PROFILES, AnsweredExample, Profile, ValueQuestion
+from hapax.llm_oracle.profiles import (
+    FEW_SHOT,
+    HAPAX,
+    JSON,
+    PAPER,
+    PLAIN,
+    AnsweredExample,
+    Profile,
+    ValueQuestion,
+)
 from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest
 from hapax.llm_oracle.replies import read_reply
 from hapax.llm_oracle.reply_question import ReplyQuestion
@@ -22,6 +31,15 @@ PROBED_EXAMPLES = 3
 
 PROBED_TOKENS = 200
 """Tokens of a reply, several times those of a short list."""
+
+PROBED_PROFILES = (HAPAX, PLAIN, FEW_SHOT, JSON, PAPER)
+"""Profiles that are tried, in order. LINK's other words differ from these by little."""
+
+ENOUGH = 0.75
+"""Share of the known answers from which a model needs no other words."""
+
+MOST_TRIALS = len(PROBED_PROFILES)
+"""Requests at most, one for each profile."""
 
 _KNOWN_ANSWERS = Path(__file__).with_name("known_answers.toml")
 
@@ -63,9 +81,9 @@ class ProfileScore:
         return self.known / self.most
 
     @property
-    def rank(self) -> tuple[int, int, int]:
-        """Greatest for the best profile: most known answers, then fewest dropped lines, then fewest tokens."""
-        return self.known, -self.dropped, -self.tokens
+    def rank(self) -> tuple[float, int, int]:
+        """Greatest for the best profile: largest share of known answers, then fewest dropped lines and tokens."""
+        return self.share, -self.dropped, -self.tokens
 
 
 @cache
@@ -94,34 +112,31 @@ def general_examples() -> tuple[AnsweredExample, ...]:
     return tuple(_worked(known) for known in known_questions() if not known.question.functional)
 
 
-def probe_profiles(
-    generator: JournaledGenerator,
-    questions: Sequence[KnownQuestion],
-    most_tokens: int = PROBED_TOKENS,
-    profiles: Sequence[Profile] = PROFILES,
-) -> list[ProfileScore]:
-    """Ask all questions in the words of each of these profiles, at temperature 0. Raises BudgetReached."""
-    # Greedy, so that chance has no part in the choice.
-    parameters = GenerationParameters(temperature=0.0, max_tokens=most_tokens)
-    scores = []
-    # Profile by profile, so that what a slow model has answered is kept if the run is interrupted.
-    for profile in profiles:
-        requests = []
-        for known in questions:
-            worded = _with_examples(known, questions) if profile is FEW_SHOT else known.question
-            requests.append(GenerationRequest(profile.word(worded), form=profile.reply_form(worded)))
-        replies = generator.generate(requests, parameters)
-        scores.append(_score(profile, list(zip(questions, replies, strict=True))))
+def probe_profiles(generator: JournaledGenerator, most_tokens: int = PROBED_TOKENS) -> list[ProfileScore]:
+    """Try profiles at temperature 0 until one brings enough of the known answers. Raises BudgetReached.
+
+    Each is tried on one question. A second one then shows what a model knows that understands the usual words.
+    """
+    scores: list[ProfileScore] = []
+    for profile in PROBED_PROFILES:
+        scores.append(_tried(generator, profile, 1, most_tokens))
+        if scores[-1].share >= ENOUGH:
+            return scores if scores[1:] else [_tried(generator, profile, 2, most_tokens)]
     return scores
 
 
-def _with_examples(known: KnownQuestion, questions: Sequence[KnownQuestion]) -> ValueQuestion:
-    """The question with other ones as examples, unless it has its own, such as those of a user's predicate."""
-    if known.question.examples:
-        return known.question
-    # Not the question itself, whose example would tell its answers.
-    others = [_worked(question) for question in questions if question is not known and not question.question.functional]
-    return replace(known.question, examples=tuple(others[:PROBED_EXAMPLES]))
+def _tried(generator: JournaledGenerator, profile: Profile, count: int, most_tokens: int) -> ProfileScore:
+    """The result of a profile on the first questions."""
+    questions = known_questions()[:count]
+    requests = []
+    for known in questions:
+        # Not the question itself, whose example would tell its answers.
+        others = [_worked(other) for other in known_questions() if other is not known and not other.question.functional]
+        worded = replace(known.question, examples=tuple(others[:PROBED_EXAMPLES]))
+        requests.append(GenerationRequest(profile.word(worded), form=profile.reply_form(worded)))
+    # Greedy, so that chance has no part in the choice.
+    replies = generator.generate(requests, GenerationParameters(temperature=0.0, max_tokens=most_tokens))
+    return _score(profile, list(zip(questions, replies, strict=True)))
 
 
 def _worked(known: KnownQuestion) -> AnsweredExample:

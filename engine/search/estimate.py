@@ -54,7 +54,6 @@ from hapax.llm_oracle.measures import Measure, kept_measures
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.pair_frames import OTHERS
 from hapax.llm_oracle.profile_probing import PROBED_TOKENS, PROBED_VALUES
-from hapax.llm_oracle.profiles import PROFILES
 from hapax.llm_oracle.prompts import critic_prompt
 from hapax.llm_oracle.protocols import (
     CRITIC,
@@ -597,9 +596,8 @@ class _Roles:
             EVALUATOR: self._role(EVALUATOR, models.evaluator, Range(unscored, statements.most), (0, 0), rounds),
         }
         if probes:
-            # The requests of one profile are a batch.
             tokens = PROBED_VALUES * TOKENS_PER_VALUE, PROBED_TOKENS
-            found[PROBE] = self._role(PROBE, models.knowledge, Range(probes, probes), tokens, len(PROFILES))
+            found[PROBE] = self._role(PROBE, models.knowledge, Range(probes, probes), tokens, probes)
         return found
 
     def _role(

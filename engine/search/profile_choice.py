@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 
-from hapax.engine.inference.known_facts import KnownFacts
-from hapax.engine.search.inquiry import QuestionWording
 from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import Preset
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.rules import Library
 from hapax.grammar.words import counted
-from hapax.kb.records import MODEL_PROFILES, AtomPattern, ProfileRecord, Question
+from hapax.kb.records import MODEL_PROFILES, ProfileRecord
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import CallStatistics
 from hapax.llm_oracle.calls import JournaledGenerator
 from hapax.llm_oracle.critic_probing import reads_any_words
 from hapax.llm_oracle.journal import PROBE, Journal
-from hapax.llm_oracle.profile_probing import (
-    PROBED_TOKENS,
-    PROBED_VALUES,
-    KnownQuestion,
-    ProfileScore,
-    known_questions,
-    probe_profiles,
-)
-from hapax.llm_oracle.profiles import FEW_SHOT, HAPAX, PROFILES
+from hapax.llm_oracle.profile_probing import ENOUGH, MOST_TRIALS, PROBED_TOKENS, probe_profiles
+from hapax.llm_oracle.profiles import HAPAX, PROFILES
 from hapax.llm_oracle.prompts import read_prompt
 from hapax.llm_oracle.protocols import Generator, Structuring
-
-WEAK_SHARE = 0.75
-"""Share of the known answers below which a model is searched premise first: one that knows little lists members of what
-it has named, but seldom gives the same single answer twice, on which the cheapest order often rests."""
-
-FIRST_QUESTIONS = 2
-"""Questions that the usual words are tried with first: a model that answers them needs no other words."""
-
-GIVEN_QUESTIONS = 2
-"""Questions about given facts of the user that a probe adds to the general ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +42,7 @@ class ProfileChooser:
     """Chooses the profile for a knowledge model.
 
     `again`: probe although the knowledge base holds a choice. `can_ask`: the model answers at once, which a queue does
-    not, and a plan must not ask. `notice` gets a line before the first probe, since a slow model needs minutes.
+    not, and a plan must not ask.
     """
 
     kb: KnowledgeBase
@@ -71,7 +51,6 @@ class ProfileChooser:
     journal: Journal
     again: bool = False
     can_ask: bool = True
-    notice: Callable[[str], None] | None = None
 
     def choose(self, settings: SearchSettings) -> ProfileChoice:
         """The profile of a run with these settings. Raises BudgetReached if the budget does not allow to probe.
@@ -117,43 +96,36 @@ class ProfileChooser:
 
     def _probed(self, most_tokens: int) -> ProfileChoice:
         """The profile that brings the most known answers, which is stored and reported."""
-        questions = (*known_questions(), *islice(self._given_questions(), GIVEN_QUESTIONS))
         if not self.can_ask:
-            most = len(PROFILES) * len(questions)
             return ProfileChoice(
                 HAPAX.name,
                 f"profile {HAPAX.name}: none was probed, because nothing is asked now. A search first asks it "
-                f"up to {most} short questions more, once, to choose its profile ("
+                f"up to {MOST_TRIALS} short questions more, once, to choose its profile ("
                 f"{Setting('settings.profile')} names one), and searches premise first if it knows few of the "
                 f"answers ({Setting('settings.plan')} names an order).",
-                most,
+                MOST_TRIALS,
             )
         inner = self.model.model if isinstance(self.model, JournaledGenerator) else self.model
-        generator = JournaledGenerator(inner, self.journal, role=PROBE)
         sent_before = self.journal.total.calls
-        scores = probe_profiles(generator, questions[:FIRST_QUESTIONS], most_tokens, [HAPAX])
-        if scores[0].share < WEAK_SHARE:
-            if self.notice is not None:
-                self.notice(
-                    f"Choosing the words for {short_model_name(self.model.identity.title)}: {len(PROFILES)} profiles "
-                    f"with {counted(len(questions), 'short question')} each, once. "
-                    f"{Setting('settings.profile', 'NAME')} skips it."
-                )
-            scores = probe_profiles(generator, questions, most_tokens)
+        scores = probe_profiles(JournaledGenerator(inner, self.journal, role=PROBE), most_tokens)
         best = max(scores, key=lambda score: score.rank)
         # A model that knows none of the answers, such as a stand-in, is asked in the words that Hapax always used.
-        if not best.known:
-            best = next(score for score in scores if score.profile is HAPAX)
+        best = best if best.known else scores[0]
         name = self.model.identity.title
-        by_profile = {score.profile.name: score.known for score in scores}
         shares = {score.profile.name: round(score.share, 3) for score in scores}
         self.kb.add(MODEL_PROFILES, [ProfileRecord(name, best.profile.name, shares)])
         sent = counted(self.journal.total.calls - sent_before, "call")
-        note = self._fallback(best.profile.name).removeprefix(": ")
-        report = _report(best, by_profile, sent)
+        asked = self.journal.statistics.get(PROBE, CallStatistics()).calls
+        others = [f"{score.profile.name} {score.known}" for score in scores if score is not best]
         order = _order(best.share)
-        message = f"{report}; {note}" if note else report
-        return ProfileChoice(best.profile.name, message + _order_note(order), order=order)
+        parts = (
+            f"profile {best.profile.name}: {best.known} of {best.most} known answers ({sent})",
+            ", ".join(others),
+            self._fallback(best.profile.name).removeprefix(": "),
+            f"{counted(asked, 'probe')} of this model in all",
+        )
+        message = "; ".join(filter(None, parts)) + _order_note(order)
+        return ProfileChoice(best.profile.name, message, order=order)
 
     def _fallback(self, profile: str) -> str:
         """A note if the profile asks for JSON, and the model cannot be held to it."""
@@ -162,21 +134,6 @@ class ProfileChooser:
         if not is_json or (isinstance(inner, Structuring) and inner.structures):
             return ""
         return f": {self.model.identity.name} has no structured output, so words alone ask it for JSON"
-
-    def _given_questions(self) -> Iterator[KnownQuestion]:
-        """Questions about given facts of asked predicates, the key with most values of each."""
-        wording = QuestionWording(FEW_SHOT, self.library, KnownFacts(self.kb, self.library))
-        for signature in sorted(self.library.completed().signatures, key=lambda signature: signature.indicator):
-            if signature.kind is not PredicateKind.ORACLE or signature.templates is None:
-                continue
-            place = len(signature.argument_types) - 1
-            rows = wording.rows_of(signature.indicator, place)
-            if not rows:
-                continue
-            key = min(rows, key=lambda key: (-len(rows[key]), tuple(map(str, key))))
-            pattern = AtomPattern(signature.name, (*key, None))
-            asked = Question((pattern,), signature.argument_types[place])
-            yield KnownQuestion(wording.question(asked, PROBED_VALUES), tuple(map(str, rows[key])))
 
 
 def settled_job(job: SearchJob, journal: Journal) -> SearchJob:
@@ -191,18 +148,14 @@ def settled(settings: SearchSettings, choice: ProfileChoice) -> SearchSettings:
 
 
 def _order(share: float) -> Preset | None:
-    """The order of variables for a model that gave this share of the known answers; None for one that gave the most."""
+    """The order of variables for a model that gave this share of the known answers; None for the usual one.
+
+    A model that knows little lists members of what it has named, but seldom gives the same single answer twice, on
+    which the cheapest order often rests.
+    """
     # A model that knows none is a stand-in, which answers other questions than general ones.
-    return "premise-first" if 0 < share < WEAK_SHARE else None
+    return "premise-first" if 0 < share < ENOUGH else None
 
 
 def _order_note(order: Preset | None) -> str:
     return f"; it knows few of them, so rules are searched premise first ({Setting('settings.plan')})" if order else ""
-
-
-def _report(best: ProfileScore, by_profile: Mapping[str, int], sent: str) -> str:
-    """Such as `profile plain: 17 of 26 known answers; hapax 0, few-shot 15 ... (42 calls)`, alone if untried."""
-    name = best.profile.name
-    others = "".join(f", {profile} {known}" for profile, known in by_profile.items() if profile != name)
-    found = f"profile {name}: {best.known} of {best.most} known answers"
-    return f"{found}{others.replace(',', ';', 1)} ({sent})"

@@ -55,7 +55,7 @@ FORM_QUESTION = "Name two colours."
 """A question that says nothing about JSON."""
 FORM_TOKENS = 200
 
-PROBING = 2
+PROBING = 3
 """Version of the probes. A new one probes every server again."""
 
 MOST_PROBES = Usage(300, 800)
@@ -101,12 +101,11 @@ CRITICS: tuple[dict[str, Any], ...] = (
 CLAIMS_SIZES = (20, 5)
 """Numbers of claims in one request that are tried."""
 
-CLAIMS_SAMPLE = 5
-"""Claims of a tried request that are also asked alone."""
+CLAIMS_SAMPLE = 2
+"""Claims with a wrong verdict among others that are also asked alone: the model may not know better."""
 
-MOST_DIFFERENT = 1
-"""Claims of the sample that may get another verdict alone."""
-
+MOST_DIFFERENT = {LOGPROBS: 0.1, VOTE: 0.2}
+"""Share of the claims of a request that may get another verdict than alone. A vote also differs by chance."""
 STATED = {
     "manner": ("endpoint", "plain"),
     "critic": ("critic", "top"),
@@ -148,6 +147,10 @@ class Prober:
     stated: bool = False
     assumed: set[str] = field(default_factory=set)
     _spent: Usage = field(default_factory=Usage)
+    _alone: dict[tuple[Abilities, str], FirstToken | None] = field(default_factory=dict)
+    """Verdicts on claims that were asked alone."""
+    _is_refused: bool = False
+    """True if the server refused the latest request for which a value was to be found."""
 
     def answers(self) -> Abilities:
         """The endpoint that answers prompts, and the options that the model accepts.
@@ -240,6 +243,8 @@ class Prober:
     def _probe_critic(self, known: Abilities) -> Abilities:
         for way in CRITICS:
             candidate = replace(known, **way)
+            if way.get("top") == FEWER_TOP and not self._is_refused:
+                continue  # what was ignored with twenty tokens is ignored with five
             # The first token of a thought is no answer.
             if not (known.room and candidate.critic == LOGPROBS) and self._judges(candidate):
                 return candidate
@@ -260,21 +265,31 @@ class Prober:
         return false is not None and false.mass >= LEAST_MASS_OF_PROBE and true.probability > false.probability
 
     def _probe_claims(self, known: Abilities) -> Abilities:
+        truths, falsehoods = probe_claims()
         for size in CLAIMS_SIZES:
-            # True and false ones in turn.
-            claims = list(chain.from_iterable(zip(*probe_claims(), strict=False)))[:size]
+            # True and false ones in turn, the first of which have been asked alone.
+            pairs = zip((KNOWN_CLAIM, *truths), (KNOWN_FALSEHOOD, *falsehoods), strict=False)
+            claims = list(chain.from_iterable(pairs))[:size]
             together = self._verdicts(known, claims)
             if not any(together):
                 break  # it answers otherwise, and would for fewer
-            sample = range(0, len(claims), max(1, len(claims) // CLAIMS_SAMPLE))
-            alone = {place: self._verdict(known, claims[place]) for place in sample}
-            different = sum(_is_yes(together[place]) is not _is_yes(verdict) for place, verdict in alone.items())
-            if all(together) and different <= MOST_DIFFERENT:
+            if not all(together):
+                continue
+            said = list(map(_is_yes, together))
+            # Those that stand out come first: where a critic that says yes to most says no, it may mean it.
+            wrong = [place for place in range(size) if said[place] is bool(place % 2)]
+            wrong.sort(key=lambda place: said.count(said[place]))
+            sample = {0, 1, *wrong[:CLAIMS_SAMPLE]}
+            different = sum(said[place] is not _is_yes(self._verdict(known, claims[place])) for place in sample)
+            # As many of the other wrong ones as of the sample.
+            if different * max(1.0, len(wrong) / CLAIMS_SAMPLE) <= MOST_DIFFERENT[known.critic] * size:
                 return replace(known, claims=len(claims))
         return known
 
     def _verdict(self, known: Abilities, claim: str) -> FirstToken | None:
-        return self._verdicts(known, [claim])[0]
+        if (known, claim) not in self._alone:
+            self._alone[known, claim] = self._verdicts(known, [claim])[0]
+        return self._alone[known, claim]
 
     def _verdicts(self, known: Abilities, claims: Sequence[str]) -> list[FirstToken | None]:
         """P(yes) of these claims in one request; None where the server does not tell it."""
@@ -350,10 +365,12 @@ class Prober:
                 # An answer without the value: the server does not know the option, and would not when asked again.
                 return None
 
+        self._is_refused = False
         try:
             return self._answer(request, read_or_none)
         except (Refused, RetriesExhausted) as fault:
             _raise_if_general(fault)
+            self._is_refused = True
             return None
 
     # Findings

@@ -138,7 +138,7 @@ def worded(word: str) -> FakeServer:
 
 @pytest.mark.parametrize(("word", "profile"), [("JSON object", "json"), ("in the format “", "paper")])
 def test_the_profile_that_the_model_understands_is_chosen_and_kept(word: str, profile: str, tmp_path: Path) -> None:
-    """The profile with most known answers words the search, is told with its score, and is not probed again."""
+    """The profile with most known answers is told with its score and not probed again; all probes are a dozen at most."""
     with worded(word) as fake:
         first = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency")
         asked = len(fake.asked)
@@ -149,6 +149,9 @@ def test_the_profile_that_the_model_understands_is_chosen_and_kept(word: str, pr
     assert (first.exit_code, again.exit_code) == (0, 0), first.output
     assert f"profile {profile}:" in flat(first)
     assert "known answers" in flat(first)
+    told = re.search(r"(\d+) probes of this model in all", flat(first))
+    assert told is not None
+    assert int(told[1]) <= 12
     assert f"profile {profile}" in flat(again)
     assert "known answers" not in flat(again)
     assert sent == asked
