@@ -460,7 +460,11 @@ class Library:
 
     def completed(self) -> Library:
         """This library with inferred signatures for the predicates that no file declares."""
-        return replace(self, signatures=(*self.signatures, *self._inferred))
+        return self._completed
+
+    @cached_property
+    def _completed(self) -> Library:
+        return replace(self, signatures=(*self.signatures, *self._inferred)) if self._inferred else self
 
     def signature(self, indicator: str) -> PredicateSignature:
         """The signature of `name/arity`: its first declaration, else inferred from its uses. Raises HapaxError."""
@@ -566,6 +570,11 @@ class Library:
     @cached_property
     def sound_parts(self) -> dict[str, Library]:
         """The sound parts of this library, as `sound_part` found them, by the file that it trusts."""
+        return {}
+
+    @cached_property
+    def parts(self) -> dict[frozenset[str], Library]:
+        """The parts of this library that predicates depend on, as `relevant_library` found them, by indicators."""
         return {}
 
     @cached_property

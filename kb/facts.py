@@ -64,6 +64,7 @@ class FactRelations:
 
     def __init__(self, kb: OpenRecords) -> None:
         self._kb, self._conn, self._symbols = kb, kb.connection, kb.symbols
+        self._found: dict[str, StoredRelation] = {}
 
     # -- relations
 
@@ -81,7 +82,11 @@ class FactRelations:
 
     def get(self, indicator: str) -> StoredRelation | None:
         """The relation of a predicate by indicator; None if it never had facts."""
-        return next(iter(self.named(indicator)), None)
+        relation = self._found.get(indicator) or next(iter(self.named(indicator)), None)
+        # A relation is for ever, unless the transaction that makes it is undone.
+        if relation is not None and not self._conn.in_transaction:
+            self._found[indicator] = relation
+        return relation
 
     def table(self, indicator: str) -> str:
         """The table of a predicate's facts; an empty temporary one for a predicate that never had any."""

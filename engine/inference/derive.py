@@ -19,7 +19,17 @@ from hapax.grammar.declarations import SAME_AS, AggregateDeclaration, Constraint
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Substitution, Value, Variable
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Literal,
+    Substitution,
+    Value,
+    Variable,
+    reached,
+)
 from hapax.grammar.verbalize import StatementText, statement_text
 from hapax.kb.derived_statements import RuleWords
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
@@ -27,6 +37,9 @@ from hapax.kb.symbols import canonical
 
 BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
 """Limits of Hapax's own goals, which run over data of any size: only a runaway goal reaches them."""
+
+MOST_PARTS = 1000
+"""Parts of a library that are kept."""
 
 _KEPT = Variable("Kept", "Number")
 
@@ -54,37 +67,32 @@ def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) 
     everything depends.
     """
     library = library.with_closure()
-    waiting = [*goals, *(literal.atom.indicator for literal in literals_of(rules))]
-    if library.knows(SAME_AS):
-        waiting.append(SAME_AS)
-    reached: set[str] = set()
-    by_conclusion: dict[str, list[Rule]] = {}
-    for rule in library.rules:
-        by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
-    while waiting:
-        indicator = waiting.pop()
-        # Recursive predicates lead back to themselves.
-        if indicator in reached:
-            continue
-        reached.add(indicator)
-        for rule in by_conclusion.get(indicator, ()):
-            waiting.extend(literal.atom.indicator for literal in rule.literals)
-    signatures = tuple(signature for signature in library.completed().signatures if signature.indicator in reached)
-    kept = tuple(rule for rule in library.rules if rule.conclusion.atom.indicator in reached)
+    wanted = frozenset([*goals, *(literal.atom.indicator for literal in literals_of(rules))])
+    # Whoever asks many questions about the same predicates has their part found once.
+    if wanted not in library.parts:
+        if len(library.parts) == MOST_PARTS:
+            library.parts.clear()
+        library.parts[wanted] = _part(library, wanted)
+    part = library.parts[wanted]
     # The conclusions of `rules` stay declared even where nothing rests on them: their sentences need the templates.
-    concluded = tuple(
-        library.signature(rule.conclusion.atom.indicator)
-        for rule in rules
-        if rule.conclusion.atom.indicator not in reached
-    )
+    concluded = dict.fromkeys(rule.conclusion.atom.indicator for rule in rules)
+    others = [library.signature(indicator) for indicator in concluded if not part.knows(indicator)]
+    return replace(part, signatures=(*part.signatures, *others)) if others else part
+
+
+def _part(library: Library, wanted: frozenset[str]) -> Library:
+    def below(indicator: str) -> list[str]:
+        return [literal.atom.indicator for literal in literals_of(library.concluding.get(indicator, ()))]
+
+    needed = set(reached(wanted | ({SAME_AS} if library.knows(SAME_AS) else set()), below))
     return replace(
         library,
-        rules=kept,
-        signatures=(*signatures, *concluded),
-        facts=tuple(fact for fact in library.facts if fact.indicator in reached),
+        rules=tuple(rule for rule in library.rules if rule.conclusion.atom.indicator in needed),
+        signatures=tuple(item for item in library.completed().signatures if item.indicator in needed),
+        facts=tuple(fact for fact in library.facts if fact.indicator in needed),
         # Each predicate that these mention is known to the library, and its facts would be read with the others.
-        examples=tuple(atom for atom in library.examples if atom.indicator in reached),
-        declarations=tuple(item for item in library.declarations if _mentioned(item) <= reached),
+        examples=tuple(atom for atom in library.examples if atom.indicator in needed),
+        declarations=tuple(item for item in library.declarations if _mentioned(item) <= needed),
     )
 
 

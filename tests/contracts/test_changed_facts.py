@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -192,3 +192,26 @@ def test_a_large_table_is_asked_as_it_is_now(tmp_path: Path) -> None:
         assert hapax.query("road(X, x)", rules, kb).rows == [("p5",)]
     with hapax.KnowledgeBase(path, read_only=True) as kb:
         assert hapax.query("road(X, p9)", rules, kb).rows == [("p8",)]
+
+
+def test_an_open_base_answers_by_what_another_connection_left(tmp_path: Path) -> None:
+    """Goals, also of a first predicate's facts and of stored conclusions, follow another connection, and an undone write not."""
+    rules, path = hapax.parse_rules(ROUTES), tmp_path / "kb.db"
+    with hapax.KnowledgeBase(path) as reader, hapax.KnowledgeBase(path) as writer:
+        assert not hapax.query("road(a, b)", rules, reader).holds
+        with suppress(ZeroDivisionError), writer.transaction():
+            give(writer, rules, "road", ("a", "b"))
+            assert hapax.query("serves(X, Y) ; road(X, Y)", rules, writer).rows == [("a", "b")]
+            _ = 1 / 0
+        for kb in (reader, writer):
+            assert not hapax.query("road(X, Y)", rules, kb).holds
+        give(writer, rules, "closed", ("z",))
+        give(writer, rules, "road", ("a", "b"), ("b", "c"))
+        for kb in (reader, writer):
+            assert hapax.query("reaches(a, X)", rules, kb).rows == [("b",), ("c",)]
+        hapax.derive(rules, writer)
+        assert hapax.query("serves(a, X)", rules, reader).rows == [("c",)]
+        give(writer, rules, "closed", ("c",))
+        assert not hapax.query("serves(a, X)", rules, reader).holds
+        take(writer, rules, "closed(c)")
+        assert hapax.query("serves(a, X)", rules, reader).rows == [("c",)]
