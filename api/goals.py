@@ -261,7 +261,6 @@ def _asked(theory: Theory, goal: str, models: Models, options: QueryOptions) -> 
     # With the journal of the goal, so that a probe counts against its budget.
     settings = settled(settings, ProfileChooser(kb, rules, models.knowledge, journal).choose(settings))
     oracle = Oracle(SearchJob(rules, (), kb, models, settings, journal), "query", takes_parts=True)
-    oracle.known.looks_up = True
     # Rounds and questions have limits of their own; the journal limits calls and money.
     result = run_demand(theory, goal, oracle, DemandBudget(limits=options.limits or QueryLimits()))
     revised(kb, rules)

@@ -13,9 +13,9 @@ from hapax.engine.entailment.graph import entailment_scores
 from hapax.engine.inference.derive import (
     KeptSubstitutions,
     fact_key,
+    matched,
     values_in_sentence,
 )
-from hapax.engine.inference.known_facts import atom_values, matched
 from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import join_order
@@ -600,7 +600,7 @@ def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
     for rule in theory.library.rules:
         if rule.conclusion.atom.indicator != atom.indicator:
             continue
-        bindings = matched(rule.conclusion.atom.arguments, atom_values(atom))
+        bindings = matched(rule.conclusion.atom.arguments, atom.values)
         if bindings is None:
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
             continue

@@ -138,6 +138,11 @@ class Atom:
         return tuple(dict.fromkeys(term for term in self.arguments if isinstance(term, Variable)))
 
     @property
+    def values(self) -> tuple[Value, ...]:
+        """The values of its constants, in order: of a ground atom, its arguments."""
+        return tuple(term.value for term in self.arguments if isinstance(term, Constant))
+
+    @property
     def is_ground(self) -> bool:
         return not self.variables
 

@@ -244,6 +244,14 @@ class FactRelations:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         yield from (fact for _, fact in self.records(relation, where, tags))
 
+    def with_any(self, indicator: str, values: Collection[Value]) -> Iterator[FactRecord]:
+        """A predicate's facts that have one of these values at any place."""
+        relation = self.get(indicator)
+        if relation is not None:
+            wanted = json.dumps([tag for tag in self._symbols.known(list(values)) if tag is not None])
+            places = (f"r.{column} IN (SELECT value FROM json_each(?1))" for column in relation.columns)  # noqa: S608  ours
+            yield from (fact for _, fact in self.records(relation, f"WHERE {' OR '.join(places)}", (wanted,)))
+
     def types_of(self, indicator: str, value: Value) -> set[str]:
         """The data types that a predicate's facts give to a value."""
         relation, tags = self.get(indicator), self._known_tags([value])

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from hapax.engine.inference.known_facts import atom_values, stated_fact
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.grammar.declarations import SAME_AS, AggregateDeclaration, Constraint, Declaration
@@ -26,6 +25,7 @@ from hapax.grammar.terms import (
     Constant,
     Literal,
     Substitution,
+    Term,
     Value,
     Variable,
     reached,
@@ -105,6 +105,22 @@ def _mentioned(item: Declaration) -> set[str]:
     return {part.atom.indicator for part in item.premise if isinstance(part, Literal)}
 
 
+def stated_fact(library: Library, atom: Atom) -> FactRecord:
+    """The record of a fact that a rule file states."""
+    types = library.signature(atom.indicator).argument_types
+    return FactRecord(atom.predicate, atom.values, types, Source.GIVEN)
+
+
+def matched(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] | None:
+    """Values of the variables under which the terms are these values; None if there are none."""
+    bindings: dict[str, Value] = {}
+    for term, value in zip(terms, values, strict=True):
+        expected = term.value if isinstance(term, Constant) else bindings.setdefault(term.name, value)
+        if expected != value:
+            return None
+    return bindings
+
+
 class FactIndex:
     """Facts by predicate and arguments, those that rule files state and those assumed included."""
 
@@ -135,7 +151,7 @@ class FactIndex:
 
 def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
     """Predicate and argument values of a ground atom, as facts are indexed by."""
-    return atom.predicate, atom_values(atom)
+    return atom.predicate, atom.values
 
 
 # --- proofs ---------------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.known_facts import KnownFacts
 from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.grammar.errors import HapaxError
@@ -65,7 +65,7 @@ class Theory:
     library: Library
     kb: KnowledgeBase
     assume: tuple[str | Atom, ...] = ()
-    known: KnownFacts | None = None
+    known: RunFacts | None = None
 
     @property
     def assumed(self) -> tuple[Atom, ...]:
@@ -95,7 +95,7 @@ class Theory:
         known = self.known
         if known is None:
             return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, lambda _: "1")
-        return FactSource(self.kb, known.of_run, known.denials, self.assumed)
+        return FactSource(self.kb, known.of_run, known.denials, self.assumed, lambda _: "source IS NULL", known.found)
 
     def atom(self, text: str) -> Atom:
         """Parse a ground atom. Raises as `goal`, and HapaxError for any other goal."""

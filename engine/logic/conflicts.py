@@ -6,9 +6,9 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass
 from itertools import chain
 
-from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.known_facts import KnownFacts, matched, stated_fact
+from hapax.engine.inference.derive import matched, relevant_library, stated_fact
 from hapax.engine.inference.proof import Proof, instantiated
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.demand import joined_names
 from hapax.engine.logic.names import Names
@@ -146,7 +146,7 @@ def _broken(source: FactSource, needed: Library, rule: Rule, kept: Sequence[Subs
 def conflicts_around(
     library: Library,
     arrived: Sequence[FactRecord],
-    known: KnownFacts,
+    known: RunFacts,
     *,
     denied: Iterable[DenialRecord] = (),
     lost: Container[str] = (),
@@ -170,8 +170,8 @@ def conflicts_around(
             known.kb,
             lambda indicator: _standing(new, known.of_run(indicator), indicator, lost),
             lambda indicator: [item for item in denials if f"{item.predicate}/{len(item.arguments)}" == indicator],
-            stored=lambda indicator: "source IS NULL" if known.is_looked_up(indicator) else None,
-            beside=lambda indicator: _standing(new, known.found_of(indicator), indicator, lost),
+            stored=lambda _: "source IS NULL",
+            beside=lambda indicator: _standing(new, known.found(indicator), indicator, lost),
         )
         found += _broken(source, needed, rule, kept)
     equal = _of_equal_values(library, new, known, lost)
@@ -207,7 +207,7 @@ def premises_among(rule: Rule, facts: Iterable[FactRecord]) -> Iterator[Substitu
 
 
 def _of_equal_values(
-    library: Library, new: Sequence[FactRecord], known: KnownFacts, lost: Container[str]
+    library: Library, new: Sequence[FactRecord], known: RunFacts, lost: Container[str]
 ) -> list[FactRecord]:
     """The facts, and those of the run that have a text of theirs, where types are declared disjoint."""
     if not library.disjoint_types:

@@ -229,7 +229,7 @@ class Demand:
         self._rounds.run()
         waiting: list[tuple[str, int]] = []
         if root.indicator in self._derived:
-            tests = [f"a{place} = {self.relations.symbols.tag(value)}" for place, value in enumerate(_values(root), 1)]
+            tests = [f"a{place} = {self.relations.symbols.tag(value)}" for place, value in enumerate(root.values, 1)]
             select = f"SELECT ref FROM {self._tables[root.indicator]} WHERE {conjunction(tests)}"  # noqa: S608  ours
             waiting = [(root.indicator, ref) for (ref,) in self.relations.rows(select)]
         seen = set(waiting)
@@ -276,7 +276,7 @@ class Demand:
             substitution = Substitution(tuple((variable.name, Constant(values[tag])) for variable, tag in pairs))
             head = substitution.apply(rule.conclusion.atom)
             # A rule may write 2.0; in a table 2 and 2.0 are one number.
-            head = replace(head, arguments=tuple(Constant(canonical(value)) for value in _values(head)))
+            head = replace(head, arguments=tuple(Constant(canonical(value)) for value in head.values))
             instances.setdefault(head, []).append(RuleInstance(rule, substitution, left_out=left_out))
         return instances
 
@@ -353,7 +353,7 @@ class Demand:
         if indicator in self._derived:
             table = self._new_table(columns_of(indicator))
             self._atoms[table] = indicator
-            self._add_rows(table, map(_values, self._given.get(indicator, ())))
+            self._add_rows(table, (atom.values for atom in self._given.get(indicator, ())))
             return table
         if condition is None:
             return self._read_facts(facts)
@@ -377,7 +377,7 @@ class Demand:
         table = self._new_table(columns_of(indicator))
         by_arguments: dict[tuple[Value, ...], FactRecord] = {}
         for fact in self.source.facts(indicator):
-            by_arguments.setdefault(tuple(_values(self.names.read(fact.ground_atom))), fact)
+            by_arguments.setdefault(self.names.read(fact.ground_atom).values, fact)
         self._add_rows(table, by_arguments)
         self._read[table] = list(by_arguments.values())
         return table
@@ -623,7 +623,7 @@ class _Round(Demand):
 def joined_names(source: FactSource, library: Library) -> Names:
     """The names that `same_as` joins. What its rules rest on sees the names that are joined so far, in rounds."""
     stated = [atom for atom in (*library.facts, *source.assumed) if atom.indicator == SAME_AS]
-    pairs: dict[Pair, Origin] = dict.fromkeys((tuple(_values(atom)) for atom in stated), None)
+    pairs: dict[Pair, Origin] = dict.fromkeys((atom.values for atom in stated), None)
     if library.knows(SAME_AS):
         pairs |= {fact.arguments: fact for fact in source.facts(SAME_AS)}
     names = Names(Relations(source.kb), source.stored, pairs)
@@ -636,7 +636,3 @@ def joined_names(source: FactSource, library: Library) -> Names:
             break
         names = joined
     return names
-
-
-def _values(atom: Atom) -> list[Value]:
-    return [term.value for term in atom.arguments if isinstance(term, Constant)]

@@ -241,9 +241,9 @@ class Names:
     def _stored(self, seen: Atom) -> Atom | None:
         """A stored fact that rules see as this atom."""
         touched = self.touched(seen.indicator)
-        if not touched or self.representatives.keys().isdisjoint(_values(seen)):
+        if not touched or self.representatives.keys().isdisjoint(seen.values):
             return None
-        tests = [f"a{place} = {self.tag(value)}" for place, value in enumerate(_values(seen), 1)]
+        tests = [f"a{place} = {self.tag(value)}" for place, value in enumerate(seen.values, 1)]
         select = f"SELECT ref FROM {touched} WHERE {' AND '.join(tests)}"  # noqa: S608  ours
         refs = [ref for (ref,) in self.relations.rows(select)]
         facts = [fact for _, fact in self.relations.kb.relations.by_ref(seen.indicator, refs)]
@@ -267,7 +267,7 @@ class Names:
 
     def _equality(self, atom: Atom, found: Instances) -> None:
         """Add the instances by which two names are the same: of symmetry, transitivity and the rules of `same_as`."""
-        start, end = _values(atom)
+        start, end = atom.values
         if self.name(start) != self.name(end) or start == end:
             return
         after = self._paths(end)
@@ -302,10 +302,6 @@ def _add(rule: Rule, values: Substitution, found: Instances) -> None:
     instance = RuleInstance(rule, values)
     if instance not in group:
         group.append(instance)
-
-
-def _values(atom: Atom) -> list[Value]:
-    return [term.value for term in atom.arguments if isinstance(term, Constant)]
 
 
 def _constants(values: Iterable[Value]) -> tuple[Constant, ...]:

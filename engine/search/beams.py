@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
+from hapax.engine.inference.session import LimitExceeded
 from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
-from hapax.engine.search.decidable import DecidableFacts, Lookups, Origin, PartTest, open_parts, origin_of
+from hapax.engine.search.decidable import GivenFacts, Origin, open_parts, origin_of
 from hapax.engine.search.gates import (
     COMPUTED,
     CRITIC,
@@ -124,7 +125,7 @@ class RuleSearch:
     decisions: list[Decision] = field(default_factory=list)
     account: list[StepAccount] = field(default_factory=list)
     cut: bool = False
-    facts: DecidableFacts | None = None
+    facts: GivenFacts | None = None
     capped: dict[Distribution, int] = field(default_factory=dict)
     """By distribution, the substitutions that the rule's `@most` left out."""
     division: Ends | None = None
@@ -362,10 +363,9 @@ class RuleSearch:
         """
         if self.facts is None:
             return
-        names, lookups = self.names, Lookups()
+        names = self.names
         for part in open_parts(self.plan.rule, names, self.facts, self.library):
-            test = PartTest(part, self.facts, self.library)
-            passed = [test.passes(dict(zip(names, beam.values, strict=True)), lookups) for beam in self.beams]
+            passed = self.facts.passing(part, [dict(zip(names, beam.values, strict=True)) for beam in self.beams])
             if not all(passed):
                 self._drop(GIVEN, passed, str(part))
 
@@ -452,15 +452,14 @@ class RuleSearch:
         if following.assignment is not None:
             return True
         literal = following.generators[0]
-        if self.plan.rule.is_information(literal) or not self.facts.is_tabled(literal):
+        if self.plan.rule.is_information(literal) or not self.facts.decide(literal):
             return False
-        extended = 0
-        for beam in self.beams:
-            atom = _bound(literal.atom, names, beam)
-            extended += len(self.facts.values(literal, atom, following.variable.name))
-            if extended > POOL:
-                return False
-        return True
+        atoms = [_bound(literal.atom, names, beam) for beam in self.beams]
+        try:
+            values = self.facts.values(atoms, following.variable.name)
+        except LimitExceeded:
+            return False
+        return sum(len(values[atom]) for atom in atoms) <= POOL
 
     def texts(self) -> dict[Beam, str]:
         """By beam, the text by which it is ranked."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.logic.conflicts import (
     FactConflict,
     Settlement,
-    conflicts,
     conflicts_around,
     constrained_predicates,
     fact_text,
@@ -47,7 +46,7 @@ class Consistency:
 
     kb: KnowledgeBase
     library: Library
-    known: KnownFacts
+    known: RunFacts
     run_id: str
     judge: ConflictJudge
     covers: Callable[[Atom], bool] = lambda _: False
@@ -66,21 +65,15 @@ class Consistency:
         """
         arrived = [*(item.fact for item in proposals), *new]
         self.facts.update(fact.id for fact in arrived)
-        changed = {fact.indicator for fact in arrived} & self._constrained
-        if not changed:
+        if not any(fact.indicator in self._constrained for fact in arrived):
             return
-        proposed = {item.fact.id: item.fact for item in proposals}
         settled: dict[tuple[str, tuple[str, ...]], Settlement] = {}
         lost: dict[str, FactRecord] = {}
         # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
         # is found: each round loses a fact or ends.
         while True:
             denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
-            if self.known.looks_up:
-                found = conflicts_around(self.library, arrived, self.known, denied=denied, lost=lost)
-            else:
-                standing = [fact for fact in self._facts(proposed).values() if fact.id not in lost]
-                found = conflicts(self.known.kb, self.library, standing, denied, changed)
+            found = conflicts_around(self.library, arrived, self.known, denied=denied, lost=lost)
             new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
             if not new_conflicts:
                 break
@@ -94,13 +87,6 @@ class Consistency:
     def is_needed(self) -> bool:
         """True if the rule files declare anything that a fact can break."""
         return bool(self._constrained)
-
-    def _facts(self, proposed: dict[str, FactRecord]) -> dict[str, FactRecord]:
-        """Facts by id; a given fact replaces the same one proposed."""
-        facts = dict(proposed)
-        for indicator in sorted(self._constrained):
-            facts.update((fact.id, fact) for fact in self.known.of_run(indicator))
-        return facts
 
     def _decided(self, found: Sequence[FactConflict]) -> list[Settlement]:
         """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
@@ -147,7 +133,7 @@ class Consistency:
         stored: dict[FactRecord, str] = {}
         for fact in chain.from_iterable(item.lost for item in settled):
             # A proposal is not stored yet, and a given fact stays.
-            current = self.known.of(fact.indicator).get(fact.arguments)
+            current = self.kb.fact(fact.predicate, fact.arguments)
             if current is not None and current.source is not Source.GIVEN:
                 stored[current] = reasons[fact.id]
                 reason, subject = reasons[fact.id], current.candidate_id or current.id

@@ -6,13 +6,18 @@ hold for some values of the other variables. So a beam never fills up with value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain, islice
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.known_facts import FactTable, KnownFacts, Row
-from hapax.grammar.arithmetic import assigned, holds
+from hapax.engine.inference.run_facts import RunFacts
+from hapax.engine.inference.session import LimitExceeded
+from hapax.engine.inference.theory import FactSource
+from hapax.engine.logic.demand import Demand
+from hapax.engine.logic.limits import time_limit
+from hapax.engine.logic.proofs import reading
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     Atom,
@@ -21,6 +26,7 @@ from hapax.grammar.terms import (
     Constant,
     Expression,
     Literal,
+    Term,
     Value,
     Variable,
     expression_variables,
@@ -50,32 +56,29 @@ def origin_of(literal: Literal, library: Library) -> Origin:
     return Origin.GIVEN if signature.kind is PredicateKind.GIVEN else Origin.MODEL
 
 
-LOOKUPS = 2_000_000
-"""Rows that one step of a rule looks up at most to test its premises; then the others are tested by later steps."""
+TEST_SECONDS = 60.0
+"""Processor time that one test of a step's partial substitutions may take; then later steps test them."""
 
-Bindings = dict[str, Value]
+KEYS = "keys of a search"
+"""The predicate of the values that a step has, each row after its number."""
+
+_NUMBER = Variable("Number of a row", "Number")
 
 
-class DecidableFacts:
-    """Given facts, and the atoms that follow from them alone, by the values at some of their positions.
+class GivenFacts:
+    """Given facts, and what follows from them alone: by declared properties, and by rules that need no model.
 
-    `derive` gives all rows of a predicate that rules derive from given facts; None: they are too many. `derived`: its
-    tables so far, by indicator, which others with the same facts may share.
+    `seconds`: processor time for the values of a step; beyond it LimitExceeded is raised.
     """
 
-    def __init__(
-        self,
-        known: KnownFacts,
-        library: Library,
-        derive: Callable[[str], Sequence[Row] | None],
-        derived: dict[str, FactTable | None] | None = None,
-    ) -> None:
-        self._known, self._library, self._derive = known, library, derive
-        self._derived = {} if derived is None else derived
+    def __init__(self, known: RunFacts, library: Library, seconds: float) -> None:
+        self.known, self._library, self._seconds = known, library, seconds
         self._needs_no_model: dict[str, bool] = {}
+        self._newest: tuple[str, dict[Atom, None], dict[Atom, list[Value]]] = ("", {}, {})
+        """The variable and the atoms whose values were asked for last, with these; the next step may ask again."""
 
     def needs_no_model(self, literal: Literal) -> bool:
-        """True if rules over given facts and arithmetic decide a derived literal. Its table may still be too large."""
+        """True if rules over given facts and arithmetic decide a derived literal."""
         indicator = literal.atom.indicator
         if indicator not in self._needs_no_model:
             rules = relevant_library(self._library, goals=[indicator]).rules
@@ -84,38 +87,105 @@ class DecidableFacts:
             )
         return self._needs_no_model[indicator]
 
-    def is_tabled(self, literal: Literal) -> bool:
-        """True if all rows of the literal's predicate are known: it is given, or derived from given facts."""
-        match origin_of(literal, self._library):
-            case Origin.GIVEN:
-                return True
-            case Origin.DERIVED:
-                return self.needs_no_model(literal) and self._table(literal) is not None
-        return False
+    def decide(self, literal: Literal) -> bool:
+        """True if the literal is of a given predicate, or of one derived from given facts."""
+        origin = origin_of(literal, self._library)
+        return origin is Origin.GIVEN or (origin is Origin.DERIVED and self.needs_no_model(literal))
 
-    def values(self, literal: Literal, atom: Atom, name: str) -> list[Value]:
-        """Values of the variable `name` for which the atom, of a tabled literal, holds for any other variables."""
-        table = self._table(literal)
-        return [] if table is None else table.values(atom, name)
+    def values(self, atoms: Iterable[Atom], name: str) -> dict[Atom, list[Value]]:
+        """By atom, the values of the variable `name` for which it holds, sorted, whatever its other variables are."""
+        wanted = dict.fromkeys(atoms)
+        if (name, wanted) != self._newest[:2]:
+            found: dict[Atom, list[Value]] = {atom: [] for atom in wanted}
+            shapes: dict[Atom, list[Atom]] = {}
+            for atom in wanted:
+                shapes.setdefault(_shape(atom), []).append(atom)
+            for shape, own in shapes.items():
+                # A predicate without given facts that nothing else derives has no values.
+                if self.known.has_given(shape.indicator) or shape.indicator in self._library.derived:
+                    places = [place for place, term in enumerate(own[0].arguments) if isinstance(term, Constant)]
+                    terms = [shape.arguments[place] for place in places]
+                    rows = [atom.values for atom in own]
+                    for number, value in self._joined(terms, rows, [Literal(shape)], [name]):
+                        found[own[int(number)]].append(value)
+            for values in found.values():
+                values.sort(key=lambda value: (isinstance(value, str), value))
+            self._newest = name, wanted, found
+        return self._newest[2]
 
-    def rows(self, literal: Literal, positions: tuple[int, ...], key: Row) -> Collection[Row]:
-        """Rows of a tabled literal's predicate with these values at these positions."""
-        table = self._table(literal)
-        return () if table is None else table.rows(positions, key)
+    def truths(self, atoms: Iterable[Atom]) -> dict[Atom, float | None]:
+        """The truth of ground atoms, as `RunFacts.truth` has it, and 1 for those that follow by declared properties."""
+        truths = {atom: self.known.truth(atom) for atom in atoms}
+        open_atoms: dict[str, list[Atom]] = {}
+        for atom, truth in truths.items():
+            if truth != 1.0 and atom.indicator in self._library.generating and self.known.has_given(atom.indicator):
+                open_atoms.setdefault(atom.indicator, []).append(atom)
+        for own in open_atoms.values():
+            shape, rows = _shape(own[0]), [atom.values for atom in own]
+            for (number,) in self._joined(shape.arguments, rows, [Literal(shape)]):
+                truths[own[int(number)]] = 1.0
+        return truths
 
-    def size(self, literal: Literal) -> int:
-        """Number of rows of a tabled literal's predicate."""
-        table = self._table(literal)
-        return 0 if table is None else len(table)
+    def passing(self, part: PremisePart, rows: Sequence[Mapping[str, Value]]) -> list[bool]:
+        """For each partial substitution, whether the part holds for some values of its other variables.
 
-    def _table(self, literal: Literal) -> FactTable | None:
-        indicator = literal.atom.indicator
-        if origin_of(literal, self._library) is Origin.GIVEN:
-            return self._known.table(indicator)
-        if indicator not in self._derived:
-            rows = self._derive(indicator)
-            self._derived[indicator] = None if rows is None else FactTable(rows)
-        return self._derived[indicator]
+        All pass if finding out takes too long.
+        """
+        keys = [tuple(row[name] for name in part.keys) for row in rows]
+        # Substitutions that agree in these values pass or fail together.
+        distinct = list(dict.fromkeys(keys))
+        terms = [next(item for item in part.variables if item.name == name) for name in part.keys]
+        try:
+            found = self._joined(terms, distinct, part.items, seconds=TEST_SECONDS)
+        except LimitExceeded:
+            return [True] * len(rows)
+        passed = {distinct[int(number)] for (number,) in found}
+        return [key in passed for key in keys]
+
+    def size(self, literal: Literal, most: int) -> int:
+        """Number of rows of a literal's predicate, counted up to this many."""
+        open_terms = tuple(Variable(f"A{place}", "") for place, _ in enumerate(literal.atom.arguments))
+        item = Literal(replace(literal.atom, arguments=open_terms))
+        try:
+            return len(self._joined([], [()], [item], [term.name for term in open_terms], most=most))
+        except LimitExceeded:
+            return most
+
+    def _joined(
+        self,
+        terms: Sequence[Term],
+        rows: Sequence[Sequence[Value]],
+        items: Sequence[BodyLiteral],
+        names: Sequence[str] = (),
+        *,
+        seconds: float | None = None,
+        most: int | None = None,
+    ) -> list[tuple[Value, ...]]:
+        """The numbers of the rows, as values of these terms, for which premises hold, with the values of `names`."""
+        indicators = [item.atom.indicator for item in items if isinstance(item, Literal)]
+        library = self._library
+        # Only given facts count of a predicate of which models are asked, and what declarations make of them.
+        if any(isinstance(item, Literal) and origin_of(item, library) is Origin.MODEL for item in items):
+            library = replace(library, rules=())
+        part, kb = relevant_library(library, goals=indicators), self.known.kb
+        if not kb.connection.in_transaction:
+            kb.index_facts(signature.indicator for signature in part.completed().signatures)
+        keys = Atom(KEYS, (_NUMBER, *terms))
+        given = [Atom(KEYS, tuple(map(Constant, (number, *row)))) for number, row in enumerate(rows)]
+        source = FactSource(kb, self.known.given, self.known.denials, stored=lambda _: "source IS NULL")
+        with reading(kb), time_limit(kb, seconds or self._seconds):
+            demand = Demand(source, part, given=given)
+            answers = demand.answers([Literal(keys), *items], [_NUMBER.name, *names])
+            return list(answers if most is None else islice(answers, most))
+
+
+def _shape(atom: Atom) -> Atom:
+    """The atom with variables in place of its constants."""
+    terms = (
+        Variable(f"Value {place}", "") if isinstance(term, Constant) else term
+        for place, term in enumerate(atom.arguments)
+    )
+    return replace(atom, arguments=tuple(terms))
 
 
 # --- testing a partial substitution ----------------------------------------------------------------------------------
@@ -131,11 +201,15 @@ class PremisePart:
     items: tuple[BodyLiteral, ...]
     keys: tuple[str, ...]
 
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(dict.fromkeys(chain.from_iterable(item.variables for item in self.items)))
+
     def __str__(self) -> str:
         return " & ".join(map(str, self.items))
 
 
-def open_parts(rule: Rule, names: Sequence[str], facts: DecidableFacts, library: Library) -> list[PremisePart]:
+def open_parts(rule: Rule, names: Sequence[str], facts: GivenFacts, library: Library) -> list[PremisePart]:
     """The parts of the premise that need no model and are to be tested once the newest of the named variables is bound.
 
     Premises whose variables all had values before are left out: an earlier step has tested them. So are those with a
@@ -162,12 +236,12 @@ def open_parts(rule: Rule, names: Sequence[str], facts: DecidableFacts, library:
     return parts
 
 
-def _is_testable(item: BodyLiteral, rule: Rule, facts: DecidableFacts, library: Library) -> bool:
+def _is_testable(item: BodyLiteral, rule: Rule, facts: GivenFacts, library: Library) -> bool:
     if any(variable.name in rule.generic for variable in item.variables):
         return False
     if isinstance(item, Comparison):
         return True
-    return facts.is_tabled(item) or _definition(item, library) is not None
+    return facts.decide(item) or _definition(item, library) is not None
 
 
 def _definition(item: BodyLiteral, library: Library) -> Comparison | None:
@@ -179,11 +253,11 @@ def _definition(item: BodyLiteral, library: Library) -> Comparison | None:
     return comparison_of(Literal(item.atom), library)
 
 
-def _reached(items: Iterable[BodyLiteral], bound: set[str], facts: DecidableFacts, library: Library) -> set[str]:
+def _reached(items: Iterable[BodyLiteral], bound: set[str], facts: GivenFacts, library: Library) -> set[str]:
     """The variables that these premises can give values."""
     reached = set(bound)
     for item in items:
-        if isinstance(item, Literal) and not item.negated and facts.is_tabled(item):
+        if isinstance(item, Literal) and not item.negated and facts.decide(item):
             reached |= variable_names([item])
     equations: list[tuple[str, Expression]] = []
     for item in items:
@@ -220,116 +294,3 @@ def _connected(items: Sequence[BodyLiteral], bound: set[str]) -> list[BodyLitera
         chosen |= new
         grown = bool(new)
     return [item for item in items if item in chosen]
-
-
-@dataclass(slots=True)
-class Lookups:
-    """Number of rows that may still be looked up."""
-
-    left: int = LOOKUPS
-
-
-class PartTest:
-    """Test whether a part of a premise can hold. Compiled once for all partial substitutions of a step."""
-
-    def __init__(self, part: PremisePart, facts: DecidableFacts, library: Library) -> None:
-        self.part, self._facts, self._library = part, facts, library
-        self._known: dict[Row, bool] = {}
-        self._operations = self._compiled()
-
-    def passes(self, values: Mapping[str, Value], lookups: Lookups) -> bool:
-        """True if the part holds for some values of its other variables, or if no lookup is left to find that out."""
-        key = tuple(values[name] for name in self.part.keys)
-        # Substitutions that agree in these values pass or fail together.
-        if key not in self._known:
-            bindings = dict(zip(self.part.keys, key, strict=True))
-            self._known[key] = self._holds(0, bindings, lookups) or lookups.left <= 0
-        return self._known[key]
-
-    def _compiled(self) -> list[_Operation]:
-        """The part's premises in the order of their evaluation: tests first, then equations, then the fewest rows."""
-        bound, waiting = set(self.part.keys), list(self.part.items)
-        operations: list[_Operation] = []
-        while waiting:
-            item = next((item for item in waiting if variable_names([item]) <= bound), None)
-            if item is not None:
-                operations.append(_Operation(item))
-            else:
-                item, assigns = self._next(waiting, bound)
-                if item is None:  # a premise whose variables nothing binds: a later step tests it
-                    break
-                operations.append(_Operation(item, assigns))
-                bound |= variable_names([item])
-            waiting.remove(item)
-        return operations
-
-    def _next(
-        self, waiting: Sequence[BodyLiteral], bound: set[str]
-    ) -> tuple[BodyLiteral | None, tuple[str, Expression] | None]:
-        for item in waiting:
-            for name, right in _equations(item, self._library):
-                if name not in bound and _names(right) <= bound:
-                    return item, (name, right)
-        tables = [item for item in waiting if isinstance(item, Literal) and not item.negated]
-        tables = [item for item in tables if self._facts.is_tabled(item)]
-
-        def cost(literal: Literal) -> tuple[int, int]:
-            return len(variable_names([literal]) - bound), self._facts.size(literal)
-
-        return min(tables, key=cost, default=None), None
-
-    def _holds(self, number: int, bindings: Bindings, lookups: Lookups) -> bool:
-        """True if the operations from this one on succeed for the bindings."""
-        if number == len(self._operations):
-            return True
-        item, assigns = self._operations[number].item, self._operations[number].assigns
-        lookups.left -= 1
-        # `passes` reads a false result with no lookup left as unknown, so the substitution stays.
-        if lookups.left <= 0:
-            return False
-        if assigns is not None:
-            name, right = assigns
-            value = assigned(right, bindings)
-            return value is not None and self._holds(number + 1, {**bindings, name: value}, lookups)
-        definition = _definition(item, self._library)
-        if definition is not None:
-            negated = isinstance(item, Literal) and item.negated
-            return holds(definition, bindings) is not negated and self._holds(number + 1, bindings, lookups)
-        assert isinstance(item, Literal)  # noqa: S101  a comparison is its own definition
-        matches = self._matches(item, bindings)
-        if item.negated:
-            return not any(True for _ in matches) and self._holds(number + 1, bindings, lookups)
-        for more in matches:
-            lookups.left -= 1
-            if self._holds(number + 1, {**bindings, **more}, lookups):
-                return True
-            if lookups.left <= 0:
-                break
-        return False
-
-    def _matches(self, literal: Literal, bindings: Bindings) -> Iterator[Bindings]:
-        """Values of the literal's free variables under which it is a row of its table."""
-        positions: list[int] = []
-        key: list[Value] = []
-        for place, term in enumerate(literal.atom.arguments):
-            if isinstance(term, Constant) or term.name in bindings:
-                positions.append(place)
-                key.append(term.value if isinstance(term, Constant) else bindings[term.name])
-        for row in self._facts.rows(literal, tuple(positions), tuple(key)):
-            more: Bindings = {}
-            for term, value in zip(literal.atom.arguments, row, strict=True):
-                # A variable may stand at several places.
-                if isinstance(term, Constant) or term.name in bindings:
-                    continue
-                if more.setdefault(term.name, value) != value:
-                    break
-            else:
-                yield more
-
-
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """A premise to evaluate; `assigns`: the variable that its equation gives a value, with the expression."""
-
-    item: BodyLiteral
-    assigns: tuple[str, Expression] | None = None

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.known_facts import atom_values
 from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.session import PrologSession, PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
@@ -256,13 +255,13 @@ class _NeedFinder:
         self._rows: dict[str, set[tuple[Value, ...]]] = {}
         self._types: dict[Value, set[str]] = {}
         for atom in stated:
-            self._rows.setdefault(atom.indicator, set()).add(tuple(map(canonical, atom_values(atom))))
+            self._rows.setdefault(atom.indicator, set()).add(tuple(map(canonical, atom.values)))
         for fact in theory.facts(self._large):
             self._rows.setdefault(fact.indicator, set()).add(fact.arguments)
             self._note_types(zip(fact.arguments, fact.types, strict=False))
         for atom in self._library.facts:
             types = self._library.signature(atom.indicator).argument_types
-            self._note_types(zip(atom_values(atom), types, strict=True))
+            self._note_types(zip(atom.values, types, strict=True))
         for found in (*theory.type_facts(), *settled.types):
             self._note_types([(found.constant, found.data_type)])
 
@@ -458,7 +457,7 @@ class _Loop:
 
     def _fact(self, atom: Atom) -> FactRecord:
         types = self.theory.library.signature(atom.indicator).argument_types
-        return FactRecord(atom.predicate, atom_values(atom), types, Source.MODEL)
+        return FactRecord(atom.predicate, atom.values, types, Source.MODEL)
 
 
 def uses_closed_world(goal: Goal, library: Library) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 from math import ceil
 from typing import Any
 
-from hapax.engine.inference.known_facts import FactTable
+from hapax.engine.inference.session import LimitExceeded
 from hapax.engine.search.beams import POOL, Beam, RuleSearch
 from hapax.engine.search.decidable import Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, Missing
@@ -25,7 +25,6 @@ from hapax.engine.search.ranking import ranked_literals
 from hapax.engine.search.report import Unanswerable, unanswerable
 from hapax.engine.search.scoring import critic_names
 from hapax.engine.search.search import (
-    TABLE_LIMITS,
     Answers,
     SearchRun,
     rows_of,
@@ -67,10 +66,8 @@ from hapax.llm_oracle.protocols import (
     Usage,
 )
 
-Tables = dict[str, FactTable | None]
-"""Rows of predicates that follow from given facts alone, by indicator; None: they are too many."""
-QUICK = replace(TABLE_LIMITS, seconds=2.0)
-"""Limits of deriving the rows of a predicate before a search."""
+QUICK_SECONDS = 2.0
+"""Processor time for the values that given facts give in a step, before a search."""
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_VALUE = 4
 """Tokens of an item of a list: number, value, full stop and line end."""
@@ -185,7 +182,7 @@ def estimate_run(
     job = replace(job, settings=settled_measure(job.settings, models))
     reasons = {rule.name: unanswerable(rule, library, models, job.settings.order) for rule in rules}
     plans = [plan(rule, library, job.settings.order) for rule in rules if reasons[rule.name] is None]
-    searched, prompts = _estimates(job, plans, {}, retry_unusable)
+    searched, prompts = _estimates(job, plans, retry_unusable)
     found = {estimate.rule: estimate for estimate in searched}
     estimates: list[RuleEstimate] = []
     for rule in rules:
@@ -209,10 +206,9 @@ def estimate_orders(
     """By rule its orders of variables, cheapest first, each with its estimate as if the rule were searched alone."""
     job = SearchJob(library, rules, kb, models, settled_measure(settings or SearchSettings(), models))
     found: dict[str, list[tuple[SearchPlan, RuleEstimate]]] = {rule.name: [] for rule in rules}
-    tables: Tables = {}
     for rule in rules:
         for order in search_plans(rule, library):
-            found[rule.name].append((order, _estimates(job, [order], tables)[0][0]))
+            found[rule.name].append((order, _estimates(job, [order])[0][0]))
     return found
 
 
@@ -270,13 +266,13 @@ class _Prompts:
 
 
 def _estimates(
-    job: SearchJob, plans: Sequence[SearchPlan], tables: Tables, retry_unusable: bool = False
+    job: SearchJob, plans: Sequence[SearchPlan], retry_unusable: bool = False
 ) -> tuple[list[RuleEstimate], _Prompts]:
     """The estimate of each plan, by one search as expected and one of the most that can be needed."""
-    with _walk(job, tables, retry_unusable, upper=False) as walk:
+    with _walk(job, retry_unusable, upper=False) as walk:
         expected = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
         prompts = walk.prompts()
-    with _walk(job, tables, retry_unusable, upper=True) as walk:
+    with _walk(job, retry_unusable, upper=True) as walk:
         most = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
     estimates = []
     for rule_plan, (few, low), (many, high) in zip(plans, expected, most, strict=True):
@@ -294,14 +290,14 @@ _COUNTED = ("questions", "calls", "claims", "texts", "values")
 
 
 @contextmanager
-def _walk(job: SearchJob, tables: Tables, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
+def _walk(job: SearchJob, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
     """A search that sends nothing. Its oracle stores facts as it goes, in a scratch file in memory."""
     journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
     promises = Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
     planned = replace(job, models=journaled(job.models, journal), journal=journal)
     with trial(planned, promises) as (own, oracle):
         lists = getattr(job.models.knowledge, "lists_together", 1)
-        yield _Walk(own, oracle, table_limits=QUICK, tables=tables, journal=journal, upper=upper, lists=lists)
+        yield _Walk(own, oracle, seconds=QUICK_SECONDS, journal=journal, upper=upper, lists=lists)
 
 
 @dataclass
@@ -412,7 +408,7 @@ class _RuleWalk:
 
     def _ask(self, step: SearchStep) -> dict[str, Any]:
         search, name = self.search, step.variable.name
-        if search.origin is Origin.DERIVED and (search.facts is None or not search.facts.is_tabled(search.generator)):
+        if search.origin is Origin.DERIVED and not self._is_quick():
             self._leave(search.names[:-1])
         key = ("asked", *(self._shape(literal, step) for literal in step.generators[:1]))
         cost, self.rest = self.costs.ask(step, self.rest)
@@ -440,6 +436,17 @@ class _RuleWalk:
             "calls": cost.calls,
             "claims": new[CRITIC] + claims,
         }
+
+    def _is_quick(self) -> bool:
+        """True if given facts give the values of a derived step in the time that there is."""
+        search = self.search
+        if search.facts is None or not search.facts.decide(search.generator):
+            return False
+        try:
+            search.facts.values(search.open_atoms().values(), search.names[-1])
+        except LimitExceeded:
+            return False
+        return True
 
     def _together(self, step: SearchStep, cost: PlanCost) -> PlanCost:
         """The cost if the first lists of questions with a value come several in one reply."""

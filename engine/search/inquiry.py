@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from hapax.engine.inference.known_facts import KnownFacts, atom_values
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.search.account import QuestionAccount, question_account
 from hapax.engine.search.gates import CRITIC, TYPE, GateCount, QuestionGates, Scores, count_by_gate
 from hapax.grammar.rules import Library, Tolerance
@@ -368,7 +368,7 @@ class QuestionWording:
 
     profile: Profile
     library: Library
-    known: KnownFacts
+    known: RunFacts
     general: tuple[AnsweredExample, ...] = ()
     _rows: dict[tuple[str, int], Rows] = field(default_factory=dict)
 
@@ -483,7 +483,7 @@ class QuestionWording:
         rows = self._rows.get((indicator, place))
         if rows is None:
             rows = {}
-            stated = (atom_values(atom) for atom in self.library.examples if atom.indicator == indicator)
+            stated = (atom.values for atom in self.library.examples if atom.indicator == indicator)
             for arguments in (*self.known.given_rows(indicator), *stated):
                 key = arguments[:place] + arguments[place + 1 :]
                 values = rows.setdefault(key, [])

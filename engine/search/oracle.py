@@ -12,8 +12,10 @@ from dataclasses import replace
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from hapax.engine.inference.known_facts import KnownFacts, atom_values
+from hapax.engine.inference.derive import BULK_LIMITS
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.search.consistency import Consistency, ProposedFact
+from hapax.engine.search.decidable import GivenFacts
 from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, QuestionGates
 from hapax.engine.search.inquiry import (
     AskedQuestion,
@@ -70,6 +72,10 @@ GENERATION_BATCH = 64
 
 SLOW_BATCH = 16
 """Prompts in one batch of a model of any words, all of which an interruption loses, unless it streams its answers."""
+
+
+_VALUE = "V"
+"""The variable of a question's values."""
 
 
 class AtomVerdict(NamedTuple):
@@ -145,7 +151,8 @@ class Oracle:
         self.journal = job.journal or Journal(kb)
         self.models = journaled(job.models, self.journal)
         self.scorer = Scorer(kb, self.models, self.settings, self.promises, takes_parts)
-        self.known = KnownFacts(kb, self.library)
+        self.known = RunFacts(kb, self.library)
+        self.given = GivenFacts(self.known, self.library, BULK_LIMITS.seconds)
         self.wording = QuestionWording(self.settings.words, self.library, self.known, general_examples())
         self.consistency = Consistency(kb, self.library, self.known, run_id, self.conflict_probabilities)
         self.on_round: Callable[[int, int], None] | None = None
@@ -177,8 +184,14 @@ class Oracle:
         self._settle_conflicts(asked)
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
-        for question in asked:
-            given = self._given_values(question.inquiry)
+        atoms = {question: self._value_atoms(question.inquiry) for question in asked}
+        values = self.given.values(chain.from_iterable(atoms.values()), _VALUE)
+        for question, own in atoms.items():
+            found = [values[atom] for atom in own]
+            if question.inquiry.claimed:
+                given = [value for value in found[0] if all(value in others for others in found[1:])]
+            else:
+                given = list(dict.fromkeys(chain.from_iterable(found)))
             self._answers[question.inquiry] = question.answer(given, decisions[question], self.settings.is_released)
         return {inquiry: self._answers[inquiry] for inquiry in inquiries}
 
@@ -242,7 +255,7 @@ class Oracle:
         Raises BudgetReached where the budget left one unscored.
         """
         unique = list(dict.fromkeys(atoms))
-        truths = {atom: self.known.truth(atom) for atom in unique if atom not in self._probabilities}
+        truths = self.given.truths(atom for atom in unique if atom not in self._probabilities)
         open_atoms = [atom for atom, truth in truths.items() if truth is None and self.settings.critic]
         claims = {atom: CriticClaim(self.claim(atom), about=atom.indicator) for atom in open_atoms}
         scores = self.scorer.probabilities(claims.values())
@@ -260,9 +273,10 @@ class Oracle:
         All conflicts are one batch. Atoms that are given or computed are not asked about. Raises BudgetReached.
         """
         asked: list[dict[Atom, CriticClaim]] = []
+        truths = self.given.truths(chain.from_iterable(conflicts))
         for atoms in conflicts:
             claims = [self.claim(atom) for atom in atoms]
-            judged = [atom for atom in atoms if self.settings.critic and self.known.truth(atom) is None]
+            judged = [atom for atom in atoms if self.settings.critic and truths[atom] is None]
             asked.append(
                 {atom: CriticClaim(conflict_question(self.claim(atom), claims), "conflict") for atom in judged}
             )
@@ -295,8 +309,10 @@ class Oracle:
         decisions: list[Decision] = []
         facts: list[FactRecord] = []
         denials: list[DenialRecord] = []
-        for atom, score in self.probabilities(atoms).items():
-            truth, threshold = self.known.truth(atom), self.threshold_of(atom.indicator)
+        scores = self.probabilities(atoms)
+        truths = self.given.truths(scores)
+        for atom, score in scores.items():
+            truth, threshold = truths[atom], self.threshold_of(atom.indicator)
             is_denied = score is not None and score <= self.denial_limit(atom.indicator)
             if score is not None:
                 is_true = score >= threshold
@@ -308,7 +324,7 @@ class Oracle:
                 verdicts[atom] = AtomVerdict(None, is_true, negated)
             if atom not in verdicts or truth is not None:
                 continue  # given or computed: nobody judged it
-            values = atom_values(atom)
+            values = atom.values
             subject = fact_id(atom.predicate, values)
             decisions.append(Decision(self.run_id, CRITIC.name, subject, is_true, score, threshold, reason))
             if is_true:
@@ -481,15 +497,13 @@ class Oracle:
 
     # -- what is known and what is stored
 
-    def _given_values(self, inquiry: Inquiry) -> list[Value]:
-        """Values for which all claimed patterns are given facts; without such patterns, those of any given facts."""
-        free = Variable("V", inquiry.question.data_type)
-        if not inquiry.claimed:
-            opened = () if self.settings.compat is not None else inquiry.question.patterns
-            atoms = (opened_atom(pattern, free) for pattern in opened)
-            return list(dict.fromkeys(chain.from_iterable(self.known.given(atom, free.name) for atom in atoms)))
-        first, *rest = (self.known.given(pattern_atom(pattern, free), free.name) for pattern in inquiry.claimed)
-        return [value for value in first if all(value in values for values in rest)]
+    def _value_atoms(self, inquiry: Inquiry) -> list[Atom]:
+        """Atoms whose given values answer an inquiry: those that hold of all claimed patterns, else of any pattern."""
+        free = Variable(_VALUE, inquiry.question.data_type)
+        if inquiry.claimed:
+            return [pattern_atom(pattern, free) for pattern in inquiry.claimed]
+        opened = () if self.settings.compat is not None else inquiry.question.patterns
+        return [opened_atom(pattern, free) for pattern in opened]
 
     def _restore(self, asked: Sequence[AskedQuestion]) -> None:
         """Answer questions that this knowledge model has exhausted from their candidates, judged call by call."""
@@ -590,6 +604,4 @@ class Oracle:
         run_id = self.run_id or None
         # Without a source no claim is worded.
         basis = sources.get(self.claim(atom)) if (sources := self.scorer.sources) else None
-        return FactRecord(
-            atom.predicate, atom_values(atom), types, Source.MODEL, probability, candidate_id, run_id, basis
-        )
+        return FactRecord(atom.predicate, atom.values, types, Source.MODEL, probability, candidate_id, run_id, basis)

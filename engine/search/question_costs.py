@@ -7,7 +7,7 @@ from dataclasses import astuple
 from math import ceil
 
 from hapax.engine.search.decidable import Origin, origin_of
-from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, TABLE_ROWS, SearchRun
+from hapax.engine.search.search import DEMAND, ROWS_PER_GOAL, SearchRun
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import PlanCost, PlanCosts, Rows, SearchStep, Yield, Yields, asked_predicates
 from hapax.grammar.rules import Library, Rule, type_key
@@ -58,6 +58,10 @@ def parts_of(data_type: str, library: Library) -> float:
     return max(1, len(parts - {type_key(upper) for _, upper in library.subtypes}))
 
 
+MOST_ROWS = 500_000
+"""Rows of a predicate that are counted at most."""
+
+
 class CostLimits(PlanCosts):
     """Upper limits in place of expected costs, for models that return no more values than they are asked for."""
 
@@ -81,10 +85,10 @@ class CostLimits(PlanCosts):
         literal = step.generators[0]
         origin = Origin.MODEL if self.rule.is_information(literal) else origin_of(literal, self.library)
         if origin is not Origin.MODEL:
-            # The rows of a table that a search has the time for, or all that a goal may ask for.
-            values = max(TABLE_ROWS, DEMAND.questions * ceil(self.yields.keyed.accepted))
-            if self.facts.is_tabled(literal):
-                values = self.facts.size(literal)
+            # Of given facts those that there are; of others all that a goal may ask for.
+            values = max(MOST_ROWS, DEMAND.questions * ceil(self.yields.keyed.accepted))
+            if self.facts.decide(literal):
+                values = self.facts.size(literal, values)
             extended = rows.extended(step.variable.name, rows.count, values)
         return PlanCost(*(self.repeats * count for count in astuple(cost))), extended
 

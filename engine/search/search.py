@@ -14,15 +14,12 @@ from functools import cached_property
 from itertools import chain
 
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
-from hapax.engine.inference.known_facts import FactTable, Row
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import LimitExceeded, PrologTerm
+from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.goals import rule_of
 from hapax.engine.logic.proofs import derive_statements
-from hapax.engine.logic.query import run_query
 from hapax.engine.search.beams import Beam, RuleSearch
-from hapax.engine.search.decidable import DecidableFacts, Origin, origin_of
+from hapax.engine.search.decidable import GivenFacts, Origin, origin_of
 from hapax.engine.search.demand import DemandBudget, run_demand
 from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
 from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
@@ -67,10 +64,6 @@ from hapax.llm_oracle.replies import READER_VERSION, STRICT_READER_VERSION
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
 """Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""
-
-TABLE_ROWS = 500_000
-TABLE_LIMITS = replace(BULK_LIMITS, seconds=60.0, answers=TABLE_ROWS)
-"""Limits of deriving all rows of a predicate; beyond them its atoms are asked for as beams need them."""
 
 ROWS_PER_GOAL = 200
 """Atoms of a derived predicate that a demand loop answers together."""
@@ -195,33 +188,21 @@ class SearchRun:
     which a premise does not hold (`close`), and keeps each end's share of the others (`rank`). Statements are derived
     from the beams that the last step leaves.
 
-    `table_limits`: of deriving all rows of a predicate. `tables`: those rows by indicator. `_sent`: inquiries of all
-    rules so far, whose calls are counted.
+    `seconds`: processor time for the values that given facts give in a step. `_sent`: inquiries of all rules so far,
+    whose calls are counted.
     """
 
     job: SearchJob
     oracle: Oracle
     progress: Progress = field(default_factory=Progress)
-    table_limits: QueryLimits = TABLE_LIMITS
-    tables: dict[str, FactTable | None] = field(default_factory=dict)
+    seconds: float = BULK_LIMITS.seconds
     _sent: set[Inquiry] = field(default_factory=set)
     _group: list[RuleSearch] = field(default_factory=list)
 
     @cached_property
-    def facts(self) -> DecidableFacts:
+    def facts(self) -> GivenFacts:
         """The facts that decide premises without a model."""
-        return DecidableFacts(self.oracle.known, self.job.library, self._derived_rows, self.tables)
-
-    def _derived_rows(self, indicator: str) -> list[Row] | None:
-        """All rows of a predicate that rules derive from given facts; None if they are too many or take too long."""
-        name, _, arity = indicator.rpartition("/")
-        goal = f"{name}({', '.join(f'V{place}' for place in range(int(arity)))})"
-        theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
-        try:
-            found = run_query(theory, goal, self.table_limits)
-        except LimitExceeded:
-            return None
-        return None if found.truncated else plain_rows(found)
+        return GivenFacts(self.oracle.known, self.job.library, self.seconds)
 
     def report(self) -> SearchReport:
         """Search all rules that the models can answer."""
@@ -339,24 +320,19 @@ class SearchRun:
                     rule_search.extend({beam: answers[inquiry] for beam, inquiry in by_beam.items()})
                 case Origin.COMPUTED:
                     rule_search.compute()
-                case Origin.GIVEN:
-                    name, atoms = rule_search.names[-1], rule_search.open_atoms()
-                    # Many beams have the same atom.
-                    given = {atom: self.oracle.known.given(atom, name) for atom in dict.fromkeys(atoms.values())}
-                    rule_search.extend_with({beam: given[atom] for beam, atom in atoms.items()})
-                case Origin.DERIVED:
-                    self._extend_derived(rule_search)
+                case _:
+                    self._extend_without_asking(rule_search)
 
-    def _extend_derived(self, rule_search: RuleSearch) -> None:
+    def _extend_without_asking(self, rule_search: RuleSearch) -> None:
+        """Extend beams by values that given facts or rules give; models are asked only for facts below the rules."""
         name, atoms, literal = rule_search.names[-1], rule_search.open_atoms(), rule_search.generator
-        if rule_search.facts is not None and rule_search.facts.is_tabled(literal):
-            tabled = {atom: rule_search.facts.values(literal, atom, name) for atom in dict.fromkeys(atoms.values())}
-            rule_search.extend_with({beam: tabled[atom] for beam, atom in atoms.items()})
-            return
-        derived = self._derived(rule_search, list(dict.fromkeys(atoms.values())))
-        values = {}
-        for atom, rows in derived.items():
-            values[atom] = list(dict.fromkeys(row[name] for row in rows))
+        if rule_search.origin is Origin.GIVEN or (rule_search.facts is not None and rule_search.facts.decide(literal)):
+            values = self.facts.values(atoms.values(), name)
+        else:
+            values = {
+                atom: list(dict.fromkeys(row[name] for row in rows))
+                for atom, rows in self._derived(rule_search, list(dict.fromkeys(atoms.values()))).items()
+            }
         rule_search.extend_with({beam: values[atom] for beam, atom in atoms.items()})
 
     def close(self, active: Sequence[RuleSearch]) -> None:
@@ -367,7 +343,7 @@ class SearchRun:
             rule_search.compare()  # first, because arithmetic costs no call
             rule_search.test()
             for literal in rule_search.checked():
-                if rule_search.facts is not None and rule_search.facts.is_tabled(literal):
+                if rule_search.facts is not None and rule_search.facts.decide(literal):
                     continue  # the test has decided it
                 is_derived = origin_of(literal, self.job.library) is Origin.DERIVED
                 (derived if is_derived else judged).append((rule_search, literal))
@@ -468,7 +444,7 @@ class SearchRun:
             if demanded.budget is not None and not demanded.complete:
                 raise demanded.budget
             rule_search.cut = rule_search.cut or not demanded.complete
-            for number, *values in plain_rows(demanded.result):
+            for number, *values in _plain_rows(demanded.result):
                 names = goal.variables[1:]
                 found[group[int(number)]].append(dict(zip(names, values, strict=True)))
         # Given values are of whatever type their facts and rules say.
@@ -627,6 +603,6 @@ def _joined(theory: Theory, atoms: Sequence[Atom]) -> tuple[Goal, Theory]:
     return goal, replace(theory, library=library, assume=tuple(given))
 
 
-def plain_rows(found: QueryResult) -> list[Row]:
+def _plain_rows(found: QueryResult) -> list[tuple[Value, ...]]:
     """Answers that rules give: their cells are constants."""
     return [tuple(cell for cell in row if not isinstance(cell, PrologTerm)) for row in found.rows]

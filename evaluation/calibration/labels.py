@@ -6,7 +6,9 @@ import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.derive import BULK_LIMITS
+from hapax.engine.inference.run_facts import RunFacts
+from hapax.engine.search.decidable import GivenFacts
 from hapax.engine.search.score_maps import (
     VOTES,
     ProposedAtom,
@@ -86,14 +88,11 @@ class LabelReader:
         return {item.claim: item.data_type for item in proposed_types(self._kb, self._library)}
 
     def _given(self) -> dict[str, bool]:
-        known = KnownFacts(self._kb, self._library)
-        truths = {}
-        for key, proposed in self.proposed.items():
-            truth = known.truth(_atom(proposed))
-            if truth is not None:
-                # 1 or 0: by given facts, withdrawals, declarations or arithmetic.
-                truths[key] = truth == 1.0
-        return truths
+        facts = GivenFacts(RunFacts(self._kb, self._library), self._library, BULK_LIMITS.seconds)
+        atoms = {key: _atom(proposed) for key, proposed in self.proposed.items()}
+        truths = facts.truths(atoms.values())
+        # 1 or 0: by given facts, withdrawals, declarations or arithmetic.
+        return {key: truths[atom] == 1.0 for key, atom in atoms.items() if truths[atom] is not None}
 
     def _atlas(self) -> dict[str, bool]:
         """Truth by the atlas, where it has a complete line for the fact's key."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.judgements import Judgements
 from hapax.engine.search.decidable import Origin, origin_of
 from hapax.grammar.arithmetic import holds
@@ -114,7 +114,7 @@ class TruthJudge:
 
     library: Library
     truth: GroundTruth
-    known: KnownFacts
+    known: RunFacts
     name: str = "known facts"
     searched: bool = True
 

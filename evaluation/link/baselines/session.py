@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, product
 from typing import Annotated, Any
 
-from hapax.engine.inference.known_facts import KnownFacts
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.judgements import Judgements
 from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.search.score_maps import short_model_name
@@ -144,8 +144,8 @@ class Jury:
         return VoteJudge(Judgements.stored(self.kb))
 
     @cached_property
-    def _facts(self) -> KnownFacts:
-        return KnownFacts(self.kb, self.library)
+    def _facts(self) -> RunFacts:
+        return RunFacts(self.kb, self.library)
 
     @cached_property
     def _atlas(self) -> GroundTruth:
