@@ -203,7 +203,6 @@ class FactRelations:
         """Delete facts, and return how many were there. What is derived from them follows by `gone_facts`."""
         count, gone = 0, []
         ((derived,),) = self._kb.sql("SELECT derived FROM fact_numbers")
-        is_ranked = self._kb.has("facts_popularity")
         for fact in facts:
             relation = self.get(fact.indicator)
             tags = self._known_tags(fact.arguments)
@@ -212,8 +211,6 @@ class FactRelations:
             sql = f"DELETE FROM {relation.table} WHERE {_equal(relation.columns)} RETURNING ref"  # noqa: S608  ours
             for (ref,) in self._conn.execute(sql, tags).fetchall():
                 count += 1
-                if is_ranked:
-                    self._conn.execute("DELETE FROM facts_popularity WHERE row = ?", (ref,))
                 # A newer one was never joined.
                 if ref <= derived:
                     gone.append((relation.number, ref, json.dumps(tags)))

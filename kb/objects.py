@@ -90,7 +90,8 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
     recognised = _Recognised(connection, views or {})
     strange = []
     for key, entry in found.items():
-        if made.get(key) == entry or recognised(entry) or (views is None and entry.kind == "view"):
+        is_known = made.get(key) == entry or entry.sql in schema.FORMER_TRIGGERS or recognised(entry)
+        if is_known or (views is None and entry.kind == "view"):
             continue
         strange.append(StrangeObject(entry, _reason(entry, made)))
     # What belongs to a table that is made with its first row is gone only where this table is there.
@@ -110,7 +111,7 @@ def foreign_triggers(connection: sqlite3.Connection) -> list[SchemaObject]:
     return [
         entry
         for entry in _objects(connection)
-        if entry.kind == "trigger" and entry.sql not in schema.TRIGGERS and entry.name not in _FORMER_TRIGGERS
+        if entry.kind == "trigger" and entry.sql not in schema.FORMER_TRIGGERS and entry.name not in _FORMER_TRIGGERS
     ]
 
 

@@ -24,29 +24,6 @@ _MIGRATIONS = (
 )
 
 
-def _ranks(table: str) -> tuple[str, str]:
-    """Frequencies of the values of a table's rows, for lists in their order; `kb/popularity.py` fills it."""
-    ranks = f"{table}_popularity"
-    return (
-        f"CREATE TABLE {ranks} (row INTEGER PRIMARY KEY, frequency REAL)",
-        f"CREATE INDEX {ranks}_by_frequency ON {ranks} (frequency)",
-    )
-
-
-def _popularity(table: str, cell: str) -> tuple[str, ...]:
-    """The same of a table whose rows change.
-
-    A row that another program changes is measured again with all that follow, since rows are measured in their order.
-    """
-    ranks = f"{table}_popularity"
-    return (
-        *_ranks(table),
-        f"CREATE TRIGGER {ranks}_deleted AFTER DELETE ON {table} BEGIN DELETE FROM {ranks} WHERE row = OLD.rowid; END",  # noqa: S608  ours
-        f"CREATE TRIGGER {ranks}_changed AFTER UPDATE OF {cell} ON {table} BEGIN "  # noqa: S608  ours
-        f"DELETE FROM {ranks} WHERE row >= OLD.rowid; END",
-    )
-
-
 STATE: tuple[str, ...] = (
     # Facts: `kb/facts.py` creates a table for each predicate. `types`: the data types of facts that have no others.
     "CREATE TABLE relations (number INTEGER PRIMARY KEY, predicate TEXT NOT NULL, arity INTEGER NOT NULL, "
@@ -90,8 +67,6 @@ LATE: dict[str, tuple[str, ...]] = {
         "PRIMARY KEY (id, number, instance)) WITHOUT ROWID",
         "CREATE INDEX derived_ids_by_instance ON derived_ids (number, instance)",
     ),
-    "facts_popularity": _ranks("facts"),
-    "statements_popularity": _popularity("statements", "substitution"),
 }
 """Statements that create a table with its first row, by name."""
 
@@ -121,7 +96,13 @@ ORIGIN = ("types", "source", "probability", "candidate_id", "run_id", "basis")
 
 _TERMS = 200
 
-TRIGGERS = frozenset(sql for made in LATE.values() for sql in made if sql.startswith("CREATE TRIGGER"))
+FORMER_TRIGGERS = (
+    "CREATE TRIGGER statements_popularity_deleted AFTER DELETE ON statements BEGIN DELETE FROM statements_popularity "
+    "WHERE row = OLD.rowid; END",
+    "CREATE TRIGGER statements_popularity_changed AFTER UPDATE OF substitution ON statements BEGIN "
+    "DELETE FROM statements_popularity WHERE row >= OLD.rowid; END",
+)
+"""Triggers of a table that Hapax no longer makes; earlier files have them, and they change no row of it."""
 
 
 def create(connection: sqlite3.Connection) -> None:

@@ -111,7 +111,7 @@ def addresses(database: Path) -> tuple[str, ...]:
         *(f"/ask?goal={goal}" for goal in asked),
         "/why?atom=uses_currency('Norway', euro)",
         *(f"/judge?voter=ann&kind={kind}" for kind in SHEETS_SHOWN),
-        "/statements?order=-popularity",
+        "/statements?order=-log-likelihood",
         *(f"/statement/{ids[True]}", f"/entity?name={quote(HOSTILE, safe='')}"),
     )
 

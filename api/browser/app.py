@@ -26,10 +26,9 @@ from starlette.types import ASGIApp
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages, tables
 from hapax.api.browser.drawing import rule_map
-from hapax.api.browser.facets import Facet, Facets, wanted_of
+from hapax.api.browser.facets import Facets, FacetCounter, wanted_of
 from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import ANSWER_LABELS, Cells, ItemToJudge, Judging, VoterAgreement
-from hapax.api.browser.ranking import PopularityRanking
 from hapax.api.browser.rendering import page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
 from hapax.api.browser.statement_pages import NotStored, StatementReader, nested, story_table
@@ -57,11 +56,8 @@ DEFAULT_KIND = "soundness"
 """The sheet of an address that names none."""
 INDEX_SECONDS = 2.0
 """Seconds that a search waits for the index of words; a page that comes without it asks again."""
-RANKING_SECONDS = 2.0
-"""Seconds that a page waits for the popularity of new rows."""
 
 BUSY = "Other goals are being answered, and this one would have to wait."
-MEASURING = "The popularity of values is being measured and stored, once: up to half a minute for a million statements."
 
 _WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
 """Requests to a running search by the word on their buttons."""
@@ -97,7 +93,6 @@ class Browser:
         """The knowledge base; rows that cannot be read are left out and named."""
         kb = KnowledgeBase(self.database, read_only=True)
         kb.unreadable = {}
-        tables.know_popularity(kb)
         return kb
 
     def library(self, kb: KnowledgeBase) -> Library:
@@ -125,14 +120,14 @@ def browser_app(browser: Browser, access: Access) -> ASGIApp:
     views = _Views(browser)
     routes = [
         Route("/", views.front),
-        Route("/statements", views.filtered("Statements", tables.statements, Facets.statements)),
+        Route("/statements", views.filtered("statements", tables.statements)),
         # `:path`, because identities and names may contain slashes.
         Route("/statement/{identity:path}", views.statement),
         Route("/rule/{name:path}", views.rule),
         Route("/rules", views.rules),
-        Route("/facts", views.filtered("Facts", tables.facts, Facets.facts)),
+        Route("/facts", views.filtered("facts", tables.facts)),
         # Values that models proposed, each with the verdicts of the gates.
-        Route("/claims", views.filtered("Claims", tables.claims, Facets.claims)),
+        Route("/claims", views.filtered("claims", tables.claims)),
         Route("/predicates", views.predicates),
         Route("/predicate/{name:path}/{arity}", views.predicate),
         Route("/search", views.search),
@@ -170,7 +165,7 @@ class _Views:
         # Two goals at a time, since each takes a Prolog process, and one that asks models, since they share a budget.
         self._goals, self._asking = threading.Semaphore(2), threading.Semaphore(1)
         self._words = WordIndex(Path(browser.database))
-        self._ranking = PopularityRanking(Path(browser.database), tables.popularity)
+        self._counter = FacetCounter(Path(browser.database))
         self._templates = page_environment("base.html.jinja")
         self._templates.globals |= {
             "entity_url": _entity_url,
@@ -223,34 +218,26 @@ class _Views:
             places.release()
 
     def _table(
-        self,
-        request: Request,
-        title: str,
-        read: Callable[[KnowledgeBase, Page], StoredTable],
-        facets: Callable[[Facets], list[Facet]] | None = None,
-        wanted: Wanted | None = None,
+        self, request: Request, title: str, read: Callable[[KnowledgeBase, Page], StoredTable], listed: str = ""
     ) -> Response:
-        """A table as a page, or with `?format=json|csv` as data. `facets`: those that its page offers.
-
-        `wanted`: the conditions on its rows, by which it is known whether it needs their popularity.
-        """
+        """A table as a page, or with `?format=json|csv` as data. `listed`: the list of `facets` that it is."""
         form = request.query_params.get("format", "html")
         order = request.query_params.get("order", "")
         number = _number(request.query_params, "page", 1)
         # Data has no pages to turn.
         page = Page(number, tables.ROWS if form == "html" else tables.MOST_ROWS, order)
         with self._open(request) as kb:
-            needs_popularity = wanted is not None and tables.is_by_popularity(wanted, page)
-            if needs_popularity and not self._ranking.ready(kb, RANKING_SECONDS):
-                return self._waiting(request, title, MEASURING)
             table = read(kb, page)
-            offered = facets(Facets(kb, request.query_params)) if facets and form == "html" else []
-        if form == "json":
-            return JSONResponse(table.to_json())
-        if form == "csv":
-            return PlainTextResponse(_csv(table), media_type="text/csv")
-        address = _address(request)
-        return self._page(request, "table", title=title, table=table, address=address, facets=offered)
+            if form == "json":
+                return JSONResponse(table.to_json())
+            if form == "csv":
+                return PlainTextResponse(_csv(table), media_type="text/csv")
+            asked = request.query_params
+            counts = self._counter.counts(listed, wanted_of(asked)) if listed else {}
+            facets = Facets(kb, asked, counts).of(listed) if listed else []
+        address, is_counted = _address(request), counts is not None
+        values: dict[str, Any] = {"table": table, "address": address, "facets": facets, "is_counted": is_counted}
+        return self._page(request, "table", title=title, **values)
 
     def _with_tables(
         self, request: Request, template: str, title: str, parts: Mapping[str, StoredTable], **values: Any
@@ -291,16 +278,13 @@ class _Views:
         return self._with_tables(request, "front", title, parts, counts=counts, unjudged=unjudged)
 
     def filtered(
-        self,
-        title: str,
-        read: Callable[[KnowledgeBase, Wanted, Page], StoredTable],
-        facets: Callable[[Facets], list[Facet]],
+        self, name: str, read: Callable[[KnowledgeBase, Wanted, Page], StoredTable]
     ) -> Callable[[Request], Response]:
-        """The page of a table whose rows an address chooses."""
+        """The page of a list whose rows an address chooses."""
 
         def view(request: Request) -> Response:
             wanted = wanted_of(request.query_params)
-            return self._table(request, title, lambda kb, page: read(kb, wanted, page), facets, wanted)
+            return self._table(request, name.capitalize(), lambda kb, page: read(kb, wanted, page), name)
 
         return view
 
@@ -516,10 +500,11 @@ def _number(asked: QueryParams, name: str, default: int) -> int:
 
 
 def _address(request: Request) -> Callable[..., str]:
-    """The address of the same view with some parameters changed."""
+    """The address of the same view with some parameters changed; empty ones are left out."""
 
     def changed(**values: object) -> str:
-        return f"{request.url.path}?{urlencode({**request.query_params, **values})}"
+        asked = {name: value for name, value in {**request.query_params, **values}.items() if value != ""}
+        return f"{request.url.path}?{urlencode(asked)}"
 
     return changed
 

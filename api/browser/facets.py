@@ -1,30 +1,54 @@
-"""The facets of a table: conditions that people choose on its page and that stand in its address."""
+"""The facets of a list: conditions that people choose on its page, with the number of rows that each would show."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from hapax.api.browser.tables import ENDS, NOBODY, VERDICTS, Wanted
+from hapax.api.browser import tables
+from hapax.api.browser.tables import NOBODY, Wanted
 from hapax.grammar.errors import HapaxError
-from hapax.kb.records import RULES, Source
+from hapax.kb.records import RULES
 from hapax.kb.store import KnowledgeBase
 
 # Conditions by their names in an address, which are those of the fields of `Wanted`.
-_NUMBERS = ("least", "most", "rare", "common")
+_NUMBERS = ("least", "most")
 _TEXTS = ("words", "about", "rule", "run", "predicate", "end", "source", "gate", "verdict", "judge")
+
+COUNTED = {
+    "statements": ("end", "rule", "predicate"),
+    "facts": ("predicate", "source"),
+    "claims": ("verdict", "gate", "predicate"),
+}
+"""The conditions of each list whose values have numbers of rows."""
+COUNTING_SECONDS = 0.3
+"""Seconds that a page waits for numbers of rows; a page that comes without them asks for them again."""
+KEPT = 50
+"""Choices of which the numbers of rows are remembered."""
+_PREDICATE = re.compile(r"(?:^|(?<=\s))([^\s(]+)\(")
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Numbers of rows by condition and value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A field of a form: a choice, a number if `step` is set, or words. `value`: as it stands in the address."""
+    """A condition. `value`: as it stands in the address; `choices`: values to choose with their numbers of rows.
+
+    Without `choices` it is a field of a form: words, a number if `step` is set, or one of `options`.
+    """
 
     name: str
     label: str
     value: str
-    choices: tuple[tuple[str, str], ...] | None = None
+    choices: tuple[tuple[str, int], ...] | None = None
+    options: tuple[str, ...] | None = None
     step: str = ""
 
 
@@ -46,71 +70,85 @@ def _number(name: str, text: str) -> float | None:
     return number
 
 
+class FacetCounter:
+    """Counts the rows behind facets in a thread, and remembers the numbers until the file changes."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._counting: dict[tuple[Any, ...], Future[Counts]] = {}
+        self._thread = ThreadPoolExecutor(1)
+
+    def counts(self, name: str, wanted: Wanted) -> Counts | None:
+        """The numbers of rows of a list under these conditions; None while they are being counted."""
+        # What is committed lies in one of two files.
+        files = [self._database, self._database.with_name(f"{self._database.name}-wal")]
+        states = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
+        key = (name, wanted, *states)
+        if key not in self._counting:
+            kept = list(self._counting.items())[-KEPT:]
+            self._counting = {**dict(kept), key: self._thread.submit(self._count, name, wanted)}
+        try:
+            return self._counting[key].result(COUNTING_SECONDS)
+        except TimeoutError:
+            return None
+
+    def _count(self, name: str, wanted: Wanted) -> Counts:
+        with KnowledgeBase(self._database, read_only=True) as kb:
+            if name != "statements":
+                return {by: tables.counts(kb, name, wanted, by) for by in COUNTED[name]}
+            counts = {by: tables.counts(kb, name, wanted, by) for by in ("end", "rule")}
+            # A statement is about the predicates of its rule.
+            by_rule = tables.counts(kb, name, replace(wanted, predicate=""), "rule")
+            predicates = Counter[str]()
+            for record in kb.select(RULES):
+                chosen = wanted.rule in ("", record.name)
+                for predicate in set(_PREDICATE.findall(record.text)) if chosen else ():
+                    predicates[predicate] += by_rule[record.name]
+            return counts | {"predicate": +predicates}
+
+
 class Facets:
-    """The facets of the tables of one knowledge base, as an address has set them."""
+    """The facets of the lists of one knowledge base, as an address has set them."""
 
-    def __init__(self, kb: KnowledgeBase, asked: Mapping[str, str]) -> None:
-        self._kb, self._asked = kb, asked
+    def __init__(self, kb: KnowledgeBase, asked: Mapping[str, str], counts: Counts | None) -> None:
+        self._kb, self._asked, self._counts = kb, asked, counts
 
-    def statements(self) -> list[Facet]:
-        """Facets of statements."""
-        rules = [record.name for record in self._kb.select(RULES)]
-        voters = self._texts("SELECT DISTINCT voter FROM votes ORDER BY voter")
+    def of(self, name: str) -> list[Facet]:
+        """The facets of a list: those with numbers of rows, then the fields of its form."""
+        facets = [self._counted(by) for by in COUNTED[name]]
+        facets.append(Facet("words", "Words", self._asked.get("words", "")))
+        if name == "statements":
+            voters = self._texts("SELECT DISTINCT voter FROM votes ORDER BY voter")
+            return [
+                *facets,
+                self._option("judge", "Judged by", [NOBODY, *voters]),
+                self._decimal("least", "Facts at least as sure as"),
+            ]
+        models = self._texts("SELECT DISTINCT model FROM assessments ORDER BY model")
+        word = "P(yes)" if name == "facts" else "Score"
         return [
-            self._words(),
-            self._choice("rule", "Rule", rules),
-            self._predicates(),
-            self._choice("end", "End", ENDS),
-            self._choice("judge", "Judge", [NOBODY, *voters]),
-            self._decimal("least", "P of its facts from"),
-            *self._popularity(),
+            *facets,
+            self._option("judge", "Scored by", models),
+            self._decimal("least", f"{word} from"),
+            self._decimal("most", "to"),
         ]
 
-    def facts(self) -> list[Facet]:
-        """Facets of facts."""
-        return [
-            self._words(),
-            self._predicates(),
-            self._choice("source", "Source", Source),
-            self._choice("judge", "Judge", self._judges()),
-            self._decimal("least", "P(yes) from"),
-            self._decimal("most", "P(yes) to"),
-            *self._popularity(),
-        ]
-
-    def claims(self) -> list[Facet]:
-        """Facets of values that gates have judged."""
-        return [
-            self._words(),
-            self._predicates(),
-            self._choice("gate", "Gate", self._texts("SELECT DISTINCT gate FROM decisions ORDER BY gate")),
-            self._choice("verdict", "Verdict", VERDICTS),
-            self._choice("judge", "Judge", self._judges()),
-            self._decimal("least", "Score from"),
-            self._decimal("most", "Score to"),
-        ]
-
-    def _judges(self) -> list[str]:
-        return self._texts("SELECT DISTINCT model FROM assessments ORDER BY model")
-
-    def _predicates(self) -> Facet:
-        return self._choice("predicate", "Predicate", self._texts("SELECT DISTINCT name FROM predicates ORDER BY name"))
-
-    def _popularity(self) -> list[Facet]:
-        return [self._decimal("rare", "Popularity (Zipf) from"), self._decimal("common", "Popularity to")]
-
-    def _words(self) -> Facet:
-        return Facet("words", "Words", self._asked.get("words", ""))
+    def _counted(self, name: str) -> Facet:
+        chosen = self._asked.get(name, "")
+        counts = (self._counts or {}).get(name, {})
+        # A choice that no row has any more stays on the page, to be taken back.
+        choices = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))) | (
+            {chosen: counts.get(chosen, 0)} if chosen else {}
+        )
+        return Facet(name, name.capitalize(), chosen, tuple(choices.items()))
 
     def _decimal(self, name: str, label: str) -> Facet:
         return Facet(name, label, self._asked.get(name, ""), step="any")
 
-    def _choice(self, name: str, label: str, values: Iterable[str]) -> Facet:
+    def _option(self, name: str, label: str, values: Iterable[str]) -> Facet:
         chosen = self._asked.get(name, "")
-        # A choice that no row has any more stays in the form that it came from.
-        listed = dict.fromkeys([*map(str, values), *([chosen] if chosen else [])])
-        choices = [("", "all"), *((value, value.replace("_", " ") if name == "end" else value) for value in listed)]
-        return Facet(name, label, chosen, tuple(choices))
+        listed = dict.fromkeys([*values, *([chosen] if chosen else [])])
+        return Facet(name, label, chosen, options=tuple(listed))
 
     def _texts(self, sql: str) -> list[str]:
         return [str(text) for (text,) in self._kb.sql(sql)]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from hapax.api.browser.drawing import conditions_of
-from hapax.evaluation.dataset.rows import rarest_word
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
-from hapax.kb.derived_statements import UP_TO_DATE, VIEW, current_counts, has_derived
-from hapax.kb.popularity import CELLS, is_ranked, ranks_table
+from hapax.kb.derived_statements import UP_TO_DATE, VIEW, has_derived
 from hapax.kb.records import FACTS, Distribution, Source, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
 from hapax.kb.store import FIRST_STANDING, STANDING, STANDS, KnowledgeBase
@@ -23,9 +21,9 @@ from hapax.kb.values import encode_value, refusal
 ROWS = 50
 """Rows of one page of a table."""
 MOST_ROWS = 100_000
-"""Rows of a table as JSON or CSV."""
-FAR = 100_000
-"""Place of a row from which on all rows that are not listed are found first, before those above it are skipped."""
+"""Rows of a table as JSON or CSV, and on all of its pages."""
+MOST_CHOICES = 200
+"""Values of a facet, those with the most rows."""
 
 SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 """SQL for the text of a statement."""
@@ -51,8 +49,11 @@ class Page:
     order: str = ""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.number <= 10**9:
-            raise HapaxError(f"There is no page {self.number}. Pages count from 1.")
+        if not 1 <= self.number <= MOST_ROWS // ROWS:
+            raise HapaxError(
+                f"There is no page {self.number}. Pages go from 1 to {MOST_ROWS // ROWS:,}: choose fewer rows, or sort "
+                "them the other way."
+            )
 
     @property
     def column(self) -> str:
@@ -69,7 +70,7 @@ class Page:
 class StoredTable:
     """Rows of a knowledge base with the SQL, as anybody can run it, that gives all of them; empty for rows from rules.
 
-    `more`: there is a next page. `count`: rows in all, where counting is quick. `sortable`: columns that can order it.
+    `more`: there is a next page. `sortable`: columns that can order it.
     """
 
     columns: tuple[str, ...]
@@ -77,7 +78,6 @@ class StoredTable:
     sql: str
     page: Page
     more: bool = False
-    count: int | None = None
     sortable: tuple[str, ...] = ()
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ class Wanted:
     `end`: of a statement, or DERIVED for those that `derive` concluded. `words`: all are in the sentence or the
     arguments. `about`: a value that is substituted or an argument. `judge`: a voter on statements, `nobody`, or the
     model that scored a value. `least` and `most`: of the probability or score; of a statement, `least` is that of each
-    fact of its proof. `rare` and `common`: least and most Zipf frequency of the rarest word of its values.
+    fact of its proof.
     """
 
     words: str = ""
@@ -107,19 +107,12 @@ class Wanted:
     judge: str = ""
     least: float | None = None
     most: float | None = None
-    rare: float | None = None
-    common: float | None = None
 
     def __post_init__(self) -> None:
         if self.end and self.end not in ENDS:
             raise HapaxError(f"There is no end {self.end!r}. Choose {', '.join(ENDS[:-1])} or {ENDS[-1]}.")
         if self.verdict and self.verdict not in VERDICTS:
             raise HapaxError(f"There is no verdict {self.verdict!r}. Choose {' or '.join(VERDICTS)}.")
-
-    @property
-    def is_of_popularity(self) -> bool:
-        """True if popularity is a condition."""
-        return self.rare is not None or self.common is not None
 
 
 DERIVED = "derived"
@@ -132,20 +125,19 @@ NOBODY = "nobody"
 
 @dataclass
 class _Select:
-    """A query in the making. `orders`: terms of SQL by the columns that can order it; `stored`: the order without one.
+    """A query in the making. `orders`: terms of SQL by the columns that can order it; `stored`: as rows came.
 
-    `is_indexed`: indexes give the orders; the order as stored is by the rowid. `total`: the number of rows, if it is
-    known: what is nearer to the end is then read from there.
+    `first`: the order that nobody chose, if it is not that. `is_indexed`: indexes give the orders; rows came by rowid.
     """
 
     columns: str
     source: str
     stored: str
     orders: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    first: str = ""
     is_indexed: bool = False
     conditions: list[str] = field(default_factory=list)
     parameters: list[object] = field(default_factory=list)
-    total: int | None = None
 
     def where(self, condition: str, *parameters: object) -> None:
         self.conditions.append(condition)
@@ -157,30 +149,40 @@ class _Select:
         if most is not None:
             self.where(f"{expression} <= ?", most)
 
-    def table(self, kb: KnowledgeBase, columns: Sequence[str], page: Page, count: int | None = None) -> StoredTable:
+    def table(self, kb: KnowledgeBase, columns: Sequence[str], page: Page) -> StoredTable:
         """The rows of the page. A text that no cell can hold gives none."""
         rows, more, printed = self.window(kb, page, (page.number - 1) * page.rows, page.rows)
-        return StoredTable(tuple(columns), rows, printed, page, more, count, tuple(self.orders))
+        return StoredTable(tuple(columns), rows, printed, page, more, tuple(self.orders))
+
+    def counts(self, kb: KnowledgeBase, column: str) -> Counter[str]:
+        """The numbers of rows by the values of a column, for its commonest values."""
+        if self._is_empty:
+            return Counter()
+        sql = f"SELECT {column}, count(*) FROM {self._where} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_CHOICES}"  # noqa: S608  ours
+        return Counter({str(value): count for value, count in kb.sql(sql, self.parameters)})
+
+    @property
+    def _where(self) -> str:
+        return f"{self.source} WHERE {' AND '.join(self.conditions)}" if self.conditions else self.source
+
+    @property
+    def _is_empty(self) -> bool:
+        """True if no cell can hold one of the wanted texts."""
+        return any(isinstance(value, str) and refusal(value) for value in self.parameters)
 
     def window(self, kb: KnowledgeBase, page: Page, start: int, most: int) -> tuple[list[tuple[Any, ...]], bool, str]:
         """Rows from a place on in the order of the page, True if there are more, and the SQL that gives all."""
-        sql = f"SELECT {self.columns} FROM {self.source}"  # noqa: S608  ours; values are parameters
-        if self.conditions:
-            sql += f" WHERE {' AND '.join(self.conditions)}"
+        sql = f"SELECT {self.columns} FROM {self._where}"  # noqa: S608  ours; values are parameters
         order = self._order(page)
-        if any(isinstance(value, str) and refusal(value) for value in self.parameters):
+        if self._is_empty:
             return [], False, self._printed(f"{sql} ORDER BY {order}")
-        behind = None if self.total is None else self.total - start - most
-        if behind is not None and 0 <= behind < start:
-            rows = kb.sql(f"{sql} ORDER BY {_reversed(order)} LIMIT ? OFFSET ?", (*self.parameters, most, behind))
-            return rows[::-1], behind > 0, self._printed(f"{sql} ORDER BY {order}")
         # One row more, to know whether there is another page.
         rows = kb.sql(f"{sql} ORDER BY {order} LIMIT ? OFFSET ?", (*self.parameters, most + 1, start))
         return rows[:most], len(rows) > most, self._printed(f"{sql} ORDER BY {order}")
 
     def _order(self, page: Page) -> str:
         if page.column in ("", "stored"):
-            return self.stored
+            return self.stored if page.order else self.first or self.stored
         if page.column not in self.orders:
             raise HapaxError(f"There is no order {page.order!r}. Choose one of {', '.join(self.orders)}.")
         chosen = self.orders[page.column]
@@ -196,22 +198,7 @@ class _Select:
         # Our SQL has question marks for parameters only.
         parts = sql.split("?")
         texts = [literal(value) for value in self.parameters]
-        text = "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
-        note = f"-- {POPULARITY}() is Hapax's: the Zipf frequency of the rarest word\n" if POPULARITY in sql else ""
-        return note + text
-
-
-def _reversed(order: str) -> str:
-    """The terms of an order by which its rows come from the last to the first."""
-    terms = []
-    for term in order.split(", "):
-        way = "" if " DESC" in term else " DESC"
-        nulls = " NULLS FIRST" if term.endswith("NULLS LAST") else ""
-        terms.append(term.removesuffix(" NULLS LAST").removesuffix(" DESC") + way + nulls)
-    return ", ".join(terms)
-
-
-POPULARITY = "hapax_popularity"
+        return "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
 
 
 def literal(value: object) -> str:
@@ -220,60 +207,15 @@ def literal(value: object) -> str:
     return str(value) if isinstance(value, int | float) else f"'{str(value).replace(chr(39), chr(39) * 2)}'"
 
 
-def know_popularity(kb: KnowledgeBase) -> None:
-    """Let queries of this knowledge base call `hapax_popularity` on a cell of values."""
-    kb.connection.create_function(POPULARITY, 1, popularity, deterministic=True)
-
-
-def is_by_popularity(wanted: Wanted, page: Page) -> bool:
-    """True if a table with these conditions in this order needs the popularity of rows."""
-    return wanted.is_of_popularity or page.column == "popularity"
-
-
-def _ranked(kb: KnowledgeBase, table: str, cell: str, page: Page) -> tuple[str, str]:
-    """The source of a table with the popularity of its rows, and the term that is the popularity."""
-    if not is_ranked(kb, table) or not kb.has(ranks_table(table)):
-        return table, f"{POPULARITY}({cell})"
-    sources = [table, ranks_table(table)]
-    if page.column in ("", "stored", "popularity"):
-        sources.reverse()
-    # CROSS JOIN: SQLite reads the first one in its order, and finds the row of the other.
-    return f"{' CROSS JOIN '.join(sources)} ON {ranks_table(table)}.row = {table}.{CELLS[table][1]}", "frequency"
-
-
-def _without_index(rank: str, page: Page) -> str:
-    """The term of a condition on popularity: its index is of use for its own order alone, so else a + keeps it away."""
-    return rank if page.column == "popularity" else f"+{rank}"
-
-
-# SQLite calls it for the same cell in conditions, order and columns.
-@lru_cache(maxsize=1000)
-def popularity(cell: object) -> float | None:
-    """Zipf frequency of the rarest word of the values in a cell of arguments, or of pairs of variables and values."""
-    try:
-        items = json.loads(cell) if isinstance(cell, str) else []
-        values = [item[1] if isinstance(item, list) and len(item) == 2 else item for item in items]
-        found = [_rarest_word(_text(value)) for value in values]
-    except (ValueError, TypeError):
-        return None  # a cell that another program spoiled
-    return min((frequency for frequency in found if frequency is not None), default=None)
-
-
-# Most values are in many rows, and taking a value apart is most of the work.
-@lru_cache(maxsize=200_000)
-def _rarest_word(value: str) -> float | None:
-    return rarest_word([value])
-
-
 def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Id, rule, end, text and log-likelihood of the statements that stand: those of searches, then those of `derive`.
 
-    Each is there once, as first stored.
+    Each is there once, the least likely one first.
     """
     if wanted.end == DERIVED:
         return _derived(kb, wanted, page)
     found = searched(kb, wanted, page)
-    # Statements of `derive` follow behind the last ones of searches, in the stored order only.
+    # Statements of `derive` follow behind the last ones of searches, in the order that nobody chose only.
     if found.more or wanted.end or page.order or not has_derived(kb):
         return found
     start = (page.number - 1) * page.rows
@@ -289,7 +231,6 @@ def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
         rows=[*found.rows, *(_padded(row, len(found.columns)) for row in rest.rows)],
         sql=f"{found.sql}\n{rest.sql}",
         more=rest.more,
-        count=None if found.count is None or rest.count is None else found.count + rest.count,
     )
 
 
@@ -304,15 +245,20 @@ def _derived(
     columns = ("id", "rule", "end", "statement", "log-likelihood")
     if not has_derived(kb):
         return StoredTable(columns, [], f"-- {VIEW}: hapax derive has stored nothing", page)
-    select = _Select(f"rule, {SENTENCE}, substitution", VIEW, "rule, number", {"rule": "rule"})
-    _add_conditions(select, wanted)
-    if wanted.run or wanted.judge or wanted.least is not None or wanted.is_of_popularity:
-        select.where("0")  # they are of no run, nobody judged them, and their proofs are made when they are read
+    select = _derived_rows(wanted)
     start = (page.number - 1) * page.rows if skipped is None else skipped
     rows, more, sql = select.window(kb, page, start, page.rows if room is None else room)
     listed = [(statement_id(rule, BINDINGS.decode(cell)), rule, DERIVED, text, None) for rule, text, cell in rows]
-    count = None if select.conditions else sum(current_counts(kb).values())
-    return StoredTable(columns, listed, sql, page, more, count, ("rule",))
+    return StoredTable(columns, listed, sql, page, more, ("rule",))
+
+
+def _derived_rows(wanted: Wanted) -> _Select:
+    """The statements of `derive` that have the wanted properties."""
+    select = _Select(f"rule, {SENTENCE}, substitution", VIEW, "rule, number", {"rule": "rule"})
+    _add_conditions(select, wanted)
+    if wanted.run or wanted.judge or wanted.least is not None:
+        select.where("0")  # they are of no run, nobody judged them, and their proofs are made when they are read
+    return select
 
 
 def _add_conditions(select: _Select, wanted: Wanted) -> None:
@@ -322,8 +268,9 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
     if wanted.rule:
         select.where("rule = ?", wanted.rule)
     if wanted.predicate:
-        # In a rule's text a predicate stands between a blank and a bracket.
-        select.where("rule IN (SELECT name FROM rules WHERE instr(' ' || text, ' ' || ? || '(') > 0)", wanted.predicate)
+        # In a rule's text a predicate stands between a blank, or the end of a line, and a bracket.
+        named = "instr(' ' || replace(text, char(10), ' '), ' ' || ? || '(') > 0"
+        select.where(f"rule IN (SELECT name FROM rules WHERE {named})", wanted.predicate)  # noqa: S608  ours
     if wanted.about:
         texts = _json_texts(wanted.about)
         # The pair of a substitution ends with the value's JSON text.
@@ -333,28 +280,43 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
 
 def searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """The statements of searches."""
-    source, rank, shown = "statements", f"{POPULARITY}(substitution)", ""
-    columns = ["id", "rule", "end", "statement", "log-likelihood"]
-    if is_by_popularity(wanted, page):
-        source, rank = _ranked(kb, "statements", "substitution", page)
-        shown, columns = f", {rank}", [*columns, "popularity"]
+    select = _searched_rows(wanted)
+    select.where(f"NOT EXISTS ({_repeated(wanted)})")
+    select.where(STANDING)
+    table = select.table(kb, ("id", "rule", "end", "statement", "log-likelihood"), page)
+    _name_changed_statements(kb, [row[0] for row in table.rows])
+    return table
+
+
+def _repeated(wanted: Wanted, by: str = "") -> str:
+    """SELECT of an earlier row of the same statement: one at both ends, or of several runs, is listed by its first."""
+    same = "AND earlier.distribution = statements.distribution " if wanted.end or by == "end" else ""
+    same += "AND earlier.run_id = statements.run_id " if wanted.run else ""
+    return (
+        f"SELECT 1 FROM statements AS earlier WHERE earlier.id = statements.id {same}"  # noqa: S608  ours
+        f"AND earlier.rowid < statements.rowid AND earlier.{STANDS}"
+    )
+
+
+def _searched_rows(wanted: Wanted) -> _Select:
+    """The rows of statements of searches that have the wanted properties, withdrawn and repeated ones among them."""
     select = _Select(
-        f"id, rule, distribution, {SENTENCE}, log_likelihood{shown}",
-        source,
+        f"id, rule, distribution, {SENTENCE}, log_likelihood",
+        "statements",
         "statements.rowid",
         {
             "rule": ("rule", "log_likelihood"),
             "end": ("distribution", "log_likelihood"),
             "statement": ("premise", "conclusion"),
             "log-likelihood": "log_likelihood",
-            "popularity": rank,
         },
+        # Words are looked for in each text, and texts are read fastest as they lie.
+        "" if wanted.words else "log_likelihood NULLS LAST, statements.rowid",
         is_indexed=True,
     )
     _add_conditions(select, wanted)
     if wanted.end:
-        # Each end has a good part of all rows: in the order as stored (+: without an index) its first ones come soon.
-        select.where(f"{'' if page.order else '+'}distribution = ?", wanted.end)
+        select.where("distribution = ?", wanted.end)
     if wanted.run:
         select.where("run_id = ?", wanted.run)
     if wanted.judge == NOBODY:
@@ -367,30 +329,7 @@ def searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
             "WHERE fact_id IN (SELECT id FROM facts WHERE probability < ?))",
             wanted.least,
         )
-    select.between(_without_index(rank, page), wanted.rare, wanted.common)
-    # Before the conditions are added that every page has.
-    is_whole = not select.conditions
-    skipped = (page.number - 1) * page.rows
-    if is_whole and skipped >= FAR:
-        select.total = kb.standing_count()
-        skipped = min(skipped, abs(select.total - skipped - page.rows))
-    if skipped >= FAR and not wanted.end:
-        select.where(FIRST_STANDING)
-        return _listed(kb, select, columns, page, is_whole)
-    same = "AND earlier.distribution = statements.distribution" if wanted.end else ""
-    same += " AND earlier.run_id = statements.run_id" if wanted.run else ""
-    # A statement at both ends, or of several runs, is listed by its first row.
-    repeated = f"earlier.id = statements.id {same} AND earlier.rowid < statements.rowid AND earlier.{STANDS}"
-    select.where(f"NOT EXISTS (SELECT 1 FROM statements AS earlier WHERE {repeated})")  # noqa: S608  ours
-    select.where(STANDING)
-    return _listed(kb, select, columns, page, is_whole)
-
-
-def _listed(kb: KnowledgeBase, select: _Select, columns: Sequence[str], page: Page, is_whole: bool) -> StoredTable:
-    count = kb.sql("SELECT count(*) FROM statements")[0][0] if is_whole else None
-    table = select.table(kb, columns, page, count)
-    _name_changed_statements(kb, [row[0] for row in table.rows])
-    return table
+    return select
 
 
 def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> None:
@@ -411,19 +350,16 @@ def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> No
 
 def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Arguments, probability, source and basis of facts. A wanted predicate may have its arity, `name/2`."""
-    source, rank, shown = "facts", f"{POPULARITY}(arguments)", ""
-    columns = ["predicate", "arguments", "probability", "source", "basis"]
+    columns = ("predicate", "arguments", "probability", "source", "basis")
+    table = _fact_rows(wanted).table(kb, columns, page)
+    return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
+
+
+def _fact_rows(wanted: Wanted) -> _Select:
+    """The facts that have the wanted properties."""
     # The columns of the table itself order it by their names.
-    orders = {name: name for name in columns}
-    if is_by_popularity(wanted, page):
-        source, rank = _ranked(kb, "facts", "arguments", page)
-        shown, columns = f", {rank}", [*columns, "popularity"]
-    select = _Select(
-        f"predicate, arguments, probability, source, basis{shown}, id",
-        source,
-        "facts.ref",
-        orders | {"popularity": rank},
-    )
+    orders = {name: name for name in ("predicate", "arguments", "probability", "source", "basis")}
+    select = _Select("predicate, arguments, probability, source, basis, id", "facts", "facts.ref", orders)
     # `is_a_cheese_from/2`, or the name alone for all arities.
     name, slash, arity = wanted.predicate.rpartition("/")
     if slash:
@@ -444,9 +380,7 @@ def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if wanted.judge:
         select.where(f"candidate_id IN (SELECT subject FROM decisions WHERE {_JUDGED_BY})", wanted.judge)  # noqa: S608
     select.between("probability", wanted.least, wanted.most)
-    select.between(_without_index(rank, page), wanted.rare, wanted.common)
-    table = select.table(kb, columns, page)
-    return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
+    return select
 
 
 def statement_rows(statement: StatementRecord, ends: Sequence[str]) -> StoredTable:
@@ -496,14 +430,24 @@ def _fact_row(kb: KnowledgeBase, row: Sequence[Any]) -> tuple[Any, ...]:
     return (name, texts, *rest)
 
 
+_VERDICT = "CASE decisions.accepted WHEN 1 THEN 'accepted' ELSE 'rejected' END"
 _JUDGES = "SELECT model FROM assessments WHERE id IN (SELECT value FROM json_each(decisions.assessment_ids))"
 _JUDGED_BY = f"? IN ({_JUDGES})"
 
 
 def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Values that models proposed, with what was asked and the verdict, score, threshold and reason of each gate."""
+    verdicts = [] if wanted.verdict else ["verdict"]
+    columns = ("asked", "value", "gate", *verdicts, "score", "threshold", "reason")
+    table = _claim_rows(wanted).table(kb, columns, page)
+    rows = [(_asked(patterns), _value(text), *rest) for patterns, text, *rest in table.rows]
+    return replace(table, rows=rows)
+
+
+def _claim_rows(wanted: Wanted) -> _Select:
+    """The decisions of gates on values that have the wanted properties."""
     # One verdict alone needs no column.
-    verdict = "" if wanted.verdict else "CASE decisions.accepted WHEN 1 THEN 'accepted' ELSE 'rejected' END, "
+    verdict = "" if wanted.verdict else f"{_VERDICT}, "
     select = _Select(
         f"questions.patterns, candidates.value, decisions.gate, {verdict}decisions.score, decisions.threshold, "
         "decisions.reason",
@@ -535,10 +479,31 @@ def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     if wanted.judge:
         select.where(_JUDGED_BY, wanted.judge)
     select.between("decisions.score", wanted.least, wanted.most)
-    verdicts = [] if wanted.verdict else ["verdict"]
-    table = select.table(kb, ("asked", "value", "gate", *verdicts, "score", "threshold", "reason"), page)
-    rows = [(_asked(patterns), _value(text), *rest) for patterns, text, *rest in table.rows]
-    return replace(table, rows=rows)
+    return select
+
+
+def counts(kb: KnowledgeBase, name: str, wanted: Wanted, by: str) -> Counter[str]:
+    """The numbers of rows of a list (`statements`, `facts` or `claims`) by the values of one of its conditions.
+
+    All other conditions hold, so that a value's number is that of the rows that its choice would show.
+    """
+    without: dict[str, Any] = {by: ""}
+    wanted = replace(wanted, **without)
+    if name == "facts":
+        return _fact_rows(wanted).counts(kb, by)
+    if name == "claims":
+        asked = "CASE WHEN json_valid(questions.patterns) THEN json_extract(questions.patterns, '$[0][0]') END"
+        columns = {"predicate": asked, "verdict": _VERDICT, "gate": "decisions.gate"}
+        return _claim_rows(wanted).counts(kb, columns[by])
+    found = Counter[str]()
+    if wanted.end != DERIVED:
+        select = _searched_rows(wanted)
+        # The first condition is quick, and fails for few rows; the second one looks at each.
+        select.where(f"({FIRST_STANDING} OR {STANDING} AND NOT EXISTS ({_repeated(wanted, by)}))")
+        found += select.counts(kb, {"rule": "rule", "end": "distribution"}[by])
+    if wanted.end in ("", DERIVED) and has_derived(kb):
+        found += _derived_rows(wanted).counts(kb, "rule" if by == "rule" else literal(DERIVED))
+    return found
 
 
 def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()) -> StoredTable:
@@ -546,15 +511,16 @@ def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()
     columns = ("predicate", "says", "facts")
     counts = kb.fact_counts()
     listed = [(name, labels.get(name, ""), counts.get(name, 0)) for name in sorted({*counts, *labels})]
-    if page.column in columns:
-        place = columns.index(page.column)
+    order = page if page.column else Page(order=f"{MINUS}facts")
+    if order.column in columns:
+        place = columns.index(order.column)
         # In Python: the labels come from the rules, not from a table.
-        listed.sort(key=lambda row: row[place], reverse=page.is_descending)
-    elif page.column:
+        listed.sort(key=lambda row: row[place], reverse=order.is_descending)
+    else:
         raise HapaxError(f"There is no order {page.order!r}. Choose one of {', '.join(columns)}.")
     sql = "SELECT predicate, count(*) FROM facts GROUP BY predicate;"
     # All on one page.
-    return StoredTable(columns, listed, sql, Page(order=page.order), count=len(listed), sortable=columns)
+    return StoredTable(columns, listed, sql, Page(order=page.order), sortable=columns)
 
 
 def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:

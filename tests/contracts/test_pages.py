@@ -98,10 +98,8 @@ def shown(served: Served, place: str) -> str:
 
 
 def data(served: Served, place: str) -> Any:
-    """A page as JSON, asked for again while popularity is measured."""
-    while (answer := served.ask(f"{place}{'&' if '?' in place else '?'}format=json")).status == 503:
-        assert answer.headers["Retry-After"]
-    return json.loads(answer.text)
+    """A page as JSON."""
+    return json.loads(served.ask(f"{place}{'&' if '?' in place else '?'}format=json").text)
 
 
 def table(served: Served, place: str) -> list[list[str]]:
@@ -174,11 +172,9 @@ def test_a_statement_unfolds_to_prompt_score_and_threshold(served: Served) -> No
         ("/statements?predicate=uses_currency", "rule", {"currency"}),
         ("/statements?judge=nobody&end=head", "end", {"head"}),
         ("/statements?least=0.9", "rule", {"currency"}),
-        ("/statements?rare=7", "rule", set()),
         ("/statements?words=nothing+of+it", "rule", set()),
         ("/facts?predicate=uses_currency", "predicate", {"uses_currency"}),
         ("/facts?source=model&words=DALASI", "predicate", {"uses_currency"}),
-        ("/facts?common=3&order=-popularity", "predicate", {"is_a_city_in", "uses_currency"}),
         ("/claims?verdict=rejected", "value", {"euro"}),
         ("/claims?gate=type", "verdict", {"accepted"}),
         ("/claims?gate=critic&most=0.2", "value", {"euro"}),
@@ -186,9 +182,31 @@ def test_a_statement_unfolds_to_prompt_score_and_threshold(served: Served) -> No
     ],
 )
 def test_tables_are_chosen_by_facets(served: Served, place: str, column: str, values: set[str]) -> None:
-    """Statements, facts and claims by predicate, end, source, gate, verdict, judge, probability, words and popularity."""
+    """Statements, facts and claims by predicate, end, source, gate, verdict, judge, probability and words."""
     assert {row[column] for row in data(served, place)} == values
     assert served.ask(place).status == 200
+
+
+COUNTED = re.compile(r'<li><a href="(/[^"]*)">(?:<span[^>]*>)?([^<]*)(?:</span>)?</a> <span class="count">([0-9,]+)<')
+
+
+@pytest.mark.parametrize("place", ["/statements", "/statements?end=head", "/facts?words=norway", "/claims"])
+def test_a_facet_counts_the_rows_that_its_choice_shows(served: Served, place: str) -> None:
+    """Each choice that a list offers has the number of its rows, under the conditions that are already chosen."""
+    while "Counting the rows" in (text := served.ask(place).text):
+        pass
+    choices = COUNTED.findall(text)
+
+    assert choices
+    for link, value, count in choices:
+        assert len(data(served, quote(html.unescape(link), safe="/?&=%+"))) == int(count), value
+
+
+def test_the_least_expected_statements_come_first(served: Served) -> None:
+    """Without another order a list of statements begins with the lowest likelihood; derived ones follow."""
+    scores = [row["log-likelihood"] for row in data(served, "/statements") if row["log-likelihood"] is not None]
+
+    assert scores == sorted(scores)
 
 
 def test_pages_are_data_too(served: Served, judged: Path) -> None:

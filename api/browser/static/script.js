@@ -54,6 +54,6 @@ const timer = document.querySelector("[data-running]") ? setInterval(refresh, 20
 
 // Fields without a choice stay out of the address.
 document.addEventListener("formdata", (event) => {
-  if (!event.target.matches(".facets")) return;
+  if (!event.target.matches("[data-sparse]")) return;
   for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
 });
