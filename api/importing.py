@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hapax.engine.kept_rules import kept_rules, read_kept
 from hapax.grammar.arguments import checked, is_table
@@ -17,13 +17,16 @@ from hapax.grammar.rules import Library
 from hapax.kb import merge as merging
 from hapax.kb import tables
 from hapax.kb.intake import FactIntake, FactNames, FactsInConflict, ImportReport, RulesForFacts
-from hapax.kb.records import FactRecord, Source
+from hapax.kb.records import FactRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hapax.kb.mappings import TableMapping
+
+
+SameKey: TypeAlias = Literal["refuse", "keep", "replace"]
 
 
 @checked
@@ -44,12 +47,14 @@ def add_facts(
     predicate: str,
     rows: Iterable[Sequence[Any]] | pd.DataFrame | ArrowStream,
     rules: Library,
+    *,
+    same_key: SameKey = "refuse",
 ) -> int:
     """Hold facts true: rows of values, or a table whose columns are the arguments in order. Gives the new ones.
 
     A table is a data frame of pandas, or any with Arrow's PyCapsule protocol, such as one of polars. The predicate must
-    be declared in `rules`, and the rows fit the declaration, as in `import_facts`. Raises FactsRejected with every
-    faulty row, and then stores nothing.
+    be declared in `rules`, and the rows fit the declaration, as in `import_facts`, which also tells of `same_key`.
+    Raises FactsRejected with every faulty row, and then stores nothing.
     """
     name, slash, _ = predicate.partition("/")
     if slash:
@@ -60,9 +65,10 @@ def add_facts(
         raise HapaxError(
             f"{predicate} is not declared in these rules. Add a line such as `given {predicate}(Type, Type)`."
         )
-    report = tables.import_rows(kb, predicate, rows, rules_for_facts(kb, rules))
+    before = kb.fallen_statements()
+    report = tables.import_rows(kb, predicate, rows, rules_for_facts(kb, rules), same_key)
     # The new facts may refute stored statements, or let others hold again.
-    revised(kb, rules)
+    revised(kb, rules, before if report.replaced else None)
     return report.added + report.promoted
 
 
@@ -75,6 +81,7 @@ def import_facts(
     rules: Library | FactRules | None = None,
     form: str | None = None,
     skip_faulty: bool = False,
+    same_key: SameKey = "refuse",
 ) -> ImportReport:
     """Import given facts from CSV or JSONL. Raises FactsRejected with every fault, and then imports nothing.
 
@@ -87,22 +94,27 @@ def import_facts(
     """
     if mapping is None and is_table(source):
         raise HapaxError("A table needs a mapping. Give mapping=hapax.TableMapping.of(predicate, columns).")
-    fitting = rules_for_facts(kb, rules)
-    report = tables.import_facts(kb, source, mapping=mapping, form=form, skip_faulty=skip_faulty, rules=fitting)
-    fallen, risen = revised(kb, fitting.library)
+    fitting, before = rules_for_facts(kb, rules), kb.fallen_statements()
+    report = tables.import_facts(
+        kb, source, mapping=mapping, form=form, skip_faulty=skip_faulty, same_key=same_key, rules=fitting
+    )
+    fallen, risen = revised(kb, fitting.library, before if report.replaced else None)
     return replace(report, fallen=fallen, risen=risen)
 
 
-def revised(kb: KnowledgeBase, rules: Library | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def revised(
+    kb: KnowledgeBase, rules: Library | None = None, before: Sequence[StatementRecord] | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Texts of the stored statements that fell, and of those that rose, by facts that were added.
 
-    They are proved by the rules that the knowledge base keeps, otherwise by `rules` or the shipped ones.
+    They are proved by the rules that the knowledge base keeps, otherwise by `rules` or the shipped ones. `before`:
+    those that had fallen before facts were replaced.
     """
-    if not kb.unrevised_statements():
+    if before is None and not kb.unrevised_statements():
         return (), ()
     from hapax.engine.withdrawal import revise_statements
 
-    change = revise_statements(kept_rules(kb) or rules or load_rules(), kb)
+    change = revise_statements(kept_rules(kb) or rules or load_rules(), kb, before)
     # By id: a statement has a row for each run and end.
     fallen = {statement.id: statement.text for statement in change.fallen}
     risen = {statement.id: statement.text for statement in change.risen}

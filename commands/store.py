@@ -19,12 +19,16 @@ from hapax.grammar.words import counted
 from hapax.kb.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
+    from hapax.kb.intake import ImportReport
     from hapax.kb.mappings import TableMapping
     from hapax.kb.records import StatementRecord
     from hapax.kb.store import KnowledgeBase
 
 FAULTS_SHOWN = 20
 """Faulty rows that `import --skip-faulty` lists."""
+
+REPLACED_SHOWN = 5
+"""Facts that `import` lists with those that took their place."""
 
 PREDICATES_SHOWN = 10
 """Predicates that `import` lists with their numbers of facts; the rest are summed up."""
@@ -195,10 +199,10 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
 )
 @click.option(
     "--same-key",
-    type=click.Choice(["refuse", "keep"]),
+    type=click.Choice(["refuse", "keep", "replace"]),
     default="refuse",
     show_default=True,
-    help="Rows with the key of an earlier row, by the mapping, and other values.",
+    help="Rows with the key of a stored fact or an earlier row, by mapping or rules, and other values.",
 )
 @with_json
 def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
@@ -212,19 +216,25 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     hapax import airports.csv --predicate lies_at --columns airport,elevation --rules my.rules
     hapax import world.sqlite --table airports --map mapping.yaml
     hapax import visits.csv --rules my.rules --names reference:geo
+    hapax import corrected.csv --map mapping.yaml --same-key replace
     """
     # Before the file of the knowledge base is made.
     mapping = _mapping(options)
     library = hapax.load_rules(*paths) if paths else None
     rules = hapax.FactRules(library, options["names"])
     with leaving(Left.WHOLE), open_kb(database) as kb:
-        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, skip_faulty=options["skip_faulty"])
+        chosen = {name: options[name] for name in ("skip_faulty", "same_key")}
+        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, **chosen)
         if library is not None:
             # After the import, so that rules are not kept if it fails.
             keep_rules(kb, paths, "import", library)
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
-        return
+    else:
+        _print_import(report, mapping)
+
+
+def _print_import(report: ImportReport, mapping: TableMapping | None) -> None:
     for fault in report.faults[:FAULTS_SHOWN]:
         err.print(escape(str(fault)))
     if len(report.faults) > FAULTS_SHOWN:
@@ -248,6 +258,10 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
         written, name = next(iter(report.spellings.items()))
         example = f"such as {written} as {name}; hapax why shows the spelling of the file"
         err.print(escape(f"{counted(report.renamed, 'row')} under canonical names, {example}"), soft_wrap=True)
+    if report.replaced:
+        shown = [f"{old} by {new}" for old, new in list(report.replaced.items())[:REPLACED_SHOWN]]
+        more = f"; and {len(report.replaced) - len(shown)} more" if len(report.replaced) > len(shown) else ""
+        err.print(escape(f"{counted(len(report.replaced), 'fact')} replaced: {'; '.join(shown)}{more}"), soft_wrap=True)
     print_texts("no longer holds", report.fallen)
     print_texts("holds again", report.risen)
     skipped = counted(len(report.faults), "faulty row")
@@ -258,7 +272,7 @@ def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
     """The mapping that the options state; None for a file of facts."""
     predicate, columns, table, path = (options[name] for name in ("predicate", "columns", "table", "map_file"))
     given = click.get_current_context().get_parameter_source
-    chosen = {name: options[name] for name in ("empty", "same_key") if given(name) is not ParameterSource.DEFAULT}
+    chosen = {"empty": options["empty"]} if given("empty") is not ParameterSource.DEFAULT else {}
     if path is not None:
         if predicate or columns:
             raise click.UsageError("--map names predicates and columns itself. Omit --predicate and --columns.")
@@ -342,6 +356,10 @@ def merge(path: Path, database: str, as_json: bool) -> None:
         click.echo(f"nothing added: {database} has everything in {path}")
     for conflict in report.conflicts:
         err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
+    if report.replaced:
+        shown = [f"{old} by {new}" for old, new in list(report.replaced.items())[:REPLACED_SHOWN]]
+        more = f"; and {len(report.replaced) - len(shown)} more" if len(report.replaced) > len(shown) else ""
+        err.print(escape(f"{counted(len(report.replaced), 'fact')} replaced: {'; '.join(shown)}{more}"), soft_wrap=True)
     print_texts("no longer holds", report.fallen)
 
 

@@ -104,16 +104,19 @@ def _derived_again(theory: Theory, rules: Sequence[Rule]) -> dict[str, tuple[int
     return {rule.name: (before[rule.name], now[rule.name]) for rule in rules if before[rule.name] != now[rule.name]}
 
 
-def revise_statements(library: Library, kb: KnowledgeBase) -> FactChange:
+def revise_statements(
+    library: Library, kb: KnowledgeBase, fallen: Sequence[StatementRecord] | None = None
+) -> FactChange:
     """Bring stored statements up to date after facts were added or withdrawn.
 
     A statement whose proof rests on withdrawn facts gets another one, if there is one. A statement that rests on the
     absence of facts or on their number, by `not`, `unless` or an aggregate, is proved again, or stands no more.
+    `fallen`: the statements that had fallen before the change; by default those that have now.
     """
     if not kb.fallen_statements() and not kb.unrevised_statements():
         return FactChange()
     with kb.transaction():
-        before = _fallen(kb)
+        before = _fallen(kb) if fallen is None else {statement.key: statement for statement in fallen}
         return _revised(Theory(library, kb), before, before.values())
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
@@ -21,13 +20,13 @@ from typing import Any, Self
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.moments import WRITTEN, is_written
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import NUMBER, TEXT, Library, PredicateSignature, Tolerance
+from hapax.grammar.rules import NUMBER, TEXT, Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
+from hapax.kb.arriving import ArrivingFact, ArrivingFacts, FactKey, FactKind
 from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
-from hapax.kb.facts import StoredRelation
-from hapax.kb.records import PREDICATES, FactRecord, Source, canonical_text
+from hapax.kb.records import PREDICATES, USER, FactRecord, Source, canonical_text
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.symbols import canonical
 
@@ -41,18 +40,19 @@ _SPELLINGS_REPORTED = 20
 _REMEMBERED_NAMES = 65_536
 """Names that are looked up once for a whole file."""
 
-_BATCH = 500
-"""Facts that are stored at once: fewer than 700, from which on Python's collector would walk them."""
-
-_BATCH_LENGTH = 16 << 20
-"""Characters of the facts of a batch from which on it takes no more."""
-
 # A goal reads a word that begins like this as a variable.
 _VARIABLE = re.compile("[A-Z_]")
 
 _NO_PREDICATE = "no predicate"
 
+_REPEATED_KEY = "repeated key"
+
 _REMEDY = Remedy("Fix these rows, or skip them with {}.", Setting("skip_faulty"))
+_KEY_REMEDY = Remedy(
+    "Fix these rows, or skip them with {}. The last row with a key replaces the others with {}.",
+    Setting("skip_faulty"),
+    Setting("same_key", "replace"),
+)
 _TABLE_REMEDY = Remedy(
     "Say which columns are the arguments: {}. If the first column is the predicate, "
     "begin the file with a header such as predicate,argument1,argument2, or name the rules that have it "
@@ -117,10 +117,17 @@ class ImportReport:
     risen: tuple[str, ...] = ()
     empty: Mapping[str, int] = field(default_factory=dict)
     """Number of empty cells by column, as `trip.air_time`."""
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    """Stored facts and earlier rows that gave way to a fact with the same key, as atoms."""
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, with every faulty row."""
-        mappings = {"predicates": self.predicates, "spellings": self.spellings, "empty": self.empty}
+        mappings = {
+            "predicates": self.predicates,
+            "spellings": self.spellings,
+            "empty": self.empty,
+            "replaced": self.replaced,
+        }
         return {**asdict(self), **{name: dict(mapping) for name, mapping in mappings.items()}}
 
 
@@ -177,24 +184,6 @@ def _is_of(value: Value, kind: str) -> bool:
     return value == "" or is_written(value, kind)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FactKind:
-    """Facts of one predicate with the same types. `beginning`: what their identities are hashed from first.
-
-    `kinds`: by place, from 0, `Number`, `Date` and the like where the rules have them; `texts`: the places of a Text,
-    where 1984 is a text, too. `is_followed`: they can break a declaration, so that their lines are needed when all are
-    read.
-    """
-
-    predicate: str
-    indicator: str
-    types: tuple[str, ...]
-    beginning: str
-    kinds: Mapping[int, str]
-    texts: frozenset[int]
-    is_followed: bool
-
-
 def _text_of(value: Any) -> Any:
     """A whole number or decimal as a text; other values as they are."""
     return str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
@@ -213,8 +202,6 @@ class FactIntake:
         self.names_predicates = True
         """The source says where its predicates stand; otherwise its first column may be anything."""
         self.faults: list[FactFault] = []
-        self.repeated_keys: list[str] = []
-        """Rows that were kept with the key of an earlier row, in words."""
         self._empty: Counter[str] = Counter()
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
@@ -223,18 +210,21 @@ class FactIntake:
         self._arities: dict[str, set[int]] = {}
         """Numbers of arguments of the predicates of the rules, by name."""
         self._types: dict[str, tuple[str, ...]] = {}
-        self._keyed: dict[str, PredicateSignature] = {}
-        """The predicates whose facts have one value for each key, by indicator."""
+        self._keys: dict[str, list[FactKey]] = {}
+        """By indicator."""
+        self._replaced: dict[str, str] = {}
         library = self._rules.library
         for signature in library.completed().signatures if library is not None else ():
             self._arities.setdefault(signature.name, set()).add(len(signature.argument_types))
             self._types[signature.indicator] = signature.argument_types
-            if signature.keys:
-                self._keyed[signature.indicator] = signature
+            for places, words in signature.keys:
+                columns = signature.columns if places == signature.key else ()
+                key = FactKey(places, words, columns, signature.tolerance, is_declared=True)
+                self._keys.setdefault(signature.indicator, []).append(key)
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
-        self._arriving = _ArrivingFacts(kb)
+        self._arriving = ArrivingFacts(kb)
         self._renaming = _Renaming(self._rules.names)
 
     def __enter__(self) -> Self:
@@ -251,6 +241,13 @@ class FactIntake:
         Few files need them, so they are read when a row asks.
         """
         return frozenset((*self._types, *self._declared, *self._kb.fact_indicators()))
+
+    def add_key(self, predicate: str, columns: Sequence[str], places: Sequence[int]) -> None:
+        """Follow a key of the predicate's facts that no declaration has. To be called before the first fact."""
+        words = f"has the key {', '.join(columns[place] for place in places)}"
+        keys = self._keys.setdefault(f"{predicate}/{len(columns)}", [])
+        if all(key.places != tuple(places) for key in keys):
+            keys.append(FactKey(tuple(places), words, columns))
 
     def add_fact(self, line: int, predicate: str, arguments: Sequence[Any], types: Any = None) -> None:
         """Add the fact, or the fault that keeps it from being a fact. What a file has may be of any class."""
@@ -292,7 +289,7 @@ class FactIntake:
             text = canonical_text(list(map(canonical, arguments)))
         identity = sha256(f"{kind.beginning}{text}]".encode()).digest()[:16]
         self._counts[kind.indicator] += 1
-        self._arriving.add(_ArrivingFact(line, kind, arguments, identity, basis), len(text))
+        self._arriving.add(ArrivingFact(line, kind, arguments, identity, basis), len(text))
 
     def add_empty(self, kind: FactKind, columns: Iterable[str]) -> None:
         """Count the empty cells of a fact."""
@@ -336,25 +333,31 @@ class FactIntake:
         if types is None:
             types = self._declared.get(indicator) or declared
         beginning = f'["fact",{values.encode_value(predicate)},'
-        is_followed = indicator in self._keyed or indicator in self._rules.constrained
+        is_followed = indicator in self._keys or indicator in self._rules.constrained
         return FactKind(predicate, indicator, types, beginning, checked, texts, is_followed)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one."""
+        if self.faults and self.remedy is _REMEDY and any(fault.kind == _REPEATED_KEY for fault in self.faults):
+            remedy = remedy or _KEY_REMEDY
         if self.faults:
             raise FactsRejected(sorted(self.faults, key=attrgetter("line")), remedy or self.remedy)
 
-    def store(self, skip_faulty: bool) -> ImportReport:
-        """Store the facts. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`."""
+    def store(self, skip_faulty: bool, same_key: str = "refuse") -> ImportReport:
+        """Store the facts. Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`.
+
+        `same_key`: a row with the key of a stored fact or an earlier row, and other values, is a fault (`refuse`), is
+        stored beside it unless a declaration has the key (`keep`), or has it withdrawn (`replace`).
+        """
         self._refuse_table()
-        conflicts = self._refuse_conflicts()
+        conflicts = self._refuse_conflicts(same_key)
         if self.faults and not skip_faulty:
             self.refuse_faulty()
         read, known, repeats = self._arriving.store()
         given, promoted = known[Source.GIVEN], known[Source.MODEL]
         # A repeated row was counted when it was read, but is no further fact.
         counts = self._counts - Counter(indicator for _, indicator in repeats)
-        others = (*conflicts, *_repeats(repeats), *_same_keys(self.repeated_keys), *self._renaming.warnings())
+        others = (*conflicts, *_repeats(repeats), *self._renaming.warnings())
         return ImportReport(
             read=read,
             added=read - given - promoted,
@@ -366,6 +369,7 @@ class FactIntake:
             repeats=len(repeats),
             renamed=self._renaming.rows,
             empty=dict(self._empty.most_common()),
+            replaced=self._replaced,
             spellings=self._renaming.spellings,
         )
 
@@ -386,25 +390,40 @@ class FactIntake:
             self.faults = [FactFault(self.file, 1, message, _NO_PREDICATE)]
             self.refuse_faulty(_TABLE_REMEDY)
 
-    def _refuse_conflicts(self) -> list[str]:
+    def _refuse_conflicts(self, same_key: str) -> list[str]:
         """Make faults of the rows whose facts break declarations, and return warnings about models' facts that do.
 
         A conflict may hide behind another one, so the rest is looked through again.
         """
         warnings: dict[str, None] = {}
-        for indicator in sorted(self._keyed.keys() & self._counts.keys()):
-            signature = self._keyed[indicator]
-            for places, words in signature.keys:
-                label, kind = f"{indicator} {words}", "repeated key" if places == signature.key else "second value"
-                contradictions = list(self._arriving.contradictions(indicator, places, label, signature.tolerance))
-                self._refuse(contradictions, kind, warnings)
+        kept: list[str] = []
+        for indicator in sorted(self._keys.keys() & self._counts.keys()):
+            for key in self._keys[indicator]:
+                for facts in list(self._arriving.with_same_key(indicator, key)):
+                    conflicts = _key_conflicts(f"{indicator} {key.words}", key, facts)
+                    if same_key == "replace":
+                        self._replace(facts)
+                    elif same_key == "keep" and not key.is_declared:
+                        kept += (f"line {line}: {conflict.text}" for line, conflict in conflicts)
+                    else:
+                        kind = _REPEATED_KEY if key.columns else "second value"
+                        self._refuse((conflict for _, conflict in conflicts), kind, warnings)
         constrained = self._rules.constrained & self._counts.keys()
         refused = bool(constrained)
         # It ends, since each further round follows the withdrawal of at least one fact from the file.
         while refused:
             found = self._rules.conflicts(self._arriving.facts(constrained))
             refused = self._refuse(found, "broken declaration", warnings)
-        return list(warnings)
+        return [*warnings, *_same_keys(kept)]
+
+    def _replace(self, facts: Sequence[tuple[int, FactRecord]]) -> None:
+        """Withdraw all facts but the last of those with one key."""
+        *others, (_, last) = facts
+        for _, indicator in self._arriving.withdraw(fact.id for _, fact in others):
+            self._counts[indicator] -= 1
+        # Those that were stored before.
+        self._kb.withdraw((fact for _, fact in others), f"replaced by {last.ground_atom} of {self.file}", USER)
+        self._replaced.update({str(fact.ground_atom): str(last.ground_atom) for _, fact in others})
 
     def _refuse(self, found: Iterable[FactsInConflict], kind: str, warnings: dict[str, None]) -> bool:
         """Make faults of the rows of conflicts, or warnings where a model's facts are in them. False without faults."""
@@ -434,6 +453,30 @@ class FactIntake:
                 f"{self.file}: {some(unnamed)} are taken as predicates, although they begin with a capital letter. If "
                 "they are values, write the predicate first, such as is_allergic_to, followed by its arguments."
             )
+
+
+def _key_conflicts(
+    label: str, key: FactKey, facts: Sequence[tuple[int, FactRecord]]
+) -> Iterator[tuple[int, FactsInConflict]]:
+    """The conflicts of facts with the same key, which stand by line and have 0 for one that is stored, with a line."""
+    arriving = [(line, fact) for line, fact in facts if line]
+    given = [(line, fact) for line, fact in facts if line or fact.source is Source.GIVEN]
+    claimed = len(given) == 1
+    if not key.columns:
+        in_order = sorted((fact for _, fact in facts), key=lambda fact: str(rows.VALUES.encode(fact.arguments)))
+        text = (
+            f"{label}, but has {len(facts)} values: {some((str(fact.ground_atom) for fact in in_order), _VALUES_SHOWN)}"
+        )
+        yield arriving[0][0], FactsInConflict(frozenset(fact.id for _, fact in arriving), text, claimed)
+        return
+    (first_line, first), *others = facts if claimed else given
+    names = ", ".join(f"{key.columns[place]} {short(first.arguments[place])}" for place in key.places)
+    for line, fact in others:
+        pairs = zip(key.columns, first.arguments, fact.arguments, strict=True)
+        column, value, other = next((column, value, other) for column, value, other in pairs if value != other)
+        owner = f"line {first_line}" if first_line else "a stored fact"
+        text = f"{label}, but {owner} has {names}, too, and there {column} is {short(value)} and not {short(other)}"
+        yield line, FactsInConflict(frozenset([fact.id]), text, claimed)
 
 
 def _name_of(indicator: str) -> str:
@@ -500,174 +543,3 @@ class _Renaming:
             shown = ", ".join(map(short, self._unknown[data_type]))
             meanings = f"no {data_type}, or more than one, of the name {shown}"
             yield f"{self.title} has {meanings}; such values stay as they are."
-
-
-@dataclass(frozen=True, slots=True)
-class _ArrivingFact:
-    """A fact of the source with its line. `basis`: what the source has in place of canonical names."""
-
-    line: int
-    kind: FactKind
-    arguments: Sequence[Value]
-    identity: bytes
-    basis: str | None
-
-
-class _ArrivingFacts:
-    """The facts of a source: new ones are stored batch by batch, claims on stored ones at the end."""
-
-    def __init__(self, kb: KnowledgeBase) -> None:
-        self._kb = kb
-        self.transaction = ExitStack()
-        """Of all that is stored, from the first batch on."""
-        self._waiting: list[_ArrivingFact] = []
-        self._length = 0
-        self._first = 0
-        """The number of the first new fact."""
-        self._count = 0
-        self._repeats: list[tuple[int, str]] = []
-
-    def add(self, fact: _ArrivingFact, length: int) -> None:
-        """Add a fact. `length`: characters of its arguments."""
-        self._waiting.append(fact)
-        self._length += length
-        if len(self._waiting) == _BATCH or self._length > _BATCH_LENGTH:
-            self._flush()
-
-    def _flush(self) -> None:
-        waiting, self._waiting, self._length = self._waiting, [], 0
-        if not waiting:
-            return
-        relations = self._kb.relations
-        if not self._first:
-            self._begin()
-        refs = relations.new_refs(len(waiting))
-        by_kind: dict[FactKind, list[int]] = {}
-        for place, fact in enumerate(waiting):
-            by_kind.setdefault(fact.kind, []).append(place)
-        made = relations.made({kind.indicator: str(rows.NAMES.encode(kind.types)) for kind in by_kind})
-        for kind, places in by_kind.items():
-            facts = [waiting[place] for place in places]
-            self._insert(made[kind.indicator], kind, facts, [refs[place] for place in places])
-
-    def _begin(self) -> None:
-        """Begin to store, in a transaction that ends with the intake."""
-        self.transaction.enter_context(self._kb.transaction())
-        ((last,),) = self._kb.sql("SELECT last FROM fact_numbers")
-        self._first = last + 1
-        # Of facts that can break a declaration the lines, and those that claim a stored fact with what they say of it.
-        for sql in (
-            "DROP TABLE IF EXISTS temp.arriving",
-            "DROP TABLE IF EXISTS temp.claims",
-            "CREATE TEMP TABLE arriving (relation, ref, line, PRIMARY KEY (relation, ref)) WITHOUT ROWID",
-            "CREATE TEMP TABLE claims (relation, ref, source, types, basis, PRIMARY KEY (relation, ref)) WITHOUT ROWID",
-        ):
-            self._kb.sql(sql)
-
-    def _insert(
-        self, relation: StoredRelation, kind: FactKind, facts: Sequence[_ArrivingFact], refs: list[int]
-    ) -> None:
-        tags = self._kb.symbols.tags([value for fact in facts for value in fact.arguments])
-        types = rows.NAMES.encode(kind.types)
-        is_plain = types == relation.types and not any(fact.basis for fact in facts)
-        own = None if types == relation.types else str(types)
-        origins = None if is_plain else [(own, None, None, None, None, fact.basis) for fact in facts]
-        known = self._kb.relations.insert(relation, refs, tags, [fact.identity for fact in facts], origins)
-        self._count += len(facts) - len(known)
-        for place in known:
-            cells = tags[place * relation.arity : (place + 1) * relation.arity]
-            refs[place] = self._claim(relation, facts[place], cells, str(types))
-        if kind.is_followed:
-            lines = [(relation.number, ref, fact.line) for ref, fact in zip(refs, facts, strict=True)]
-            self._kb.write("INSERT OR IGNORE INTO temp.arriving VALUES (?, ?, ?)", lines)
-
-    def _claim(self, relation: StoredRelation, fact: _ArrivingFact, tags: Sequence[int], types: str) -> int:
-        """Note a fact that is stored already, or that repeats an earlier one of the source; returns its number."""
-        ref, source = self._kb.relations.find(relation, tags)
-        sql = "INSERT OR IGNORE INTO temp.claims VALUES (?, ?, ?, ?, ?)"
-        claim = relation.number, ref, source, types, fact.basis
-        if ref >= self._first or not self._kb.write(sql, [claim]):
-            self._repeats.append((fact.line, relation.indicator))
-        return ref
-
-    def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
-        """The facts of these predicates as the source gives them."""
-        self._flush()
-        for relation in self._made(indicators):
-            found = self._kb.relations.records(
-                relation, "JOIN temp.arriving AS a ON a.relation = ? AND a.ref = r.ref", [relation.number]
-            )
-            for _, fact in list(found):
-                yield FactRecord(fact.predicate, fact.arguments, fact.types, Source.GIVEN)
-
-    def _made(self, indicators: Iterable[str]) -> list[StoredRelation]:
-        found = (self._kb.relations.get(indicator) for indicator in sorted(indicators))
-        return [relation for relation in found if relation is not None and self._first]
-
-    def contradictions(
-        self, indicator: str, places: Sequence[int], label: str, tolerance: Tolerance | None
-    ) -> Iterator[FactsInConflict]:
-        """Facts with the same arguments at the places of a key, those that are stored included.
-
-        `label`: the declaration in words. `tolerance`: of the last argument.
-        """
-        self._flush()
-        for relation in self._made([indicator]):
-            keys = ", ".join(relation.columns[place] for place in places) or "1"
-            arriving = f"SELECT ref FROM temp.arriving WHERE relation = {relation.number}"  # noqa: S608  ours
-            touched = f"SELECT {keys} FROM {relation.table} WHERE ref IN ({arriving})"  # noqa: S608  ours
-            groups_of = f"FROM {relation.table} WHERE ({keys}) IN ({touched}) GROUP BY {keys}"
-            crowded = f"SELECT {keys} {groups_of} HAVING count(*) > 1"
-            wanted = f"SELECT ref FROM {relation.table} WHERE ({keys}) IN ({crowded})"  # noqa: S608  ours
-            numbers = {ref for (ref,) in self._kb.sql(arriving)}
-            groups: dict[tuple[Value, ...], list[tuple[int, FactRecord]]] = {}
-            for ref, fact in self._kb.relations.records(relation, f"WHERE r.ref IN ({wanted})"):
-                groups.setdefault(tuple(fact.arguments[place] for place in places), []).append((ref, fact))
-            for group in groups.values():
-                if tolerance is not None and tolerance.covers_all([fact.arguments[-1] for _, fact in group]):
-                    continue
-                facts = sorted((fact for _, fact in group), key=lambda fact: str(rows.VALUES.encode(fact.arguments)))
-                atoms = [str(Atom(fact.predicate, tuple(map(Constant, fact.arguments)))) for fact in facts]
-                own = [fact for ref, fact in group if ref in numbers]
-                others = [fact for ref, fact in group if ref not in numbers]
-                # All but the file's own fact are a model's.
-                claimed = len(own) == 1 and all(fact.source is Source.MODEL for fact in others)
-                text = f"{label}, but has {len(atoms)} values: {some(atoms, _VALUES_SHOWN)}"
-                yield FactsInConflict(frozenset(fact.id for fact in own), text, claimed)
-
-    def withdraw(self, identities: Iterable[str]) -> list[tuple[int, str]]:
-        """Take back facts of the source, and return the lines of their rows and their indicators."""
-        withdrawn = []
-        for relation in self._kb.relations.all():
-            for identity in identities:
-                sql = (
-                    f"SELECT r.ref, a.line FROM {relation.table} AS r JOIN temp.arriving AS a "  # noqa: S608  ours
-                    "ON a.relation = ? AND a.ref = r.ref WHERE r.id = ?"
-                )
-                for ref, line in self._kb.sql(sql, (relation.number, bytes.fromhex(identity))):
-                    withdrawn.append((line, relation.indicator))
-                    self._count -= ref >= self._first
-                    self._kb.sql(f"DELETE FROM {relation.table} WHERE ref = ? AND ref >= ?", (ref, self._first))  # noqa: S608
-                    for table in ("arriving", "claims"):
-                        where = "relation = ? AND ref = ?"
-                        self._kb.sql(f"DELETE FROM temp.{table} WHERE {where}", (relation.number, ref))  # noqa: S608
-        return sorted(withdrawn)
-
-    def store(self) -> tuple[int, Counter[Source], list[tuple[int, str]]]:
-        """Settle the claims, and end the transaction.
-
-        Returns the number of distinct facts, how many of them were known before by their source, and line and indicator
-        of each fact that repeats an earlier one.
-        """
-        self._flush()
-        known: Counter[Source] = Counter()
-        if self._first:
-            relations = {relation.number: relation for relation in self._kb.relations.all()}
-            for number, ref, source, types, basis in self._kb.sql("SELECT * FROM temp.claims"):
-                known[Source(source or Source.GIVEN)] += 1
-                origin = (None if types == relations[number].types else types, None, None, None, None, basis)
-                self._kb.relations.improve(relations[number], ref, origin)
-            # Withdrawn facts that are given again stand again.
-            self._kb.settle_withdrawals()
-        self.transaction.close()
-        return self._count + known.total(), known, self._repeats

@@ -28,7 +28,7 @@ class Fixed(BaseModel):
 class ColumnsOfFact(BaseModel):
     """A predicate, and the column or the fixed value of each of its arguments.
 
-    `key`: the columns of which no two rows have the same values, unless they agree in all columns of the fact.
+    `key`: the columns of which no two facts have the same values.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -52,15 +52,13 @@ class ColumnsOfFact(BaseModel):
 class TableMapping(BaseModel):
     """The facts that each row of a table gives. `table`: in a SQLite file; `delimiter`: of a CSV file.
 
-    `empty`: leave out the fact of a row with an empty cell, refuse the row, or have the text "" there. `same_key`:
-    refuse or keep a row with the key of an earlier row and other values.
+    `empty`: leave out the fact of a row with an empty cell, refuse the row, or have the text "" there.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     facts: Annotated[list[ColumnsOfFact], Field(min_length=1)]
     table: str | None = None
     empty: Literal["skip", "refuse", "fact"] = "skip"
-    same_key: Literal["refuse", "keep"] = "refuse"
     delimiter: Annotated[str, Field(min_length=1, max_length=1, pattern=r'[^\r\n"]')] | None = None
 
     @classmethod

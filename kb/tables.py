@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain
@@ -28,10 +28,11 @@ from hapax.grammar.moments import Timed, iso_text
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.words import counted, short, some
 from hapax.kb import values
+from hapax.kb.arriving import FactKind
 from hapax.kb.csv_text import cell_value
 from hapax.kb.fact_checks import FactRefused
 from hapax.kb.foreign_files import LONGEST_CELL, arrow_table, check_columns, parquet_table, sqlite_table, text_lines
-from hapax.kb.intake import FactIntake, FactKind, ImportReport, RulesForFacts
+from hapax.kb.intake import FactIntake, ImportReport, RulesForFacts
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
@@ -76,12 +77,14 @@ def import_facts(
     mapping: TableMapping | None = None,
     form: str | None = None,
     skip_faulty: bool = False,
+    same_key: str = "refuse",
     rules: RulesForFacts | None = None,
 ) -> ImportReport:
     """Import the rows of a file or table as given facts. Without `mapping` it is a file or stream of facts.
 
     `form` of a file of facts: `csv` or `jsonl`; None takes it from the file name. Other packages can add forms
-    (`kb/fact_readers.py`), which are read from files alone. `rules`: those whose declarations the facts must fit.
+    (`kb/fact_readers.py`), which are read from files alone. `same_key`: see `FactIntake.store`. `rules`: those whose
+    declarations the facts must fit.
     Raises FactsRejected with every faulty row, and imports nothing, unless `skip_faulty` is set; HapaxError for a file
     that cannot be read or lacks a column.
     """
@@ -93,11 +96,13 @@ def import_facts(
         else:
             with _opened(source, mapping, intake) as table:
                 _add_rows(table, mapping, intake)
-        return intake.store(skip_faulty)
+        return intake.store(skip_faulty, same_key)
 
 
-def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForFacts) -> ImportReport:
-    """Import rows of values, or of a table in memory, as given facts of one predicate.
+def import_rows(
+    kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForFacts, same_key: str = "refuse"
+) -> ImportReport:
+    """Import rows of values, or of a table in memory, as given facts of one predicate. `same_key`: as `import_facts`.
 
     Raises FactsRejected with every faulty row, numbered from 1, and then imports nothing.
     """
@@ -113,7 +118,7 @@ def import_rows(kb: KnowledgeBase, predicate: str, source: Any, rules: RulesForF
                 intake.add_fact(line, predicate, list(map(_plain, row)))
             except ValueError as fault:
                 intake.add_fault(line, f"{predicate}: {fault}", "faulty cell")
-        return intake.store(skip_faulty=False)
+        return intake.store(skip_faulty=False, same_key=same_key)
 
 
 # -- tables with columns of their own
@@ -127,9 +132,6 @@ class _RowFact:
     columns: Sequence[str]
     places: Sequence[int]
     fixed: Sequence[tuple[int, Any]]
-    key: Sequence[int]
-    rows: dict[tuple[Any, ...], tuple[int, list[Any]]] = field(default_factory=dict)
-    """By key the line and the arguments of its first row."""
 
     def arguments(self, row: Row, value: Callable[[Any], Any]) -> list[Any]:
         """The arguments of a row, None for an empty cell. Raises ValueError for a cell that is not a value."""
@@ -138,31 +140,21 @@ class _RowFact:
             arguments.insert(position, constant)
         return arguments
 
-    def earlier(self, line: int, arguments: list[Any]) -> str:
-        """The earlier row with the same key and another value, as a message; empty if there is none."""
-        if not self.key:
-            return ""
-        key = tuple(arguments[place] for place in self.key)
-        first, others = self.rows.setdefault(key, (line, arguments))
-        place = next((place for place, value in enumerate(arguments) if value != others[place]), None)
-        if place is None:
-            return ""
-        names = ", ".join(f"{self.columns[at]} {short(arguments[at])}" for at in self.key)
-        column, value, other = self.columns[place], short(arguments[place]), short(others[place])
-        return f"{names} is the key of line {first}, too, where {column} is {other} and not {value}"
-
 
 def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
     check_columns(mapping.named_columns, table.columns, f"{intake.file}:1")
     facts_of_rows = []
     for facts in mapping.facts:
+        names = list(map(str, facts.columns))
+        if facts.key:
+            intake.add_key(facts.predicate, names, facts.key_places)
         try:
             kind = intake.kind(facts.predicate, len(facts.columns))
         except FactRefused as refused:
             raise HapaxError(f"{intake.file}: {refused}. Correct the predicate or its columns.") from refused
         places = [table.columns.index(name) for name in facts.columns if isinstance(name, str)]
         fixed = [(place, name.value) for place, name in enumerate(facts.columns) if not isinstance(name, str)]
-        facts_of_rows.append(_RowFact(kind, list(map(str, facts.columns)), places, fixed, facts.key_places))
+        facts_of_rows.append(_RowFact(kind, names, places, fixed))
     width = len(table.columns)
     for line, row in table.rows:
         if len(row) != width:
@@ -184,12 +176,6 @@ def _add_row(line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake
         if mapping.empty == "skip":
             return
         arguments = ["" if cell is None else cell for cell in arguments]
-    repeated = fact.earlier(line, arguments)
-    if repeated and mapping.same_key == "refuse":
-        intake.add_fault(line, repeated, "repeated key")
-        return
-    if repeated:
-        intake.repeated_keys.append(f"line {line}: {repeated}")
     intake.add(line, fact.kind, arguments, fact.columns)
 
 

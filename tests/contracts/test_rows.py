@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_text(text, "utf-8")
 
 
-def imported(**options: str) -> tuple[hapax.KnowledgeBase, hapax.ImportReport]:
+def imported(same_key: str = "refuse", **options: str) -> tuple[hapax.KnowledgeBase, hapax.ImportReport]:
     kb = hapax.KnowledgeBase()
     mapping, rules = hapax.TableMapping.read(Path("map.yaml")), hapax.load_rules("trips.rules")
-    return kb, hapax.import_facts(kb, "trips.csv", mapping=mapping.model_copy(update=options), rules=rules)
+    mapping = mapping.model_copy(update=options)
+    return kb, hapax.import_facts(kb, "trips.csv", mapping=mapping, rules=rules, same_key=same_key)
 
 
 def test_a_row_is_one_fact_and_rules_name_its_columns() -> None:
@@ -77,6 +79,40 @@ def test_two_rows_with_one_key_are_told_by_row() -> None:
     assert len(hapax.query("trip(id: u3, air_time: T)", hapax.load_rules("trips.rules"), kb)) == 2
 
 
+@pytest.mark.parametrize("key", ["mapping", "declaration"])
+def test_a_corrected_table_replaces_the_rows_with_its_keys(key: str) -> None:
+    """Or is refused, by row: a key holds of stored facts, too; what rested on the replaced facts falls."""
+    if key == "declaration":
+        Path("map.yaml").write_text(MAPPING.replace(", key: flight", ""), "utf-8")
+        Path("trips.rules").write_text(RULES.replace("Minutes)\n", "Minutes) key id\n"), "utf-8")
+    options = ("--map", "map.yaml", "--rules", "trips.rules", "--db", "t.db")
+    invoke("import", "trips.csv", *options)
+    invoke("derive", "--db", "t.db")
+    Path("trips.csv").write_text(TRIPS.replace("u1,UA,100", "u1,UA,10"), "utf-8")
+    refused = invoke("import", "trips.csv", *options)
+    taken = invoke("import", "trips.csv", *options, "--same-key", "replace", "--json")
+    again = invoke("import", "trips.csv", *options)
+
+    assert refused.exit_code == 1
+    assert "trips.csv:2: " in refused.output
+    assert "air_time is 100 and not 10" in refused.output
+    assert json.loads(taken.stdout)["replaced"] == {'trip("u1", "UA", 100)': 'trip("u1", "UA", 10)'}
+    assert again.exit_code == 0
+    assert invoke("query", "trip(id: u1, air_time: T)", "--db", "t.db").stdout.split() == ["T", "10"]
+    assert invoke("query", "is_long(I)", "--db", "t.db").stdout == ""
+    assert invoke("kb", "verify", "--db", "t.db").exit_code == 0
+
+
+def test_the_last_of_several_rows_with_one_key_stays() -> None:
+    """With `replace`, in one file as in several."""
+    Path("trips.csv").write_text(f"{TRIPS}u3,UA,55\nu3,UA,60\n", "utf-8")
+    kb, report = imported(same_key="replace")
+
+    assert set(report.replaced) == {'trip("u3", "UA", 50)', 'trip("u3", "UA", 55)'}
+    assert {fact.arguments for fact in kb.facts("trip")} == {("u1", "UA", 100), ("u3", "UA", 60)}
+    assert kb.withdrawals() == []
+
+
 def test_a_key_is_a_column_of_the_fact() -> None:
     """Otherwise the columns are named."""
     Path("map.yaml").write_text(MAPPING.replace("key: flight", "key: tail"), "utf-8")
@@ -94,7 +130,9 @@ def test_a_declaration_has_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     rules = hapax.load_rules("trips.rules")
     with hapax.KnowledgeBase("trips.db") as kb:
         hapax.add_facts(kb, "trip", [("a", 1, "mo"), ("a", 2, "tu"), ("a", 1, "mo")], rules)
-        with pytest.raises(hapax.HapaxError, match="trip/3 has the key id, day, but has 2 values"):
+        with pytest.raises(
+            hapax.HapaxError, match="trip/3 has the key id, day, but a stored fact has id 'a', day 'mo', too"
+        ):
             hapax.add_facts(kb, "trip", [("a", 3, "mo")], rules)
         assert "HPX402" not in invoke("check", "trips.rules", "--db", "trips.db").stdout
         hapax.add_facts(kb, "trip", [("a", 3, "mo")], hapax.parse_rules("given trip(Trip, Minutes, Text)"))
