@@ -5,6 +5,7 @@ A reply is untrusted text of any length. Nothing here raises: each line becomes 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -52,6 +53,34 @@ _NEUTRAL_UNITS = frozenset({"ad", "ce", "years", "years old"})
 _YES = frozenset({"yes", "true", "right", "correct"})
 _NO = frozenset({"no", "false", "wrong", "incorrect"})
 _NEGATION = re.compile(r"\bnot\b|n['’]t\b", re.IGNORECASE)
+
+VERDICT_WORDS = (
+    "yes/no",
+    "true/false",
+    "ja/nein nee nej nei",
+    "oui/non",
+    "sí sì si/no",
+    "sim/não nao",
+    "да/нет не",
+    "так/ні",
+    "tak/nie",
+    "ano áno/ne nie",
+    "igen/nem",
+    "da/nu",
+    "evet/hayır",
+    "kyllä joo/ei",
+    "ναι/όχι",
+    "是 对 對 正确 正確/否 不 错 錯",
+    "はい ええ 正しい/いいえ いえ 誤 正しく",
+    "네 예 맞습니다 맞아요/아니 틀",
+    "نعم/لا",
+    "כן נכון/לא",
+    "हाँ हां/नहीं",
+    "có đúng/không sai",
+    "ya benar/tidak salah",
+    "ใช่/ไม่",
+)
+"""Words of yes and of no, language by language; a model answers in the one of a question, or in its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +212,54 @@ def parse_number(text: str, data_type: str = "Number") -> int | Decimal | None:
 
 def parse_yes_no(text: str) -> bool | None:
     """The verdict of a free answer: its first word if that is one, else its only verdict word, else None."""
-    words = re.findall(r"[^\W\d_]+", text[:LONGEST_LINE].casefold())
+    text = _json_value(text)[:LONGEST_LINE]
+    words = re.findall(r"[^\W\d_]+", text.casefold())
     if not words:
         return None
     for verdict, vocabulary in ((True, _YES), (False, _NO)):
         if words[0] in vocabulary:
             return verdict
+    # `Antwort: Nein`
+    for begin in (text, text.replace("：", ":").partition(":")[2]):
+        said = [spoken_verdict(begin, languages) for languages in VERDICT_WORDS]
+        if any(verdict is not None for verdict in said):
+            return next(verdict for verdict in said if verdict is not None)
     verdicts = {word in _YES for word in words if word in _YES | _NO}
     # With a negation somewhere, a single verdict word may mean its opposite: `That is not correct`.
-    return verdicts.pop() if len(verdicts) == 1 and not _NEGATION.search(text[:LONGEST_LINE]) else None
+    return verdicts.pop() if len(verdicts) == 1 and not _NEGATION.search(text) else None
 
 
+def _json_value(text: str) -> str:
+    """The verdict of `{"correct": false}`, which is not in its name; any other text as it is."""
+    begin, end = text.find("{"), text.rfind("}")
+    if not 0 <= begin < end <= LONGEST_LINE:
+        return text
+    with suppress(ValueError, RecursionError):
+        read = json.loads(text[begin : end + 1])
+        values = [value for value in read.values() if isinstance(value, bool | str)] if isinstance(read, dict) else []
+        return " ".join(str(value) for value in sorted(values, key=lambda value: isinstance(value, str)))
+    return text
+
+
+def spoken_verdict(text: str, languages: str) -> bool | None:
+    """The verdict of a text that begins with yes or no, by an entry of `VERDICT_WORDS`; None if it does not."""
+    said = unicodedata.normalize("NFC", text).casefold().lstrip(_BEFORE_WORDS)
+    for verdict, words in zip((True, False), languages.split("/"), strict=True):
+        for word in words.split():
+            following = said[len(word) : len(word) + 1]
+            is_whole = not following.isalnum() and not unicodedata.category(following or " ").startswith("M")
+            # Scripts without capitals may go on without a blank.
+            if said.startswith(word) and (is_whole or word == word.upper()):
+                return verdict
+    return None
+
+
+_BEFORE_WORDS = " \t\r\n\"'`*_#>([{-–—:.,!¡¿«»„“”‘’「」『』【】（："
+"""Blanks and marks that may stand before the word of an answer."""
+
+
+# A line end, or the comma in `1. yes, 2. no` and `{"1": "yes", "2": "no"}`.
+_VERDICT_END = re.compile(r"\n|,\s*(?=\W{0,3}\d{1,3}[.):\"])")
 # `3. Yes`, `**3:** no`, `(3) Yes, it is.`
 _NUMBERED_VERDICT = re.compile(r"\W*(\d{1,3})\W+(.*)")
 
@@ -201,7 +267,7 @@ _NUMBERED_VERDICT = re.compile(r"\W*(\d{1,3})\W+(.*)")
 def numbered_verdicts(text: str, count: int) -> list[bool | None]:
     """The verdicts of an answer's numbered lines on so many claims; None for a claim of which no line says anything."""
     verdicts: list[bool | None] = [None] * count
-    for line in text.splitlines()[:MOST_LINES]:
+    for line in _VERDICT_END.split(text)[:MOST_LINES]:
         found = _NUMBERED_VERDICT.match(line[:LONGEST_LINE])
         place = int(found[1]) - 1 if found else -1
         if found and 0 <= place < count and verdicts[place] is None:

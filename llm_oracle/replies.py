@@ -154,7 +154,7 @@ _NEXT_PROMPT = re.compile(
 _WIKI_LINK = re.compile(r"\[\[(?:[^\[\]|\"',]{1,200}\|)?(?P<text>[^\[\]|\"',\d][^\[\]|\"',]{0,200})\]\]")
 
 
-def _own_turn(text: str) -> tuple[str, str, str]:
+def own_turn(text: str) -> tuple[str, str, str]:
     """The reasoning before the answer, the answer, and what the model wrote after the mark that ends its turn."""
     *_, final = [None, *_FINAL_CHANNEL.finditer(text)]
     thoughts = list(_THOUGHT.finditer(text))
@@ -199,7 +199,7 @@ def _own_lines(lines: Sequence[ReplyLine], question: ReplyQuestion) -> int:
 
 def _parts(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The parts of a reply in order, from whichever layout it has."""
-    reasoning, answer, rest = _own_turn(text)
+    reasoning, answer, rest = own_turn(text)
     parts = [ReplyPart(reasoning, reasoning, DropReason.REASONING)] if reasoning.strip() else []
     parts += _data(answer, question) or _table(answer, question, cut) or _lines(answer, question, cut and not rest)
     return [*parts, ReplyPart(rest, rest, DropReason.REMARK)] if rest.strip() else parts

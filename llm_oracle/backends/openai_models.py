@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import FirstToken
+from hapax.llm_oracle.answers import VERDICT_WORDS, FirstToken
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.backends.openai_probing import LISTS_FORMAT, VALUES_FORMAT, Prober
@@ -263,7 +263,8 @@ class OpenAICritic(_Role):
     def _revision(self) -> list[str]:
         able = self._able
         source = f"{VOTE} of {self._served.alias.votes}" if able.critic == VOTE else able.critic
-        return [*super()._revision(), source, f"{able.claims} claims at a time" if able.claims > 1 else ""]
+        words = f"in words {able.words}" if able.words != VERDICT_WORDS[0] else ""
+        return [*super()._revision(), source, words, f"{able.claims} claims at a time" if able.claims > 1 else ""]
 
     @property
     def claims_together(self) -> int:
@@ -297,7 +298,7 @@ class OpenAICritic(_Role):
         """Most tokens that a claim uses: each vote, with the question around the claim."""
         prompt = estimated_tokens(critic_prompt(claim))
         if self._able.critic != VOTE and not self.is_assumed:
-            return Usage(prompt, 1)
+            return Usage(prompt, 1 + self._able.lead)
         requests = self._requests_per_vote
         return Usage(prompt * requests, VOTE_TOKENS[self._able.endpoint] * self._served.alias.votes, requests)
 

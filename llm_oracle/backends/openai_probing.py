@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import LEAST_MASS_OF_PROBE, FirstToken
+from hapax.llm_oracle.answers import LEAST_MASS_OF_PROBE, VERDICT_WORDS, FirstToken
 from hapax.llm_oracle.backends.openai_aliases import ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import SAME_FOR_ALL, Kind, Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.backends.openai_requests import (
@@ -92,6 +92,8 @@ CRITICS: tuple[dict[str, Any], ...] = (
     {"critic": LOGPROBS, "top": MOST_TOP},
     # Some servers refuse the larger number instead of giving fewer.
     {"critic": LOGPROBS, "top": FEWER_TOP},
+    # After marks, or in an object in JSON.
+    {"critic": LOGPROBS, "top": MOST_TOP, "lead": 12},
     {"critic": SYSTEM_ONE},
     {"critic": VOTE},
     {"critic": VOTE, "takes_n": False},
@@ -147,10 +149,12 @@ class Prober:
     stated: bool = False
     assumed: set[str] = field(default_factory=set)
     _spent: Usage = field(default_factory=Usage)
-    _alone: dict[tuple[Abilities, str], FirstToken | None] = field(default_factory=dict)
-    """Verdicts on claims that were asked alone."""
+    _alone: dict[tuple[Abilities, str], tuple[Any, ServerRequest] | None] = field(default_factory=dict)
+    """Replies about claims that were asked alone; None for one without a verdict."""
     _is_refused: bool = False
     """True if the server refused the latest request for which a value was to be found."""
+    _has_tokens: bool = False
+    """True if the latest claim asked alone got log-probabilities, or votes."""
 
     def answers(self) -> Abilities:
         """The endpoint that answers prompts, and the options that the model accepts.
@@ -243,11 +247,14 @@ class Prober:
     def _probe_critic(self, known: Abilities) -> Abilities:
         for way in CRITICS:
             candidate = replace(known, **way)
-            if way.get("top") == FEWER_TOP and not self._is_refused:
-                continue  # what was ignored with twenty tokens is ignored with five
-            # The first token of a thought is no answer.
-            if not (known.room and candidate.critic == LOGPROBS) and self._judges(candidate):
-                return candidate
+            if candidate.critic == LOGPROBS and known.room:
+                continue  # the first token of a thought is no answer
+            # What was ignored with twenty tokens, or with one, is ignored in other ways, too.
+            if (candidate.top == FEWER_TOP and not self._is_refused) or (candidate.lead and not self._has_tokens):
+                continue
+            for words in VERDICT_WORDS if candidate.critic == LOGPROBS else VERDICT_WORDS[:1]:
+                if self._judges(replace(candidate, words=words)):
+                    return replace(candidate, words=words)
         raise HapaxError(
             f"{self.served.name} cannot be a critic: it gives no log-probabilities, and when asked whether a "
             "statement is correct, it says neither yes nor no.",
@@ -259,7 +266,8 @@ class Prober:
         true = self._verdict(known, KNOWN_CLAIM)
         if true is None or known.critic != LOGPROBS:
             return true is not None
-        if true.mass < LEAST_MASS_OF_PROBE:
+        # Yes must be seen in a language that no question has.
+        if true.mass < LEAST_MASS_OF_PROBE or (known.words != VERDICT_WORDS[0] and not _is_yes(true)):
             return False
         false = self._verdict(known, KNOWN_FALSEHOOD)
         return false is not None and false.mass >= LEAST_MASS_OF_PROBE and true.probability > false.probability
@@ -287,16 +295,24 @@ class Prober:
         return known
 
     def _verdict(self, known: Abilities, claim: str) -> FirstToken | None:
-        if (known, claim) not in self._alone:
-            self._alone[known, claim] = self._verdicts(known, [claim])[0]
-        return self._alone[known, claim]
+        asked, key = Questions(self.served, known), (replace(known, words=VERDICT_WORDS[0]), claim)
+        if key not in self._alone:
+            # A critic that votes is asked for several samples in one request if that is to be found out.
+            samples = 2 if known.critic == VOTE and known.takes_n else 1
+
+            def read(reply: Any, request: ServerRequest) -> tuple[Any, ServerRequest]:
+                asked.read_verdicts(reply, request)  # raises TransientFault without a verdict
+                return reply, request
+
+            self._alone[key] = self._found(asked.verdicts([claim], samples=samples), read)
+        reply = self._alone[key]
+        self._has_tokens = reply is not None
+        return None if reply is None else asked.read_verdicts(*reply)[0][0]
 
     def _verdicts(self, known: Abilities, claims: Sequence[str]) -> list[FirstToken | None]:
         """P(yes) of these claims in one request; None where the server does not tell it."""
         asked = Questions(self.served, known)
-        # A critic that votes is asked for several samples in one request if that is to be found out.
-        samples = 2 if known.critic == VOTE and known.takes_n and len(claims) == 1 else 1
-        found = self._found(asked.verdicts(claims, samples=samples), asked.read_verdicts)
+        found = self._found(asked.verdicts(claims), asked.read_verdicts)
         return [None] * len(claims) if found is None else found[0]
 
     def _probe_form(self, known: Abilities) -> Abilities:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hapax.llm_oracle.answers import FirstToken, numbered_verdicts, parse_yes_no
+from hapax.llm_oracle.answers import VERDICT_WORDS, FirstToken, numbered_verdicts, parse_yes_no
 from hapax.llm_oracle.backends.openai_aliases import ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import TransientFault
 from hapax.llm_oracle.backends.openai_wire import (
@@ -25,6 +25,7 @@ from hapax.llm_oracle.backends.openai_wire import (
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.prompts import critic_batch_prompt, critic_prompt
 from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Usage
+from hapax.llm_oracle.replies import own_turn
 
 LOGPROBS, VOTE = "logprobs", "vote"
 ECHO, PROMPT_LOGPROBS = "echo", "prompt_logprobs"
@@ -65,6 +66,10 @@ class Abilities:
     critic: str = ""
     """Source of P(yes): log-probabilities, a decision endpoint, or a vote of samples."""
     top: int = MOST_TOP
+    words: str = VERDICT_WORDS[0]
+    """Words of yes and no in the language in which the model answers."""
+    lead: int = 0
+    """Tokens that it may say before yes or no, such as the beginning of an object in JSON."""
     takes_n: bool = True
     """True if one request can return several samples (option `n`)."""
     claims: int = 1
@@ -143,7 +148,7 @@ class Questions:
             is_chat = able.endpoint == CHAT
             options = {"logprobs": True, "top_logprobs": able.top} if is_chat else {"logprobs": able.top}
             # At temperature 1 the scores are the model's own.
-            return self.answer(prompt, tokens or 1, temperature=1, top_p=1, **options)
+            return self.answer(prompt, tokens or 1 + able.lead, temperature=1, top_p=1, **options)
         number = {"n": samples} if samples > 1 else {}
         return self.sample(prompt, VOTE_TOKENS[able.endpoint] + tokens, temperature=1, top_p=1, seed=seed, **number)
 
@@ -152,7 +157,7 @@ class Questions:
         if self.abilities.critic == SYSTEM_ONE:
             return [FirstToken(system_one_yes(reply), 1.0)], usage(reply, request.prompt, ())
         if self.abilities.critic == LOGPROBS:
-            return _told(reply, request.claims), usage(reply, request.prompt, ())
+            return self._told(reply, request.claims), usage(reply, request.prompt, ())
         samples, wanted = answered_texts(reply), request.body.get("n", 1)
         if len(samples) < wanted:
             raise TransientFault(f"{len(samples)} samples where {wanted} were asked for")
@@ -160,6 +165,11 @@ class Questions:
         votes = [[vote for vote in column if vote is not None] for column in zip(*ballots, strict=True)]
         shares = [FirstToken(sum(said) / len(said), 1.0) if said else None for said in votes]
         return shares, usage(reply, request.prompt, samples)
+
+    def _told(self, reply: Any, claims: int) -> list[FirstToken | None]:
+        """P(yes) by log-probabilities."""
+        words = self.abilities.words
+        return [first_token_yes(reply, words)] if claims == 1 else numbered_yes(reply, claims, words)
 
     def text(self, text: SpannedText) -> ServerRequest:
         """A request that scores a text. It asks for one token of answer, the least that all servers accept."""
@@ -174,11 +184,7 @@ class Questions:
         return read(reply, asked)
 
 
-def _told(reply: Any, claims: int) -> list[FirstToken | None]:
-    """P(yes) by log-probabilities."""
-    return [first_token_yes(reply)] if claims == 1 else numbered_yes(reply, claims)
-
-
 def _ballot(text: str, claims: int) -> list[bool | None]:
     """The verdicts of one sample. An answer that says neither yes nor no is no vote."""
-    return [parse_yes_no(text)] if claims == 1 else numbered_verdicts(text, claims)
+    answer = own_turn(text)[1]  # without thoughts
+    return [parse_yes_no(answer)] if claims == 1 else numbered_verdicts(answer, claims)

@@ -10,12 +10,12 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any, Protocol, TypeVar
 
-from hapax.llm_oracle.answers import LEAST_MASS, FirstToken, yes_probability
+from hapax.llm_oracle.answers import LEAST_MASS, VERDICT_WORDS, FirstToken, spoken_verdict, yes_probability
 from hapax.llm_oracle.backends.openai_outcomes import MORE_TOKENS, Kind, Refused, TransientFault, one_line
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Stream, Usage
@@ -292,16 +292,34 @@ def model_reported(reply: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def first_token_yes(reply: Any) -> FirstToken:
-    """P(yes) over yes and no among the likeliest first tokens, and their mass."""
-    return _yes_among(_likeliest_first_tokens(reply))
+def first_token_yes(reply: Any, words: str) -> FirstToken:
+    """P(yes) over yes and no, in these words, where a reply says them: at its start, or after marks and a label.
+
+    The mass is that of the first token if they are nowhere.
+    """
+    first, said = None, ""
+    for token, likeliest in _likeliest_tokens(reply):
+        seen = _yes_among(likeliest, words)
+        first = first or seen
+        if seen.mass >= LEAST_MASS:
+            return seen
+        said += token
+        if not _BEFORE_VERDICT.fullmatch(said):
+            break
+    if first is None:
+        raise TransientFault("a reply without log-probabilities")
+    return first
+
+
+# `**`, `{"answer": "`, "Antwort: "
+_BEFORE_VERDICT = re.compile(r"[^\w<]*(?:json\s[^\w<]*)?(?:[^\W\d]{1,20}[^\w<]*){0,2}")
 
 
 # Before the verdict of a line: its number.
 _NUMBER_ALONE = re.compile(r"\W*(\d{1,3})\W*")
 
 
-def numbered_yes(reply: Any, count: int) -> list[FirstToken | None]:
+def numbered_yes(reply: Any, count: int, words: str) -> list[FirstToken | None]:
     """P(yes) of each of so many claims, at the token that follows its number in a line; None where there is none."""
     content = _at(_choices(reply)[0].get("logprobs"), "content")
     found: list[FirstToken | None] = [None] * count
@@ -311,28 +329,38 @@ def numbered_yes(reply: Any, count: int) -> list[FirstToken | None]:
         place = int(number[1]) - 1 if number else -1
         if 0 <= place < count and found[place] is None:
             likeliest = _scored(_at(entry, "top_logprobs"))
-            seen = _yes_among(likeliest) if likeliest else None
+            seen = _yes_among(likeliest, words) if likeliest else None
             # A point or a blank may come between the number and the verdict.
             found[place] = seen if seen is not None and seen.mass >= LEAST_MASS else None
-        line = f"{line}{_at(entry, 'token')}".rpartition("\n")[2]
+        line = re.split(r"[\n,]", f"{line}{_at(entry, 'token')}")[-1]
     return found
 
 
-def _yes_among(likeliest: Sequence[tuple[str, float]]) -> FirstToken:
-    """P(yes) over yes and no among the likeliest tokens, and their mass.
+def _yes_among(likeliest: Sequence[tuple[str, float]], words: str) -> FirstToken:
+    """P(yes) over yes and no among the likeliest tokens, and their mass, by an entry of `VERDICT_WORDS`.
 
     A missing answer is at most as likely as the last of the listed tokens, and as the probability that they leave.
     """
     # Marks around the word count only where hardly anything is said without them, so that all backends agree.
     for around in (_BLANKS, _AROUND_WORDS):
-        words = [(token.strip(around).casefold(), score) for token, score in likeliest]
-        yes, no = ([score for word, score in words if word == wanted] for wanted in ("yes", "no"))
+        said = [(_said(token.strip(around), words), score) for token, score in likeliest]
+        yes, no = ([score for verdict, score in said if verdict is wanted] for wanted in (True, False))
         mass = min(1.0, sum(map(math.exp, (*yes, *no))))
         if mass >= LEAST_MASS:
             break
     left = 1 - sum(math.exp(score) for _, score in likeliest)
     bound = math.log(max(SMALLEST, min(left, *(math.exp(score) for _, score in likeliest))))
     return FirstToken(yes_probability(yes or [bound], no or [bound]), mass)
+
+
+def _said(token: str, words: str) -> bool | None:
+    """The verdict of a token, which may be the beginning of a word alone, but for English: `Ne` of `Nein`."""
+    yes, no = (side.split() for side in words.split("/"))
+    said = token.casefold()
+    if words == VERDICT_WORDS[0] or not said:
+        return True if said in yes else False if said in no else None
+    begun = [any(word.startswith(said) for word in side) for side in (yes, no)]
+    return begun[0] if begun[0] != begun[1] else spoken_verdict(token, words)
 
 
 def system_one_yes(reply: Any) -> float:
@@ -443,20 +471,22 @@ _THOUGHTS = re.compile(
 )
 
 
-def _likeliest_first_tokens(reply: Any) -> list[tuple[str, float]]:
-    """Tokens and log-probabilities at the answer's first position, in the formats of both endpoints."""
+def _likeliest_tokens(reply: Any) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """The answer's tokens with the likeliest ones at their places, in the formats of both endpoints."""
     logprobs = _choices(reply)[0].get("logprobs")
     content = _at(logprobs, "content")
-    if isinstance(content, list) and content:  # chat
-        found = _scored(_at(content[0], "top_logprobs"))
-    else:
-        positions = _at(logprobs, "top_logprobs")
-        first = positions[0] if isinstance(positions, list) and positions else None
-        pairs = first.items() if isinstance(first, dict) else ()
-        found = _scored([{"token": token, "logprob": score} for token, score in pairs])
-    if not found:
-        raise TransientFault("a reply without log-probabilities")
-    return found
+    if not isinstance(content, list) or not content:  # completions
+        tokens, positions = _at(logprobs, "tokens"), _at(logprobs, "top_logprobs")
+        pairs = zip_longest(tokens or (), positions) if isinstance(positions, list) else ()
+        content = []
+        for token, place in pairs:
+            entries = place.items() if isinstance(place, dict) else ()
+            content.append(
+                {"token": token, "top_logprobs": [{"token": word, "logprob": score} for word, score in entries]}
+            )
+    for entry in content:
+        if likeliest := _scored(_at(entry, "top_logprobs")):
+            yield str(_at(entry, "token")), likeliest
 
 
 def _scored(entries: Any) -> list[tuple[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -613,3 +614,62 @@ def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, a
     assert f"critic: AUC {area:.2f} on claims of known truth" in flat(printed)
     assert told["critic"] == {"auc": area, "certificates": []}
     assert "For each statement: " in flat(printed)
+
+
+def spoken(yes: str, no: str, answer: str, *, scored: bool) -> FakeServer:
+    """A critic that answers in these words within this text, one token for each piece between bars."""
+    worlds = {**dict.fromkeys(TRUTHS, 0.97), **dict.fromkeys(FALSEHOODS, 0.03), "Sure.": 0.9, "Never.": 0.1}
+    worlds |= {"Paris is the capital of France.": 0.99, "Paris is the capital of Spain.": 0.02}
+
+    def misbehave(number: int, asked: Asked) -> Any:
+        if "Answer:" not in prompt_of(asked):
+            return None
+        listed = prompt_of(asked).partition("\nStatements:\n")[2].splitlines()[:-1]
+        claims = [line.partition(". ")[2] for line in listed]
+        claims = claims or [prompt_of(asked).partition("Statement: ")[2].removesuffix("\nAnswer:").strip()]
+        content: list[Any] = []
+        for place, claim in enumerate(claims, 1):
+            true = worlds[claim]
+            pieces = [f"{place}", ". "] * (len(claims) > 1) + answer.split("|") + ["\n"] * (len(claims) > 1)
+            for piece in pieces:
+                said = (yes if true > 0.5 else no) if piece == "VERDICT" else piece
+                top = {yes: math.log(true), no: math.log(1 - true)} if piece == "VERDICT" else {piece: -0.01}
+                entries = [{"token": token, "logprob": score} for token, score in top.items()]
+                content.append({"token": said, "logprob": -0.01, "top_logprobs": entries})
+        content = content[: asked.body["max_tokens"]]
+
+        def changed(body: Any) -> Any:
+            text = "".join(entry["token"] for entry in content)
+            for choice in body["choices"]:
+                choice["message"]["content"] = text
+            body["choices"][0]["logprobs"] = {"content": content} if scored else None
+            return body
+
+        return changed
+
+    return FakeServer(WORLD, frozenset({"systemone"}), misbehave=misbehave)
+
+
+@pytest.mark.parametrize("scored", [True, False], ids=["log-probabilities", "votes"])
+@pytest.mark.parametrize(
+    ("yes", "no", "answer"),
+    [
+        ("Ja", "Nein", "VERDICT|."),
+        ("Oui", "Non", "**|VERDICT|**"),
+        ("Sí", "No", '{"|answer|":| "|VERDICT|"}'),
+        ("是", "否", "VERDICT|。"),
+        ("Да", "Нет", "Ответ|:| |VERDICT|"),
+        ("はい", "いいえ", "VERDICT|、"),
+        ("true", "false", '```|json|\n{"|correct|":| |VERDICT|}\n```'),
+        ("Yes", "No", "**|VERDICT|.**"),
+    ],
+)
+def test_a_critic_may_answer_in_its_own_language_and_form(yes: str, no: str, answer: str, scored: bool) -> None:
+    """Yes and no count in the words that the probe saw, in bold, after a label and in JSON, alone and among others."""
+    with spoken(yes, no, answer, scored=scored) as fake:
+        models = opened(fake)
+        found = probabilities(models, ["Sure.", "Never."])
+
+    expected = [0.9, 0.1] if scored else [1.0, 0.0]
+    assert found == pytest.approx(expected, abs=0.01)
+    assert ("vote" in models.critic.identity.revision) is not scored
