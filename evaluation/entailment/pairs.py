@@ -142,8 +142,8 @@ FAULTS_SHOWN = 10
 
 _LABELS = {"True": True, "False": False}
 _ANSWERS = {"yes": True, "no": False}
-# `(shop.1,shop.in.2) john::person ikea::location`: relation, then each argument with its type.
-_PARSED = re.compile(r"(\S*\(\S+,\S+\)) (\S+)::(\S+) (\S+)::(\S+)")
+# `(shop.1,shop.in.2) john::person ikea::location`: relation, then each argument with its type, which may have blanks.
+_PARSED = re.compile(r"(\S*\(\S+,\S+\)) (\S+)::\s*(\S.*?) (\S+)::\s*(\S.*)")
 _T = TypeVar("_T")
 _SHERLIIC_COLUMNS = (22, 23)
 """Numbers of columns of SherLIiC's own files, and of those in the paper's release, which append the language."""

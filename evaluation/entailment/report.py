@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -128,42 +128,31 @@ def measure(
 ) -> Iterator[SubsetResult]:
     """The results of each scorer on each subset. A scorer that sees one side only has no twin."""
     how = how or Measuring()
+    # By line: pairs that differ in case alone, or come twice, may have scores of their own.
+    pairs = [pair if pair.place else replace(pair, place=f"pair {number}") for number, pair in enumerate(pairs, 1)]
+    lines = {pair.place: line for line, pair in enumerate(pairs)}
     chosen = list(subsets(pairs, how.released))
     deferrals = DeferralCollector()
     for scorer in scorers:
         sees = scorer.sees if how.sides is VisibleSides.BOTH else how.sides
         # The full set is scored once: subsets differ in labels alone.
         with deferrals:
-            scores = _by_pair(scorer, [how.sides.of(pair) for pair in pairs], pairs)
+            scores = scorer.scores([how.sides.of(pair) for pair in pairs])
         twins = None
         if how.twin and sees is VisibleSides.BOTH:
             with deferrals:
-                twins = _by_pair(scorer, [pair.hypothesis_only for pair in pairs], pairs)
+                twins = scorer.scores([pair.hypothesis_only for pair in pairs])
         # Once a request waits in a queue, nothing is measured, but later scorers add their requests to the queue, too.
         if deferrals.first is not None:
             continue
         for subset, members in chosen:
             truth = [pair.entailed for pair in members]
             clusters = [pair_and_converse(pair) for pair in members]  # a pair and its converse are not independent
-            by_pair = [scores] if twins is None else [scores, twins]
-            identities = list(map(_identity, members))
-            score_lists = []
-            for scored in by_pair:
-                score_lists.append([scored[identity] for identity in identities])
+            score_lists = [
+                [scored[lines[pair.place]] for pair in members] for scored in (scores, twins) if scored is not None
+            ]
             yield subset_result((scorer.name, subset, sees), truth, score_lists, clusters, how)
     deferrals.raise_first()
-
-
-def _by_pair(
-    scorer: EntailmentScorer, visible: Sequence[EntailmentPair], pairs: Sequence[EntailmentPair]
-) -> dict[tuple[object, str], float]:
-    """The scores of the pairs of which the scorer sees `visible`, in the same order, by the whole pairs."""
-    return {_identity(pair): score for pair, score in zip(pairs, scorer.scores(visible), strict=True)}
-
-
-def _identity(pair: EntailmentPair) -> tuple[object, str]:
-    """Wording and language: pairs that agree in both have the same score."""
-    return (pair.key, pair.language)
 
 
 def subset_result(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import io
+import subprocess
+import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -153,3 +155,16 @@ def test_values_that_python_takes_for_others_are_refused(call: Callable[[Any], A
     for value in unfit:
         with pytest.raises(hapax.HapaxError):
             call(value)
+
+
+def test_settings_work_in_a_checkout_on_the_import_path() -> None:
+    """A class that is imported from its room's folder, and not below `hapax`, takes and refuses the same values."""
+    program = "from engine.search.settings import SearchSettings; print(SearchSettings(compat={!r}).compat)"
+    root = Path(hapax.__file__).resolve().parents[1]
+
+    def told(compat: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", program.format(compat)]
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+    assert told("released").stdout.split() == ["released"]
+    assert "ArgumentRejected" in told(3).stderr

@@ -104,7 +104,8 @@ class EvaluatorAgreement:
 
     `statements`: rank correlation over all distinct statements. `within_rules`: mean over rules of the correlation
     within a rule, because the rules' wording alone makes statements differ. `deltas`: rank correlation of the rules'
-    deltas. `signs`: share of rules whose deltas have the same sign.
+    deltas. `signs`: share of rules whose deltas have the same sign. `low`: of the statements in the less likely half of
+    their rule for one evaluator, the share that is in this half for the other, too; chance is one half.
     """
 
     first: str
@@ -113,6 +114,7 @@ class EvaluatorAgreement:
     within_rules: Estimate
     deltas: Estimate
     signs: Estimate
+    low: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,13 +325,15 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
     for sample in samples:
         # Methods may share a statement; by its text, it counts once.
         by_rule[sample.rule][sample.evaluator].update(zip(sample.texts, sample.scores, strict=True))
-    score_pairs, correlations = [], []
+    score_pairs, correlations, low = [], [], []
     for scores in by_rule.values():
         pairs = [(score, scores[second][text]) for text, score in scores[first].items() if text in scores[second]]
         score_pairs += pairs
         # Correlated within each rule, then averaged: rules differ in wording, which all evaluators see alike.
         if len(pairs) >= _LEAST_TO_CORRELATE:
             correlations.append(spearman(*zip(*pairs, strict=True)))
+        shared = [text for text in scores[first] if text in scores[second]]
+        low += [text in _less_likely(shared, scores[second]) for text in _less_likely(shared, scores[first])]
     by_place = {(delta.method, delta.rule, delta.evaluator): delta.delta.value for delta in deltas}
     delta_pairs = []
     for (method, rule, evaluator), value in by_place.items():
@@ -343,7 +347,13 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
         _correlation(delta_pairs),
         # Two deltas of 0 agree.
         share([_sign(delta) == _sign(second_delta) for delta, second_delta in delta_pairs]),
+        share(low),
     )
+
+
+def _less_likely(texts: Sequence[str], scores: Mapping[str, float]) -> set[str]:
+    """The less likely half of the texts, without the middle one of an odd number."""
+    return set(sorted(texts, key=lambda text: (scores[text], text))[: len(texts) // 2])
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> Estimate:

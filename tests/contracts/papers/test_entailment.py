@@ -140,6 +140,10 @@ def test_sides_without_commas_or_parse_are_read(tmp_path: Path) -> None:
     assert only.hypothesis.sentence == "Party is in Washington, D.C."
     assert first.premise.sentence.strip() == ""
     assert second.premise == second.hypothesis
+    blank = "(sell.2,sell.for.2) energy::thing many-cents:: money"
+    (tmp_path / "dev_rels.txt").write_text(f"{parsed}\t{blank}\tTrue\n{parsed}\t{blank}s to live on\tTrue\n", "utf-8")
+    third, fourth = pairs_of(tmp_path / "dev_rels.txt")
+    assert third.premise.sentence == fourth.premise.sentence == "energy sell for many cents"
     (tmp_path / "dev_rels.txt").write_text("\t\tFalse\n", "utf-8")
     with pytest.raises(hapax.HapaxError, match=r"dev_rels\.txt:1"):
         hapax.split_entailments(tmp_path / "dev_rels.txt")
@@ -248,6 +252,18 @@ def test_the_order_of_pairs_with_equal_scores_has_no_part(release: tuple[str, ..
         found[-1] += [row["f1"][key] for key in ("f1", "precision", "recall", "theta")]
 
     assert found[0] == pytest.approx(found[1])
+
+
+def test_each_line_of_a_score_file_keeps_its_score(tmp_path: Path) -> None:
+    """Pairs that differ in case alone, or come twice with other labels, have the scores of their own lines."""
+    rows = [pair("p", "q", True), pair("P", "Q", False), pair("p", "q", False), pair("r", "s", True)]
+    path, scores = (
+        levy_holt(tmp_path / "dev.txt", rows),
+        score_file(tmp_path / "scores.txt", rows, [0.9, 0.1, 0.2, 0.8]),
+    )
+    row, *_ = entailment("score", path, "--scorer", f"scores:{scores}", "--no-twin", "--db", tmp_path / "x.db")
+
+    assert (row["pairs"], row["auc_norm"]["value"], row["concordance"]["whole"]["value"]) == (4, 1.0, 1.0)
 
 
 def test_baselines_count_training_pairs(tmp_path: Path) -> None:
