@@ -195,7 +195,7 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     type=click.Choice(["skip", "refuse", "fact"]),
     default="skip",
     show_default=True,
-    help='Facts with an empty cell: leave out, refuse the row, or have the text "" there.',
+    help='Empty cells: skip the cell of a row with a key, and other facts; refuse the row; or have the text "".',
 )
 @click.option(
     "--same-key",
@@ -246,13 +246,7 @@ def _print_import(report: ImportReport, mapping: TableMapping | None) -> None:
     if len(report.predicates) > PREDICATES_SHOWN:
         err.print(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
     if report.empty:
-        cells = ", ".join(f"{column} {count}" for column, count in report.empty.items())
-        kept = (
-            'have the text ""'
-            if mapping is not None and mapping.empty == "fact"
-            else 'are left out with their facts; --empty fact has "" there'
-        )
-        err.print(escape(f"{counted(sum(report.empty.values()), 'empty cell')}: {cells}. They {kept}."), soft_wrap=True)
+        err.print(escape(_empty_cells(report, mapping)), soft_wrap=True)
     if report.renamed:
         # One spelling stands for all.
         written, name = next(iter(report.spellings.items()))
@@ -266,6 +260,18 @@ def _print_import(report: ImportReport, mapping: TableMapping | None) -> None:
     print_texts("holds again", report.risen)
     skipped = counted(len(report.faults), "faulty row")
     err.print(f"{counted(report.read, 'fact')} read, {report.added} of them new; {skipped} left out")
+
+
+def _empty_cells(report: ImportReport, mapping: TableMapping | None) -> str:
+    """The sentences about the empty cells of a table."""
+    cells = ", ".join(f"{column} {count}" for column, count in report.empty.items())
+    if mapping is not None and mapping.empty == "fact":
+        kept = 'They have the text "".'
+    elif report.incomplete:
+        kept = f"{counted(report.incomplete, 'fact')} without a key left out; a row with one is kept."
+    else:
+        kept = "There the rows have no value: `_` matches them, and is_missing(T) finds them."
+    return f"{counted(sum(report.empty.values()), 'empty cell')}: {cells}. {kept}"
 
 
 def _mapping(options: Mapping[str, Any]) -> TableMapping | None:

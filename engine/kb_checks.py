@@ -27,7 +27,7 @@ from hapax.grammar.pair_checks import can_meet
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_checks import self_joins
 from hapax.grammar.rules import OBJECT, PERSON, Library, Rule, atoms_of, type_key
-from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable
+from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, is_text
 from hapax.grammar.verbalize import text_errors
 from hapax.grammar.words import counted
 from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
@@ -247,7 +247,7 @@ def unfit_facts(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
             yield _finding(faults.UNFIT_FACTS, kb, message, _MEND_FACTS)
             continue
         for place in numeric[indicator]:
-            if texts := [fact for fact in facts if isinstance(fact.arguments[place], str)]:
+            if texts := [fact for fact in facts if is_text(fact.arguments[place])]:
                 data_type = arguments[indicator][place]
                 verb = "has" if len(texts) == 1 else "have"
                 message = (
@@ -339,7 +339,7 @@ def _types_of_constants(kb: KnowledgeBase) -> dict[Value, set[str]]:
     for fact in kb.facts():
         accepted += zip(fact.arguments, fact.types, strict=False)  # imported facts may have no types
     for constant, data_type in accepted:
-        if isinstance(constant, str):
+        if is_text(constant):
             types.setdefault(constant, set()).add(spelling.setdefault(type_key(data_type), data_type))
     return types
 

@@ -48,6 +48,7 @@ from hapax.grammar.rules import (
 )
 from hapax.grammar.terms import (
     ANY,
+    MISSING,
     OPERATIONS,
     TESTS,
     TRUE,
@@ -60,6 +61,7 @@ from hapax.grammar.terms import (
     Literal,
     Term,
     Variable,
+    variable_names,
 )
 from hapax.grammar.texts import (
     MAXIMUM_DIGITS,
@@ -481,7 +483,7 @@ class _Assembly:
                     premise.append(Negation(self._premise(item.premise, scope), self.place(item)))
                 case syntax.RawComparison():
                     premise.append(self._comparison(item, scope))
-        return tuple(premise)
+        return _with_missing(premise)
 
     def _scope(self, premise: syntax.RawPremise, *conclusions: syntax.RawAtom) -> _Scope:
         """The types of a rule's variables: as written, or else by the declarations of its predicates."""
@@ -765,6 +767,15 @@ def _words(expression: syntax.RawArgument | syntax.RawComparison) -> Iterator[st
         case syntax.RawAtom(_, arguments):
             for argument in map(_unnamed, arguments):
                 yield from _words(argument)
+
+
+def _with_missing(premise: Sequence[Item]) -> tuple[Item, ...]:
+    """The premise with MISSING in its atoms for each variable that a test says is missing, without these tests."""
+    atoms = [item for item in premise if isinstance(item, Literal) and not item.negated]
+    tests = [item for item in premise if isinstance(item, Comparison) and item.tests_missing in variable_names(atoms)]
+    terms = {str(item.tests_missing): Constant(MISSING) for item in tests}
+    items = (item.replaced(terms) if item in atoms and terms else item for item in premise if item not in tests)
+    return tuple(items)
 
 
 def _is_equation(item: syntax.RawComparison) -> bool:

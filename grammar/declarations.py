@@ -7,15 +7,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, count
 from typing import TypeAlias
 
 from hapax.grammar.errors import Place
-from hapax.grammar.terms import ANONYMOUS, Atom, BodyLiteral, Literal, Term, Variable, variable_names
+from hapax.grammar.terms import (
+    ANY,
+    IS_MISSING,
+    MISSING,
+    TRUE,
+    Arithmetic,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Literal,
+    Term,
+    Variable,
+    variable_names,
+)
 
 
 class Closedness(StrEnum):
@@ -92,7 +106,7 @@ class Constraint:
     place: Place = field(default=Place(), compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"never {' & '.join(map(str, self.premise))}"
+        return f"never {premise_text(self.premise, ())}"
 
 
 AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "argmin", "argmax")
@@ -161,7 +175,7 @@ class AggregateDeclaration:
 
     def __str__(self) -> str:
         counted = ", ".join(map(str, self.counted))
-        cases = " | ".join(" & ".join(map(str, case)) for case in self.cases)
+        cases = " | ".join(premise_text(case, ()) for case in self.cases)
         return f"aggregate {self.atom} := {self.result} = {self.function}({counted}: {cases})"
 
 
@@ -233,15 +247,33 @@ class ExceptionClause:
             return f"unless {stated}"
         item = self.stated[0]
         # `not p(X, _)` needs no parentheses: what `_` stands for is no variable of the rule.
-        is_atom = len(self.stated) == 1 and isinstance(item, Literal) and not item.negated
-        is_open = is_atom and any(ANONYMOUS.fullmatch(variable.name) for variable in item.variables)
+        is_open = (
+            len(self.stated) == 1
+            and isinstance(item, Literal)
+            and not item.negated
+            and not item.atom.has_missing
+            and any(variable.is_anonymous for variable in item.variables)
+        )
         return f"not {stated}" if is_open else f"not ({stated})"
 
 
 def premise_text(premise: Sequence[BodyLiteral], exceptions: Sequence[ExceptionClause]) -> str:
     """The premise as rule text; an atom that stands for one of the exceptions is written as this."""
-    written = {clause.literal: str(clause) for clause in exceptions if clause.in_premise}
-    return " & ".join(written.get(item) or str(item) if isinstance(item, Literal) else str(item) for item in premise)
+    written: dict[BodyLiteral, str] = {clause.literal: str(clause) for clause in exceptions if clause.in_premise}
+    taken = variable_names(premise)
+    names = (name for number in count(1) if (name := f"Missing{number}") not in taken)
+    return " & ".join(written.get(item) or _item_text(item, names) for item in premise)
+
+
+def _item_text(item: BodyLiteral, names: Iterator[str]) -> str:
+    """An item as rule text; a missing argument is a variable of one of the names, with the test that it is missing."""
+    if isinstance(item, Comparison) or not item.atom.has_missing:
+        return str(item)
+    terms = [Variable(next(names), ANY) if term == Constant(MISSING) else term for term in item.atom.arguments]
+    new = [term for term in terms if term not in item.atom.arguments]
+    tests = [Comparison("=", Arithmetic(IS_MISSING, (term,)), Constant(TRUE)) for term in new]
+    text = " & ".join(map(str, (Literal(Atom(item.atom.predicate, tuple(terms))), *tests)))
+    return f"not ({text})" if item.negated else text
 
 
 def is_exception(item: Atom | BodyLiteral) -> bool:

@@ -16,7 +16,7 @@ from math import ceil, floor, prod, trunc
 from typing import Any, TypeAlias
 
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME, UNITS, Moment, NoValue, moment_of
-from hapax.grammar.terms import ANY, number_of
+from hapax.grammar.terms import ANY, IS_MISSING, number_of
 
 Number: TypeAlias = int | Fraction
 Exact: TypeAlias = Number | str | Moment
@@ -331,6 +331,7 @@ FUNCTIONS: dict[str, ExactFunction] = {
     "ends_with": ExactFunction(_test(str.endswith), 2, 2, TEXT),
     "contains": ExactFunction(_test(operator.contains), 2, 2, TEXT),
     "matches": ExactFunction(_test(_matches), 2, 2, TEXT),
+    IS_MISSING: ExactFunction(_test(lambda _: False), 1, 1, TEXT),  # what has a value
     "year": ExactFunction(_of_day(lambda day: day.year), 1, 1, NUMBER),
     "month": ExactFunction(_of_day(lambda day: day.month), 1, 1, NUMBER),
     "day": ExactFunction(_of_day(lambda day: day.day), 1, 1, NUMBER),

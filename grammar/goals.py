@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -21,7 +21,7 @@ from hapax.grammar.moments import moment_of
 from hapax.grammar.prolog_text import has_clause, prolog_atom, prolog_value
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import OPERATIONS, TESTS, Constant
+from hapax.grammar.terms import IS_MISSING, MISSING, OPERATIONS, TESTS, Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,43 @@ def allowed_goal(
 ) -> tuple[Goal, tuple[Diagnostic, ...]]:
     """The goal, and diagnostics for everything in it that is not allowed."""
     checker = _GoalChecker(library, elsewhere)
-    term = checker.goal(term)
+    term = _with_missing(checker.goal(term))
     names = (name for name in answered_names(term) if not name.startswith("_"))
     return Goal(term, tuple(dict.fromkeys(names))), tuple(checker.diagnostics)
+
+
+def _with_missing(term: GoalTerm) -> GoalTerm:
+    """The goal with MISSING in the calls of a conjunction for each variable that it says is missing, as in rules."""
+    if not isinstance(term, Compound):
+        return term
+    parts = tuple(map(_with_missing, term.arguments))
+    if term.functor == ",":
+        calls = [part for part in parts if isinstance(part, Compound) and not is_test(part)]
+        names = {name for part in calls for name in _parts(part) if isinstance(name, GoalVariable)}
+        tests = [part for part in parts if isinstance(part, Compound) and part.functor == IS_MISSING]
+        tests = [part for part in tests if part.arguments[0] in names]
+        terms = {part.arguments[0]: Constant(MISSING) for part in tests}
+        parts = tuple(
+            replace(part, arguments=tuple(terms.get(argument, argument) for argument in part.arguments))
+            if part in calls
+            else part
+            for part in parts
+            if part not in tests
+        )
+        if len(parts) == 1:
+            return parts[0]
+    return Compound(term.functor, parts, term.place)
+
+
+def with_present(term: GoalTerm, called: Collection[str]) -> GoalTerm:
+    """The goal in which the variables of calls, by indicator, have values that are not missing."""
+    if not isinstance(term, Compound):
+        return term
+    if term.indicator not in called:
+        return Compound(term.functor, tuple(with_present(part, called) for part in term.arguments), term.place)
+    names = [part for part in term.arguments if isinstance(part, GoalVariable) and part.name != "_"]
+    tests = [Compound("\\==", (name, Constant(MISSING)), term.place) for name in dict.fromkeys(names)]
+    return Compound(",", (term, *tests), term.place) if tests else term
 
 
 def missing_column(predicate: str, columns: Sequence[str]) -> str:
@@ -200,7 +234,7 @@ def _is_columns(term: GoalTerm) -> TypeGuard[Compound]:
 
 def is_test(term: Compound) -> bool:
     """True for a test such as `contains(C, x)`; a predicate of the rules comes before it."""
-    return term.functor in TESTS and len(term.arguments) == 2
+    return term.functor in TESTS and len(term.arguments) == FUNCTIONS[term.functor].most
 
 
 def is_function(term: Compound) -> bool:
@@ -253,7 +287,7 @@ class _GoalChecker:
         elif self.library.knows(term.indicator):
             kinds = "c" * len(term.arguments)
         elif is_test(term):
-            kinds = "vv"
+            kinds = "v" * len(term.arguments)
         else:
             self._unknown(term)
             return term

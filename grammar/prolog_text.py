@@ -18,7 +18,9 @@ from hapax.grammar.functions import LARGEST_EXPONENT, TEXT, result_type
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME, moment_of
 from hapax.grammar.rules import NUMBER, Library, PredicateKind, PredicateSignature, Rule, comparison_of
 from hapax.grammar.terms import (
+    IS_MISSING,
     MAXIMUM_POWER,
+    MISSING,
     TESTS,
     Arithmetic,
     Atom,
@@ -78,7 +80,9 @@ def prolog_atom(text: str) -> str:
 
 
 def prolog_value(value: Value) -> str:
-    """A constant's value as a Prolog atom, integer or rational."""
+    """A constant's value as a Prolog atom, integer or rational; `[]` for a missing one, which is no atom."""
+    if value is MISSING:
+        return "[]"
     if isinstance(value, str):
         return prolog_atom(value)
     if isinstance(value, int):
@@ -113,9 +117,24 @@ def clause_text(rule: Rule, library: Library) -> str:
             goals.append(comparison_goal(item, bound, library))
         else:
             goals.append(negation_goal(item.atom, library) if item.negated else atom_goal(item.atom))
+            new = [variable.name for variable in present(item, library) if variable.name not in bound]
+            goals += [f"{name} \\== {prolog_value(MISSING)}" for name in new]
         bound |= variable_names([item])
     body = ",\n    ".join(goals) or "true"
     return f"{atom_goal(rule.conclusion.atom)} :-\n    {body}."
+
+
+def present(item: Literal, library: Library) -> tuple[Variable, ...]:
+    """The variables of an atom whose arguments may be missing in a row, but then are no value of the variable.
+
+    Rows of a predicate whose declaration names its columns may have empty cells outside of the key.
+    """
+    signature = library.signature(item.atom.indicator)
+    if item.negated or not signature.columns:
+        return ()
+    terms = [term for place, term in enumerate(item.atom.arguments) if place not in signature.key]
+    named = (term for term in terms if isinstance(term, Variable) and not term.is_anonymous)
+    return tuple(dict.fromkeys(named))
 
 
 _FUNCTION_GOALS = {
@@ -455,6 +474,7 @@ _TEXT_GOALS = {
     "starts_with": "sub_atom({0}, 0, _, _, {1})",
     "ends_with": "sub_atom({0}, _, _, 0, {1})",
     "contains": "sub_atom({0}, _, _, _, {1})",
+    IS_MISSING: "fail",
 }
 """Functions of texts as Prolog goals."""
 

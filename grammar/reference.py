@@ -66,9 +66,9 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   Without one it has that of its predicate's declaration, else any. `_` is a new variable at each place, also in
   `not p(X, _)`.
 - `given trip(id: Trip, air_time: Minutes) key id` has one row for each id: `import` refuses another one, and `check`
-  finds it. A key may have several columns: `key id, day`.
-- A predicate may have no arguments: `raining`, or `raining()`. It begins with a lower-case letter, as a variable does
-  not. Rules and rule files state it; a table has no such facts.
+  finds it. A key may have several columns: `key id, day`. Outside of the key a row may have empty cells. `_` matches
+  one, and a variable does not: `trip(id: I, air_time: T) & is_missing(T)` is about rows without an air time.
+- A predicate may have no arguments: `raining`, or `raining()`. Rules and rule files state it.
 - `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.
 - Upper and lower case make no difference in data types. A variable has the most specific of its types. Every type but
   Person and its subtypes is a subtype of Object.

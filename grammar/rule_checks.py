@@ -21,6 +21,7 @@ from hapax.grammar.prolog_text import is_numeric, type_of
 from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, Rule, comparison_of
 from hapax.grammar.satisfiable import contradiction, divisors, is_zero, never_holds
 from hapax.grammar.terms import (
+    MISSING,
     Arithmetic,
     Atom,
     Comparison,
@@ -476,7 +477,7 @@ def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagn
     for atom, user, owner in _owned_atoms(library):
         signature = library.signature(atom.indicator)
         for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
-            if not isinstance(term, Constant):
+            if not isinstance(term, Constant) or term.value is MISSING:
                 continue
             # A type like Time, which has the subtype Year, takes both, and so does one below no kind, like Minutes.
             is_open = library.kind_of(data_type) == OBJECT and not library.is_person(data_type)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.satisfiable import NEGATED_OPERATORS, contradiction
 from hapax.grammar.terms import (
+    MISSING,
     Arithmetic,
     BodyLiteral,
     Comparison,
@@ -152,6 +153,9 @@ class Matcher:
         if general.name in binding:
             return binding[general.name] == special
         binding[general.name] = special
+        may_be_missing = special.is_anonymous if isinstance(special, Variable) else special.value is MISSING
+        if may_be_missing and not general.is_anonymous:
+            return False
         return self._fits(special, general.data_type)
 
     def _fits(self, term: Term, data_type: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import chain
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeGuard, TypeVar
 
 from hapax.grammar.errors import Place
 from hapax.grammar.moments import written_duration
@@ -21,6 +21,37 @@ Name = TypeVar("Name")
 
 Value: TypeAlias = str | int | Decimal
 """The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
+
+
+class EmptyCell(str):
+    """The value of an empty cell in a row of a table. No text equals it, and no variable of a rule has it."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+    def __reduce__(self) -> str:
+        return "MISSING"
+
+
+MISSING = EmptyCell("null")
+
+
+def is_text(value: Value) -> TypeGuard[str]:
+    """True for a text, and not for a missing value."""
+    return isinstance(value, str) and value is not MISSING
+
+
+IS_MISSING = "is_missing"
+"""The test that an argument is MISSING: where it stands alone, the atom with its variable has that value."""
 
 ANY = "Any"
 """The data type of a variable that is written without one, and of whose predicates no declaration gives one."""
@@ -95,8 +126,13 @@ class Variable:
     name: str
     data_type: str
 
+    @property
+    def is_anonymous(self) -> bool:
+        """True for `_`, which also matches an empty cell."""
+        return ANONYMOUS.fullmatch(self.name) is not None
+
     def __str__(self) -> str:
-        name = "_" if ANONYMOUS.fullmatch(self.name) else self.name
+        name = "_" if self.is_anonymous else self.name
         return name if self.data_type == ANY else f"{self.data_type} {name}"
 
 
@@ -111,7 +147,9 @@ class Constant:
         return not isinstance(self.value, str)
 
     def __str__(self) -> str:
-        """The constant as rule text."""
+        """The constant as rule text; a missing one as the `_` that matches it."""
+        if self.value is MISSING:
+            return "_"
         return quoted(self.value) if isinstance(self.value, str) else str(self.value)
 
 
@@ -145,6 +183,11 @@ class Atom:
     @property
     def is_ground(self) -> bool:
         return not self.variables
+
+    @property
+    def has_missing(self) -> bool:
+        """True if an argument is MISSING."""
+        return Constant(MISSING) in self.arguments
 
     def place_at(self, position: int) -> Place | None:
         """The range of an argument; of the whole atom, if it was not read from a text."""
@@ -193,7 +236,7 @@ class Literal:
 OPERATIONS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "mod": 2, "**": 3}
 """The operations and how strongly they bind. All but `**` are read from left to right."""
 
-TESTS = frozenset(("starts_with", "ends_with", "contains", "matches"))
+TESTS = frozenset(("starts_with", "ends_with", "contains", "matches", IS_MISSING))
 """The functions whose value is `true` or `false`. One stands alone for an equation with `true`."""
 
 TRUE = "true"
@@ -245,6 +288,13 @@ class Comparison:
         """The test that the comparison stands for: its function is true, or with `\\=`, is not."""
         is_test = isinstance(self.left, Arithmetic) and self.left.operator in TESTS and self.operator in ("=", "\\=")
         return self.left if is_test and self.right == Constant(TRUE) else None  # type: ignore[return-value]  # see above
+
+    @property
+    def tests_missing(self) -> str:
+        """The name of the variable that the comparison says is missing; empty for another one."""
+        test = self.test if self.operator == "=" else None
+        argument = test.operands[0] if test is not None and test.operator == IS_MISSING else None
+        return argument.name if isinstance(argument, Variable) else ""
 
     @property
     def equations(self) -> Iterator[tuple[Variable, Expression]]:

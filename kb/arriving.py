@@ -28,7 +28,7 @@ class FactKind:
 
     `kinds`: by place, from 0, `Number`, `Date` and the like where the rules have them; `texts`: the places of a Text,
     where 1984 is a text, too. `is_followed`: they can break a declaration, so that their lines are needed when all are
-    read.
+    read. `key`: places of the key's columns, outside of which a fact may have empty cells.
     """
 
     predicate: str
@@ -38,6 +38,7 @@ class FactKind:
     kinds: Mapping[int, str]
     texts: frozenset[int]
     is_followed: bool
+    key: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import MISSING, Value
 from hapax.grammar.words import short
 from hapax.kb import values
 
@@ -104,6 +104,8 @@ def cell_value(cell: str) -> Value | None:
 
 def value_cell(value: Value) -> str:
     """CSV cell for a value: its plain text if `cell_value` turns that back into the value, otherwise JSON."""
+    if value is MISSING:
+        return ""
     plain = str(value)
     if plain and is_harmless(plain):
         try:

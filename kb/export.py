@@ -12,6 +12,7 @@ from typing import IO
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
+from hapax.grammar.terms import MISSING
 from hapax.grammar.words import short, some
 from hapax.kb import values
 from hapax.kb.csv_text import text_cell, value_cell, write_rows
@@ -111,7 +112,7 @@ def _jsonl_line(fact: FactRecord, _: int) -> str:
     return json.dumps(
         {
             "predicate": fact.predicate,
-            "arguments": list(fact.arguments),
+            "arguments": [None if value is MISSING else value for value in fact.arguments],
             "types": list(fact.types),
             "source": fact.source.value,
             "probability": fact.probability,

@@ -21,14 +21,13 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.moments import WRITTEN, is_written
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import NUMBER, TEXT, Library
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.terms import MISSING, Atom, Constant, Value, is_text
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
 from hapax.kb.arriving import ArrivingFact, ArrivingFacts, FactKey, FactKind
 from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
-from hapax.kb.records import PREDICATES, USER, FactRecord, Source, canonical_text
+from hapax.kb.records import PREDICATES, USER, FactRecord, Source, canonical_text, identity_cells
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.symbols import canonical
 
 _FAULTS_SHOWN = 20
 _REPEATS_SHOWN = 5
@@ -117,6 +116,8 @@ class ImportReport:
     risen: tuple[str, ...] = ()
     empty: Mapping[str, int] = field(default_factory=dict)
     """Number of empty cells by column, as `trip.air_time`."""
+    incomplete: int = 0
+    """Facts that were left out for an empty cell."""
     replaced: Mapping[str, str] = field(default_factory=dict)
     """Stored facts and earlier rows that gave way to a fact with the same key, as atoms."""
 
@@ -178,7 +179,9 @@ _MEANT = {
 
 
 def _is_of(value: Value, kind: str) -> bool:
-    """True for a value of a kind, and for "", which stands for an empty cell."""
+    """True for a value of a kind, and for "" and MISSING, of empty cells."""
+    if value is MISSING:
+        return True
     if kind == NUMBER:
         return not isinstance(value, str) or not value
     return value == "" or is_written(value, kind)
@@ -203,6 +206,8 @@ class FactIntake:
         """The source says where its predicates stand; otherwise its first column may be anything."""
         self.faults: list[FactFault] = []
         self._empty: Counter[str] = Counter()
+        self.incomplete = 0
+        """Facts that were left out for an empty cell."""
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
         self._kb = kb
@@ -257,7 +262,15 @@ class FactIntake:
         except FactRefused as refused:
             self.add_fault(line, str(refused), refused.kind)
         else:
+            if kind.key:
+                cells = enumerate(arguments)
+                arguments = [MISSING if cell is None and at not in kind.key else cell for at, cell in cells]
             self.add(line, kind, arguments)
+
+    def row_width(self, predicate: str) -> int:
+        """The number of columns of a predicate with a key; 0 without one."""
+        widths = (len(key.columns) for name, keys in self._keys.items() if _name_of(name) == predicate for key in keys)
+        return max(widths, default=0)
 
     def add(self, line: int, kind: FactKind, arguments: Sequence[Any], columns: Sequence[str] = ()) -> None:
         """Add a fact of a kind, of which it has the number of arguments, or the fault that keeps it from being one.
@@ -286,7 +299,7 @@ class FactIntake:
         text = f"[{','.join(texts)}]"
         if '{"decimal"' in text:
             # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
-            text = canonical_text(list(map(canonical, arguments)))
+            text = canonical_text(identity_cells(arguments))
         identity = sha256(f"{kind.beginning}{text}]".encode()).digest()[:16]
         self._counts[kind.indicator] += 1
         self._arriving.add(ArrivingFact(line, kind, arguments, identity, basis), len(text))
@@ -334,7 +347,8 @@ class FactIntake:
             types = self._declared.get(indicator) or declared
         beginning = f'["fact",{values.encode_value(predicate)},'
         is_followed = indicator in self._keys or indicator in self._rules.constrained
-        return FactKind(predicate, indicator, types, beginning, checked, texts, is_followed)
+        key = next((key.places for key in self._keys.get(indicator, ()) if key.columns), ())
+        return FactKind(predicate, indicator, types, beginning, checked, texts, is_followed, key)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one."""
@@ -369,6 +383,7 @@ class FactIntake:
             repeats=len(repeats),
             renamed=self._renaming.rows,
             empty=dict(self._empty.most_common()),
+            incomplete=self.incomplete,
             replaced=self._replaced,
             spellings=self._renaming.spellings,
         )
@@ -524,7 +539,7 @@ class _Renaming:
         return named, f"written {written}; names by {self.title}"
 
     def _named(self, value: Value, data_type: str) -> Value:
-        if not isinstance(value, str):
+        if not is_text(value):
             return value
         name: str | None = self._canonical(value, data_type)
         if name is None:

@@ -52,7 +52,8 @@ class ColumnsOfFact(BaseModel):
 class TableMapping(BaseModel):
     """The facts that each row of a table gives. `table`: in a SQLite file; `delimiter`: of a CSV file.
 
-    `empty`: leave out the fact of a row with an empty cell, refuse the row, or have the text "" there.
+    `empty`: `skip` an empty cell of a fact with a key, and leave out another fact with one; `refuse` the row; or have
+    the text "" there (`fact`).
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from hapax.grammar.rules import PredicateSignature, Rule, Templates
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.terms import MISSING, Atom, Constant, Value
 from hapax.grammar.verbalize import StatementText
 from hapax.kb import system, values
 from hapax.kb.rows import Bindings, Codec, Json, OnConflict, Probability, Score, TableSchema, Tree, text_cell
@@ -364,7 +364,12 @@ class FactRecord:
 
 def fact_id(predicate: str, arguments: Iterable[Value]) -> str:
     """Identity of a fact: 2 and 2.0 are one constant."""
-    return content_id("fact", predicate, [canonical(value) for value in arguments])
+    return content_id("fact", predicate, identity_cells(arguments))
+
+
+def identity_cells(arguments: Iterable[Value]) -> list[Value | None]:
+    """The arguments as a fact's identity has them; None for a missing one."""
+    return [None if value is MISSING else canonical(value) for value in arguments]
 
 
 # A view of the tables of single predicates, into which `facts.FactRelations` writes.

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_args, get_or
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import MISSING, Value
 from hapax.kb import values
 
 OTHER_CONTENT = "the identity belongs to other content"
@@ -78,7 +78,8 @@ def _probability(value: float) -> float:
 
 
 def _bindings(cell: str) -> tuple[tuple[str, Any], ...]:
-    return tuple((text_cell(name), values.plain_value(value)) for name, value in values.load_list(cell))
+    pairs = values.load_list(cell)
+    return tuple((text_cell(name), MISSING if value is None else values.plain_value(value)) for name, value in pairs)
 
 
 def _encode_bindings(bindings: tuple[tuple[str, Any], ...]) -> str:
@@ -92,7 +93,10 @@ SCORE = Codec(_score, _score, "REAL")
 PROBABILITY = Codec(_probability, _probability, "REAL")
 BOOLEAN = Codec(int, bool, "INTEGER")
 VALUE = Codec(values.encode_value, values.decode_value)
-VALUES = Codec(values.encode_values, values.decode_values)
+VALUES = Codec(
+    values.encode_values,
+    lambda cell: tuple(MISSING if item is None else item for item in values.decode_values(cell)),
+)
 NAMES = Codec(lambda names: values.encode_values(tuple(map(text_cell, names))), values.decode_values)
 TREE = Codec(values.encode_tree, values.decode_tree)
 # A server's request or response may contain a map `{"decimal": "1"}` that is not one of our decimals.

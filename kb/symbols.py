@@ -1,6 +1,7 @@
 """Constants as tagged integers: a whole number n with |n| < 2^60 is 2n + 1, others are even ids in table `symbols`.
 
-Constants have equal tags if they are equal to Prolog: 2 and 2.0 are one constant, 2 and "2" are two.
+Constants have equal tags if they are equal to Prolog: 2 and 2.0 are one constant, 2 and "2" are two. The tag of an
+empty cell is 0.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from hapax.grammar.terms import MAXIMUM_POWER, CutDecimal, Value
+from hapax.grammar.terms import MAXIMUM_POWER, MISSING, CutDecimal, Value
 from hapax.kb import values
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 TAGGED_BITS = 60
 """Whole numbers below two to this power are their own tags; the sum of two tags is far below SQLite's 64 bits."""
+
+MISSING_TAG = 0
 
 # Constants with cached tags; so many take about 20 MB.
 KNOWN_TAGS = 200_000
@@ -103,6 +106,8 @@ class Symbols:
         value = canonical(constant)
         if _is_whole(value):
             return 2 * value + 1
+        if value is MISSING:
+            return MISSING_TAG
         if constant not in self._tags:
             if not isinstance(value, CutDecimal) and values.refusal(value):
                 return None
@@ -122,6 +127,11 @@ class Symbols:
             value = canonical(constant)
             if _is_whole(value):
                 self._tags[constant] = 2 * value + 1
+            elif value is MISSING:
+                self._tags[constant] = MISSING_TAG
+                if self._borrowed is None:
+                    row = (MISSING_TAG, values.encode_value(MISSING))
+                    self._conn.execute("INSERT OR IGNORE INTO symbols (id, symbol) VALUES (?, ?)", row)
             else:
                 symbols[constant] = values.encode_value(value)
         ids = self._ids(set(symbols.values()))
@@ -151,7 +161,9 @@ class Symbols:
         """Constants by tag."""
         wanted = set(tags)
         found: dict[int, Value] = {tag: tag >> 1 for tag in wanted if tag & 1}
-        for tag, text in self._symbols(wanted):
+        if MISSING_TAG in wanted:
+            found[MISSING_TAG] = MISSING
+        for tag, text in self._symbols(wanted - {MISSING_TAG}):
             found[tag] = values.decode_value(text)
         return found
 

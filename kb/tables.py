@@ -26,6 +26,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.moments import Timed, iso_text
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.terms import MISSING
 from hapax.grammar.words import counted, short, some
 from hapax.kb import values
 from hapax.kb.arriving import FactKind
@@ -173,9 +174,12 @@ def _add_row(line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake
     """Add the fact of a row, unless it is left out or refused."""
     if None in arguments and mapping.empty != "refuse":
         intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
-        if mapping.empty == "skip":
+        key = fact.kind.key
+        if mapping.empty == "skip" and (not key or any(arguments[place] is None for place in key)):
+            intake.incomplete += 1
             return
-        arguments = ["" if cell is None else cell for cell in arguments]
+        filler = MISSING if mapping.empty == "skip" else ""
+        arguments = [filler if cell is None else cell for cell in arguments]
     intake.add(line, fact.kind, arguments, fact.columns)
 
 
@@ -265,7 +269,8 @@ def _add_csv(rows: Iterator[tuple[int, list[str]]], intake: FactIntake) -> None:
         except ValueError as fault:
             intake.add_fault(line, str(fault), "faulty cell")
             continue
-        while arguments and arguments[-1] is None:
+        width_of_row = intake.row_width(predicate)
+        while len(arguments) > width_of_row and arguments[-1] is None:
             arguments.pop()
         if places and any(map(str.strip, cells[width:])):
             _add_width_fault(line, cells, width, intake)

@@ -16,7 +16,7 @@ from json.encoder import c_make_encoder, encode_basestring, encode_basestring_as
 from typing import Any, NoReturn
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.terms import MAXIMUM_POWER, CutDecimal, Value, decimal_of
+from hapax.grammar.terms import MAXIMUM_POWER, MISSING, CutDecimal, Value, decimal_of
 
 MAX_INTEGER_BITS = 10_000
 """About 3,000 digits; Python refuses to read or write integers of more than 4,300 digits."""
@@ -111,6 +111,8 @@ def encode_value(value: Value) -> str:
     # The usual case: only half characters make a text unfit, and ASCII has none.
     if type(value) is str and value.isascii():
         return encode_basestring(value)
+    if value is MISSING:
+        return "null"
     reason = None if isinstance(value, CutDecimal) else refusal(value)
     if reason is not None:
         raise ValueRefused(reason)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
 
+from hapax.grammar.terms import MISSING
 from tools.drawn_programs import (
     Call,
     Cell,
@@ -29,6 +30,7 @@ from tools.drawn_programs import (
 
 Instances = dict[str, set[frozenset[tuple[str, Cell]]]]
 
+_MISSING = "missing"
 HUNDREDTHS = 100
 LARGEST = 46_340
 """Hundredths whose product is below two to the power of 31."""
@@ -95,7 +97,9 @@ class ClingoTranslation:
                 return None
             row: list[Cell] = []
             for argument in symbol.arguments:
-                if "t(" in str(argument):
+                if str(argument) == _MISSING:
+                    row.append(MISSING)
+                elif "t(" in str(argument):
                     row.append(texts[argument.arguments[0].number])
                 elif abs(argument.number) > LARGEST:
                     return None
@@ -109,6 +113,8 @@ class ClingoTranslation:
         return facts, instances
 
     def _constant(self, value: Cell) -> str | None:
+        if value is MISSING:
+            return _MISSING
         if isinstance(value, str):
             return f"t({self.texts.setdefault(value, len(self.texts))})"
         scaled = value * HUNDREDTHS
@@ -157,6 +163,8 @@ class ClingoTranslation:
                 inexact += wrong
                 continue
             body.append(("not " if item.negated else "") + self._call(item))
+            if not item.negated:
+                body += [f"{name} != {_MISSING}" for name in variables_of([item])]
             place = self.program.closed_by.get(item.predicate)
             if item.negated and place is not None:
                 body.append(f"covered_{item.predicate}({self._term(item.terms[place - 1])})")

@@ -28,12 +28,13 @@ from hapax.grammar.checks import library_errors
 from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parser import parse_library
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Substitution
+from hapax.grammar.terms import MISSING, Substitution
 from hapax.kb.records import Distribution, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from tools.clingo_programs import by_clingo, has_clingo
 from tools.consulted import consulted_atoms
 from tools.drawn_programs import (
+    ANY,
     Call,
     Cell,
     Drawing,
@@ -141,11 +142,13 @@ class FactLoops:
                     yield from self._solved(rest, matched)
 
     def _is_false(self, item: Call, binding: Binding) -> bool:
-        row = tuple(_value(term, binding) for term in item.terms)
-        if row in self.facts[item.predicate]:
+        if any(_matched(item.terms, row, binding) is not None for row in self.facts[item.predicate]):
             return False
         by = self.closed_by.get(item.predicate)
-        return by is None or any(known[by - 1] == row[by - 1] for known in self.facts[item.predicate])
+        if by is None:
+            return True
+        value = _value(item.terms[by - 1], binding)
+        return any(known[by - 1] == value for known in self.facts[item.predicate])
 
 
 def _ordered(items: Sequence[Item]) -> list[Item]:
@@ -162,6 +165,10 @@ def _value(term: str | Quoted, binding: Binding) -> Cell:
 def _matched(terms: Sequence[str | Quoted], row: Sequence[Cell], binding: Binding) -> Binding | None:
     found = dict(binding)
     for term, value in zip(terms, row, strict=True):
+        if term == ANY:
+            continue
+        if value is MISSING and isinstance(term, str):
+            return None
         wanted = found.setdefault(term, value) if isinstance(term, str) else cell(term.value)
         if wanted != value:
             return None
@@ -367,7 +374,11 @@ def _listed(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 
 def _instances(records: Iterable[StatementRecord]) -> set[frozenset[tuple[str, Cell]]]:
-    return {frozenset((name, cell(value)) for name, value in record.substitution) for record in records}
+    """The values of the variables, without those of `_`."""
+    return {
+        frozenset((name, cell(value)) for name, value in record.substitution if not name.startswith(ANY))
+        for record in records
+    }
 
 
 def _compared_sets(subject: str, got: set, right: set) -> Iterator[str]:  # type: ignore[type-arg]

@@ -12,15 +12,19 @@ from fractions import Fraction
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import MISSING, Value
 from hapax.kb.records import FactRecord, Source
 
 THINGS, NUMBERS = ("X", "Y", "Z", "U"), ("K", "M", "N")
 SIGNATURES = {
     "edge": "TT", "link": "TT", "mark": "T", "weighs": "TN", "sold": "TTN", "known": "TT", "seen": "TT",
+    "row": "TTN",
 }  # fmt: skip
 TEXTS: Sequence[Value] = ("a", "b", "c", "d", 2, Decimal("2.0"), "2", 'it\'s \\ "it"\n', "caf\u00e9", "cafe\u0301", "")
 SIZES: Sequence[Value] = (0, 1, 2, 3, 7, -4, Decimal("2.0"), Decimal("0.5"), Decimal("2.50"), Decimal("-0.1"), "light")
+
+ANY = "_"
+"""The term that matches everything, and a missing cell; a variable does not match one."""
 
 Cell = str | Fraction
 Facts = dict[str, set[tuple[Cell, ...]]]
@@ -104,11 +108,20 @@ class DrawnProgram:
     def _item(self, item: Item) -> str:
         if isinstance(item, Order):
             return f"{_typed(item.gives) if item.gives else _written(item.left)} {item.sign} {_written(item.right)}"
-        terms = (_typed(term) if isinstance(term, str) else _written(term) for term in item.terms)
-        return f"{'not ' if item.negated else ''}{item.predicate}({', '.join(terms)})"
+        terms, tests = [], []
+        for place, term in enumerate(item.terms):
+            if isinstance(term, Quoted) and term.value is MISSING:
+                tests.append(f" & is_missing(Missing{place})")
+                terms.append(f"Missing{place}")
+            else:
+                terms.append(_typed(term) if isinstance(term, str) else _written(term))
+        text = f"{item.predicate}({', '.join(terms)}){''.join(tests)}"
+        return f"not ({text})" if item.negated and tests else f"{'not ' if item.negated else ''}{text}"
 
 
 def _typed(name: str) -> str:
+    if name == ANY:
+        return name
     return f"{'Thing' if name in THINGS else 'Number'} {name}"
 
 
@@ -138,8 +151,9 @@ class Drawing:
         program.declarations += [
             f"given {name}({', '.join('Thing' if kind == 'T' else 'Number' for kind in kinds)})."
             for name, kinds in SIGNATURES.items()
-            if name not in ("known", "seen")
+            if name not in ("known", "seen", "row")
         ]
+        program.declarations.append("given row(first: Thing, second: Thing, third: Number) key first, third.")
         for name, by in (("known", 1), ("seen", 0)):
             program.declarations.append(
                 f'oracle {name}(Thing, Thing): "[1] has {name} [2]" / "[1] has not {name} [2]".'
@@ -234,7 +248,9 @@ class Drawing:
         terms: list[str | Quoted] = []
         for kind in self.program.signatures[predicate]:
             chosen = (things or THINGS) if kind == "T" else numbers
-            if not chosen or self.rng.random() < 0.08:
+            if predicate == "row" and self.rng.random() < 0.3:
+                terms.append(self.rng.choice((ANY, ANY, Quoted(MISSING))) if terms else ANY)
+            elif not chosen or self.rng.random() < 0.08:
                 values = [
                     v for v in (TEXTS[:5] if kind == "T" else SIZES[:6]) if isinstance(v, str if kind == "T" else int)
                 ]
@@ -315,7 +331,7 @@ def variables_of(items: Iterable[Item]) -> list[str]:
     found: dict[str, None] = {}
     for item in items:
         if isinstance(item, Call) and not item.negated:
-            found |= dict.fromkeys(term for term in item.terms if isinstance(term, str))
+            found |= dict.fromkeys(term for term in item.terms if isinstance(term, str) and term != ANY)
         elif isinstance(item, Order) and item.gives:
             found[item.gives] = None
     return list(found)
@@ -331,6 +347,8 @@ def drawn_fact(rng: random.Random, program: DrawnProgram) -> FactRecord:
     name = rng.choice([*given, "known", "seen", "edge"])
     few = TEXTS[: rng.choice((4, 4, len(TEXTS)))]
     values = tuple(rng.choice(few if kind == "T" else SIZES) for kind in program.signatures[name])
+    if name == "row":
+        values = (values[0], *(MISSING if rng.random() < 0.3 else value for value in values[1:]))
     types = tuple("Thing" if kind == "T" else "Number" for kind in program.signatures[name])
     return FactRecord(name, values, types, Source.GIVEN, 1.0)
 

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages, tables
 from hapax.api.browser.drawing import rule_map
-from hapax.api.browser.facets import Facets, FacetCounter, wanted_of
+from hapax.api.browser.facets import FacetCounter, Facets, wanted_of
 from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import ANSWER_LABELS, Cells, ItemToJudge, Judging, VoterAgreement
 from hapax.api.browser.rendering import page_environment, plot_script, static_text

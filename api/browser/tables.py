@@ -605,6 +605,9 @@ def _unreadable(cell: str) -> str:
 
 
 def _text(value: object) -> str:
+    """The text of a value; none of an empty cell."""
+    if value is None:
+        return ""
     return str(value["decimal"]) if isinstance(value, dict) and "decimal" in value else str(value)
 
 

@@ -32,6 +32,7 @@ from hapax.grammar.terms import (
     variable_names,
 )
 from hapax.kb.arithmetic import Calculated, Cell, ExactArithmetic, Operand
+from hapax.kb.symbols import MISSING_TAG
 
 _MOST_JOINED = 60
 """Tables joined in one SELECT; SQLite allows 64."""
@@ -342,6 +343,8 @@ class PremiseCompiler:
             cell = f"{alias}.a{place}"
             if isinstance(term, Variable) and term.name not in self.values:
                 self.values[term.name] = cell
+                if not term.is_anonymous and len(atom.arguments) > 1:
+                    self.conditions.append(f"{cell} <> {MISSING_TAG}")
             else:
                 self.conditions.append(f"{cell} = {self.cell(term)}")
 

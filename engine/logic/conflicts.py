@@ -15,7 +15,7 @@ from hapax.engine.logic.names import Names
 from hapax.engine.logic.proofs import given_facts, join_premise
 from hapax.grammar.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
+from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, is_text
 from hapax.kb.records import DenialRecord, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -244,7 +244,7 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord], name
         # Facts that were imported without rules have no types of their own.
         types = fact.types or declared.get(_indicator(fact), ())
         for value, data_type in zip(fact.arguments, types, strict=False):
-            if isinstance(value, str):
+            if is_text(value):
                 typed.setdefault(names.name(value), []).append((data_type, fact))
     for uses in typed.values():
         for item in library.disjoint_types:

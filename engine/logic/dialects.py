@@ -21,9 +21,11 @@ from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME
-from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order, type_of
+from hapax.grammar.prolog_text import assignment, definition_of, evaluation_order, present, type_of
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
+    IS_MISSING,
+    MISSING,
     TESTS,
     Arithmetic,
     Atom,
@@ -256,9 +258,11 @@ class _ScriptWriter:
 
     def _create_table(self, name: str, indicator: str, comment: str) -> None:
         columns = []
+        # Rows of a table may have empty cells.
+        always = [] if self.library.signature(indicator).columns else [exp.NotNullColumnConstraint()]
         for column, is_number in zip(columns_of(indicator), self.kinds(indicator), strict=True):
-            given = exp.ColumnConstraint(kind=exp.NotNullColumnConstraint())
-            columns.append(exp.ColumnDef(this=_identifier(column), kind=self._type(is_number), constraints=[given]))
+            given = [exp.ColumnConstraint(kind=kind) for kind in always]
+            columns.append(exp.ColumnDef(this=_identifier(column), kind=self._type(is_number), constraints=given))
         types = ", ".join(self.library.signature(indicator).argument_types)
         schema = exp.Schema(this=_table(name), expressions=columns)
         self._add(exp.Create(this=schema, kind="TABLE"), f"{comment}: {types}")
@@ -454,6 +458,8 @@ class _ScriptWriter:
 
     def test(self, test: Arithmetic, values: Sequence[_Cell]) -> exp.Expr:
         """The condition of a test of texts. Raises HapaxError for a regular expression: databases have others."""
+        if test.operator == IS_MISSING:
+            return exp.false()
         whole, part = map(self.text, values)
         size = exp.Length(this=part.copy())
         if test.operator == "contains":
@@ -574,8 +580,12 @@ class _Premise:
             columns_of(atom.indicator), self.writer.kinds(atom.indicator), atom.arguments, strict=True
         ):
             cell = _Cell(_column(alias, name), is_number)
-            if isinstance(term, Variable) and term.name not in self.values:
+            if term == Constant(MISSING):
+                self.conditions.append(exp.Is(this=cell.sql, expression=exp.null()))
+            elif isinstance(term, Variable) and term.name not in self.values:
                 self.values[term.name] = cell
+                if term in present(Literal(atom), self.library):
+                    self.conditions.append(_not_null(cell.sql))
             else:
                 self.conditions.append(self.writer.compared("=", cell, self.cell(term)))
 

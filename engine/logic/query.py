@@ -19,9 +19,9 @@ from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, parts_by_rules,
 from hapax.engine.logic.limits import time_limit
 from hapax.engine.logic.products import naming_products
 from hapax.engine.logic.proofs import reading
-from hapax.grammar.goals import Goal, called_indicators, calls, has_constants
+from hapax.grammar.goals import Goal, GoalVariable, called_indicators, calls, has_constants, with_present
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
+from hapax.grammar.terms import MISSING, Atom, Constant, Term, Value, Variable
 from hapax.kb.relations import BATCH, TaggedRows
 
 
@@ -72,7 +72,9 @@ def _by_prolog(
         for call in calls(goal, indicator):
             # Every variable is free: what binds it in Prolog is not known here.
             terms: list[Term] = [
-                part if isinstance(part, Constant) else Variable(f"A{place}", "")
+                part
+                if isinstance(part, Constant)
+                else Variable(f"{'_' if part == GoalVariable('_') else 'A'}{place}", "")
                 for place, part in enumerate(call.arguments)
             ]
             atom = Atom(call.functor, tuple(terms))
@@ -83,6 +85,8 @@ def _by_prolog(
                 # Prolog cannot hold U+0000.
                 if not any(isinstance(value, str) and "\0" in value for value in found):
                     concluded[call.functor, found] = None
+    if any(MISSING in row for _, row in concluded):
+        goal = replace(goal, term=with_present(goal.term, called))
     program = answers_program(library, concluded)
     failed = demand.failures()
     with open_session(session) as prolog:

@@ -22,11 +22,12 @@ from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.logic.derive import RUN_ID, fact_tables, read_statements
 from hapax.grammar.prolog_text import definition_of
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Constant, Literal, Substitution, variable_names
+from hapax.grammar.terms import MISSING, Constant, Literal, Substitution, variable_names
 from hapax.kb.records import Distribution, Source, StatementRecord, canonical_text
 from hapax.kb.relations import Relations, StoredDerivation
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.values import decode_value, encode_decimal
+from hapax.kb.symbols import MISSING_TAG
+from hapax.kb.values import decode_value, encode_decimal, encode_value
 
 LineWriter: TypeAlias = Callable[[StatementRecord], str]
 """A function that writes a record as a line of JSON, line feed included, as `json.dumps` does with `ensure_ascii` off
@@ -237,7 +238,7 @@ class _TextCache:
             for known in (self._json, self._inner, self._canonical):
                 known.clear()
         for tag, text in self._symbols.encoded(set(tags).difference(self._json)):
-            self._json[tag] = text
+            self._json[tag] = text if tag != MISSING_TAG else encode_value(str(MISSING))
             self._inner[tag] = text[1:-1] if text.startswith('"') else text
             # A decimal is stored as an object; a line and an identity have its number.
             if text.startswith("{"):
