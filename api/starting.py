@@ -5,25 +5,37 @@ Each guess is a line that a person can change.
 
 from __future__ import annotations
 
-import csv
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from shlex import quote
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb.csv_text import cell_value
+from hapax.grammar.moments import DATE, DATE_TIME, moment_of
+from hapax.grammar.parser import parse_rules
+from hapax.grammar.prolog_text import SYSTEM_NAMES
+from hapax.grammar.words import short
+from hapax.kb.intake import FactFault, FactIntake, RulesForFacts
+from hapax.kb.mappings import TableMapping
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.tables import OpenTable, add_rows, opened
 from hapax.kb.values import encode_value
 from hapax.kb.whole_files import atomic_text_file
 
-ROWS_READ = 1_000
+ROWS_READ = 10_000
 """First rows of a table, from which types and key are guessed."""
 
-_DELIMITERS = ",\t;|"
+_NUMBERS = 0.8
+"""A column is a Number if more than this share of its cells are: the rest may be faulty, but a code has letters."""
+
+_KEYS = 0.8
+"""Least share of distinct values in a column that was probably meant as a key."""
+
+_OTHER_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +50,32 @@ class GuessedColumn:
 
 @dataclass(frozen=True, slots=True)
 class StartedFolder:
-    """The files that were written, and the commands to go on with, from inside the folder."""
+    """The files that were written, and the commands to go on with, from inside the folder.
+
+    `faults`: rows that an import refuses by these guesses. `notes`: what else to look at in the table.
+    """
 
     files: tuple[Path, ...]
     commands: tuple[str, ...]
+    faults: tuple[FactFault, ...]
+    notes: tuple[str, ...]
 
 
-def start_folder(table: Path, folder: Path | None = None) -> StartedFolder:
-    """Write mapping, rules and settings for a CSV or TSV table into a folder, by default one named like the table.
+def start_folder(table: Path, folder: Path | None = None, name: str | None = None) -> StartedFolder:
+    """Write mapping, rules and settings for a table into a folder, by default one named like the table.
 
-    Raises HapaxError for a table without a header and rows, and for a folder that has one of these files already.
+    The table is a file that `import_facts` reads with a mapping; `name`: of the table in a SQLite file. Raises
+    HapaxError for a table without a header and rows, and for a folder that has one of these files already.
     """
-    columns, delimiter = _guessed_columns(table)
-    predicate = _names([table.stem])[0]
-    folder = folder or table.parent / predicate
-    key = next((column for column in columns if _is_key(column)), None)
+    read, faults = _first_rows(table, name)
+    predicate = _names([name or table.stem])[0]
+    predicate = f"{predicate}_row" if predicate in (*SYSTEM_NAMES, "mod") else predicate
+    columns = _guessed_columns(read)
+    key, notes = _guessed_key(columns, read, table)
+    notes += _other_dates(columns)
     rule, goal = _first_rule(predicate, columns, key or columns[0])
     texts = {
-        folder / "map.yaml": _mapping(predicate, columns, key, delimiter),
+        (folder := folder or table.parent / predicate) / "map.yaml": _mapping(predicate, columns, key, name),
         folder / f"{predicate}.rules": _rules(table, predicate, columns, rule),
         folder / "hapax.toml": _SETTINGS,
     }
@@ -65,40 +85,48 @@ def start_folder(table: Path, folder: Path | None = None) -> StartedFolder:
     for path, text in texts.items():
         with atomic_text_file(str(path)) as stream:
             stream.write(text)
+    mapping, rules_file, _ = texts
+    faults += _refused(read, TableMapping.read(mapping), texts[rules_file], table)
     rules = quote(f"{predicate}.rules")
+    skipping = " --skip-faulty" if faults else ""
     commands = (
-        f"hapax import {quote(str(table.resolve()))} --map map.yaml --rules {rules}",
+        f"hapax import {quote(str(table.resolve()))} --map map.yaml --rules {rules}{skipping}",
         f"hapax query {quote(goal)} {rules} --db hapax.db",
         f"hapax derive {rules}",
     )
-    return StartedFolder(tuple(texts), commands)
+    return StartedFolder(tuple(texts), commands, tuple(sorted(faults, key=lambda fault: fault.line)), tuple(notes))
 
 
-def _guessed_columns(table: Path) -> tuple[list[GuessedColumn], str]:
-    """The columns, and the sign that separates them."""
-    try:
-        with table.open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            stream.seek(0)
-            delimiter = max(_DELIMITERS, key=first.count)
-            header, *rows = islice(csv.reader(stream, delimiter=delimiter), ROWS_READ + 1)
-    except (OSError, ValueError, csv.Error) as fault:
-        reason = getattr(fault, "strerror", None) or "it has no header"
-        raise HapaxError(f"{table}: this table cannot be read: {reason}. Name a CSV or TSV file in UTF-8.") from fault
-    if not rows:
-        raise HapaxError(f"{table} has no rows below its header, so nothing can be guessed from it.")
+def _first_rows(table: Path, name: str | None) -> tuple[OpenTable, list[FactFault]]:
+    """The columns and first rows of a table, without the rows that cannot be read, and their faults."""
+    with FactIntake(KnowledgeBase(), str(table)) as intake, opened(table, intake, name=name) as found:
+        read = replace(found, rows=list(islice(found.rows, ROWS_READ)))
+        if not read.rows:
+            raise HapaxError(f"{table} has no rows below its header, so nothing can be guessed from it.")
+        return read, intake.faults
+
+
+def _guessed_columns(read: OpenTable) -> list[GuessedColumn]:
     columns = []
-    for place, (cell, name) in enumerate(zip(header, _names(header), strict=True)):
-        values = tuple(_value(row[place]) for row in rows if place < len(row))
-        columns.append(GuessedColumn(cell.strip(), name, _type_of(values), values))
-    return columns, delimiter
+    for place, (header, name) in enumerate(zip(read.columns, _names(read.columns), strict=True)):
+        values = tuple(_value(row[place], read) for _, row in read.rows if len(row) == len(read.columns))
+        columns.append(GuessedColumn(header, name, _type_of(values), values))
+    return columns
 
 
-def _value(cell: str) -> object:
+def _value(cell: object, read: OpenTable) -> object:
     try:
-        return cell_value(cell)
+        return read.value(cell)
     except ValueError:
-        return cell
+        return str(cell)
+
+
+def _refused(read: OpenTable, mapping: TableMapping, rules: str, table: Path) -> list[FactFault]:
+    """The faults of the rows that an import with this mapping and these rules refuses."""
+    library = parse_rules(rules)
+    with FactIntake(KnowledgeBase(), str(table), RulesForFacts(library, strict=True)) as intake:
+        add_rows(read, mapping, intake)
+        return list(intake.store(skip_faulty=True).faults)
 
 
 def _names(headers: Sequence[str]) -> list[str]:
@@ -112,36 +140,62 @@ def _names(headers: Sequence[str]) -> list[str]:
 
 
 def _type_of(values: Sequence[object]) -> str:
+    """The type that most of the values have; the others are faults, of which an import tells."""
     known = [value for value in values if value is not None]
-    if known and all(isinstance(value, int | Decimal) for value in known):
-        return "Number"
-    if known and all(_is_moment(value, date) for value in known):
-        return "Date"
-    if known and all(_is_moment(value, datetime) for value in known):
-        return "DateTime"
-    return "Text"
+    moments = Counter(moment.kind for value in known if isinstance(value, str) and (moment := moment_of(value)))
+    if 2 * moments.total() > len(known):
+        return DATE_TIME if moments.keys() == {DATE, DATE_TIME} else moments.most_common(1)[0][0]
+    return "Number" if sum(map(_is_number, known)) > _NUMBERS * len(known) else "Text"
 
 
-def _is_moment(value: object, kind: type[date]) -> bool:
-    try:
-        kind.fromisoformat(str(value))
-    except ValueError:
-        return False
-    return True
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | Decimal)
 
 
-def _is_key(column: GuessedColumn) -> bool:
-    return None not in column.values and len(set(column.values)) == len(column.values)
+def _guessed_key(
+    columns: Sequence[GuessedColumn], read: OpenTable, table: Path
+) -> tuple[GuessedColumn | None, list[str]]:
+    """The first column that no two rows have in common; where one only nearly is, notes of the rows that repeat it."""
+    lines = [line for line, row in read.rows if len(row) == len(columns)]
+    rows = list(zip(*(column.values for column in columns), strict=True))
+    for column in columns:
+        first: dict[object, int] = {}
+        repeats = []
+        for number, value in enumerate(column.values):
+            earlier = first.setdefault(value, number)
+            if rows[earlier] != rows[number]:
+                repeats.append(
+                    f"{table}:{lines[number]}: {column.header} {short(value)} is that of line {lines[earlier]}"
+                )
+        if not repeats and None not in first:
+            return column, []
+        # It has the name of a key, or the place of one.
+        is_meant = column is columns[0] or column.name in ("id", "key", "code")
+        if is_meant and None not in first and len(first) > _KEYS * len(rows):
+            return None, [f"{repeat}, too, so that {column.header} is no key." for repeat in repeats]
+    return None, []
 
 
-def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None, delimiter: str) -> str:
-    listed = ", ".join(encode_value(column.header) for column in columns)
-    guess = f"\n  key: {encode_value(key.header)}  # no two rows have the same one" if key else ""
-    separated = "" if delimiter == "," else f"delimiter: {encode_value(delimiter)}\n"
-    return (
-        f"{separated}# Each row is one fact, whose arguments are these columns in this order.\n"
-        f"facts:\n- predicate: {predicate}\n  columns: [{listed}]{guess}\n"
-    )
+def _other_dates(columns: Sequence[GuessedColumn]) -> list[str]:
+    return [
+        f"{column.header} stays a Text: dates are written as 2012-12-01, and not as {value}."
+        for column in columns
+        if column.data_type == "Text"
+        for value in column.values[:1]
+        if isinstance(value, str) and _OTHER_DATE.fullmatch(value)
+    ]
+
+
+def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None, name: str | None) -> str:
+    lines = [f"table: {encode_value(name)}"] if name else []
+    if any(None in column.values for column in columns):
+        lines.append('empty: fact  # an empty cell is the text ""; skip leaves out its row')
+    lines += ["# Each row is one fact, whose arguments are these columns in this order.", "facts:"]
+    lines += [f"- predicate: {predicate}", "  columns:"]
+    lines += [f"  - {encode_value(column.header)}" for column in columns]
+    if key:
+        lines.append(f"  key: {encode_value(key.header)}  # no two rows have the same one")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _rules(table: Path, predicate: str, columns: Sequence[GuessedColumn], rule: str) -> str:
@@ -160,7 +214,9 @@ def _first_rule(predicate: str, columns: Sequence[GuessedColumn], key: GuessedCo
     number = next((column for column in others if column.data_type == "Number"), None)
     if number is not None:
         known = sorted(value for value in number.values if isinstance(value, int | Decimal))
-        middle = known[len(known) // 2]
+        # Not the greatest, of which nothing has more.
+        below = [value for value in known if value < known[-1]] or known
+        middle = min(known[len(known) // 2], below[-1])
         name = f"has_much_{number.name}"
         premise = f"{predicate}({key.name}: K, {number.name}: N) & N > {middle}"
         return f"{premise} -> {name}(K)", f"{name}(K)"

@@ -42,7 +42,7 @@ def use_defaults(context: click.Context, path: Path, *, is_named: bool) -> None:
         raise click.UsageError(f"HAPAX_CONFIG is {path}, which is another file in each folder. Set it to a whole path.")
     reader = _ConfigurationReader(path, is_named, str(context.invoked_subcommand))
     context.default_map = reader.defaults(context.command, _read_table(path), {}, ())
-    if context.default_map:
+    if _has_values(context.default_map):
         err.print(f"Options from {path}", markup=False)
     if ignored := reader.ignored:
         names = ", ".join(ignored[:MOST_NAMES]) + (" ..." if len(ignored) > MOST_NAMES else "")
@@ -62,6 +62,11 @@ def _read_table(path: Path) -> dict[str, Any]:
         raise HapaxError(f"{path}: nested too deeply. Correct the file, or name another by --config.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as fault:
         raise HapaxError(f"{path}: {fault}. Correct the file, or name another by --config.") from None
+
+
+def _has_values(defaults: Mapping[str, Any]) -> bool:
+    """True if some command has a default; tables of commands are maps."""
+    return any(_has_values(value) if isinstance(value, dict) else True for value in defaults.values())
 
 
 class _ConfigurationReader:

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 
 import hapax
 from hapax.commands.console import DONE, FAILED, err, print_table
 from hapax.commands.options import open_for_goal, sound_library, with_database, with_json, with_paths
 from hapax.commands.reasoning import MOST_PRINTED, print_answer_table
+from hapax.commands.store import FAULTS_SHOWN
+from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
     from hapax.api.goals import Program
@@ -23,15 +26,23 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
-def init(table: Path, folder: Path | None) -> None:
-    """Begin with a CSV or TSV file: write its mapping, rules and settings into FOLDER, and name the next commands.
+@click.option("--table", "name", help="Table in a SQLite file; default: the only one.")
+def init(table: Path, folder: Path | None, name: str | None) -> None:
+    """Begin with a table: write its mapping, rules and settings into FOLDER, and name the next commands.
+
+    TABLE is CSV, TSV, JSONL, Parquet or SQLite.
 
     \b
     hapax init flights.csv
     """
     from hapax.api.starting import start_folder
 
-    started = start_folder(table, folder)
+    started = start_folder(table, folder, name)
+    for line in (*started.faults[:FAULTS_SHOWN], *started.notes[:FAULTS_SHOWN]):
+        err.print(escape(str(line)), soft_wrap=True)
+    if started.faults:
+        rows = counted(len(started.faults), "faulty row")
+        err.print(f"{rows}: correct them or the guesses; the first command leaves them out.", soft_wrap=True)
     for path in started.files:
         click.echo(f"wrote {path}")
     click.echo(f"\nNext, from {started.files[0].parent}:\n")

@@ -74,9 +74,12 @@ def check_columns(wanted: Iterable[str], columns: Sequence[str], place: str) -> 
 
 
 @contextmanager
-def sqlite_table(path: Path, table: str | None, wanted: Sequence[str]) -> Iterator[Iterator[Row]]:
-    """The rows of a table in another program's SQLite file, with the wanted columns.
+def sqlite_table(
+    path: Path, table: str | None, wanted: Sequence[str] | None = None
+) -> Iterator[tuple[list[str], Iterator[Row]]]:
+    """Names of the wanted columns of a table in another program's SQLite file, and its rows; None: all columns.
 
+    `table`: by default the only one.
     Nothing that the file contains is run. Raises HapaxError for a view, a virtual table and a calculated column, whose
     rows its own SQL would make, for a column that is not there and for a cell of more than `LONGEST_CELL` bytes.
     """
@@ -87,12 +90,12 @@ def sqlite_table(path: Path, table: str | None, wanted: Sequence[str]) -> Iterat
             for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
                 connection.execute(f"PRAGMA {setting}")
             name = _stored_table(connection, path, table)
-            _check_stored(connection, path, name, wanted)
+            names = _stored_columns(connection, path, name, wanted)
             # From now on SQLite may read this table and nothing else, whatever the file says that the table is.
             connection.set_authorizer(_only(name))
-            columns = ", ".join(map(_quoted, wanted)) or "1"
+            columns = ", ".join(map(_quoted, names)) or "1"
             cursor = connection.execute(f"SELECT {columns} FROM main.{_quoted(name)}")  # noqa: S608  quoted
-            yield _counted((row[: len(wanted)] for row in cursor), path)
+            yield names, _counted((row[: len(names)] for row in cursor), path)
     except sqlite3.Error as fault:
         if "too big" in str(fault):
             raise HapaxError(
@@ -110,6 +113,8 @@ def _stored_table(connection: sqlite3.Connection, path: Path, table: str | None)
         "SELECT name, type FROM main.sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
     )
     kinds = dict(listed.fetchall())
+    if table is None and len(kinds) == 1:
+        (table,) = kinds
     if table is None or table not in kinds:
         chosen = f"there is no table {table!r}" if table else "no table is named"
         names = [name for name, kind in kinds.items() if kind == "table"]
@@ -127,17 +132,19 @@ def _stored_table(connection: sqlite3.Connection, path: Path, table: str | None)
     return table
 
 
-def _check_stored(connection: sqlite3.Connection, path: Path, table: str, wanted: Sequence[str]) -> None:
-    """Raise HapaxError if a wanted column is missing or calculated."""
+def _stored_columns(connection: sqlite3.Connection, path: Path, table: str, wanted: Sequence[str] | None) -> list[str]:
+    """The wanted columns. Raises HapaxError if one of them is missing or calculated."""
     # The second and the last cell are the name, and 2 if the column is calculated for each reading.
     hidden = {row[1]: row[-1] for row in connection.execute(f"PRAGMA main.table_xinfo({_quoted(table)})")}
-    check_columns(wanted, list(hidden), f"{path}:1")
-    for column in wanted:
+    names = list(hidden if wanted is None else wanted)
+    check_columns(names, list(hidden), f"{path}:1")
+    for column in names:
         if hidden[column] == 2:
             raise HapaxError(
                 f"{path}: the column {column} of {table} is calculated by the file's own SQL, and that is not run. "
                 f"{_copied(path, table)}"
             )
+    return names
 
 
 def _copied(path: Path, table: str) -> str:

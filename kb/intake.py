@@ -285,9 +285,10 @@ class FactIntake:
             for place, wanted in kind.kinds.items():
                 if not _is_of(arguments[place], wanted):
                     meaning, remedy = _MEANT[wanted]
+                    where = f"column {columns[place]}" if columns else f"argument {place + 1} of {kind.indicator}"
                     raise FactRefused(
-                        f"argument {place + 1} of {kind.indicator} is {short(arguments[place])}, where the rules have "
-                        f"{meaning} ({self._types[kind.indicator][place]}); {remedy}",
+                        f"{where} is {short(arguments[place])}, where the rules have {meaning} "
+                        f"({self._types[kind.indicator][place]}); {remedy}",
                         "text for a number" if wanted == NUMBER else "other value for a date or time",
                     )
             if self._renaming.title and kind.types:

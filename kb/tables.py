@@ -51,6 +51,8 @@ _NARROW = ("float16", "float32")
 # `argument1`, `arg 2`, `arg_3` ... up to 99.
 _NUMBERED = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
 
+_QUOTED = re.compile('"[^"]*"')
+
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """Fields of an exported JSONL line. An import reads the first three: imported facts are given ones."""
 
@@ -60,7 +62,7 @@ Source: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class OpenTable:
     """The columns of a table, and its rows with their numbers. A row of another width is a fault.
 
     `value`: what a cell means; None: it is empty. It raises ValueError for a cell that is not a value.
@@ -95,8 +97,8 @@ def import_facts(
         if mapping is None:
             _add_facts(source, form or Path(intake.file).suffix.lstrip(".").lower(), intake)
         else:
-            with _opened(source, mapping, intake) as table:
-                _add_rows(table, mapping, intake)
+            with opened(source, intake, mapping.named_columns, mapping.table, mapping.delimiter) as table:
+                add_rows(table, mapping, intake)
         return intake.store(skip_faulty, same_key)
 
 
@@ -142,7 +144,8 @@ class _RowFact:
         return arguments
 
 
-def _add_rows(table: _Table, mapping: TableMapping, intake: FactIntake) -> None:
+def add_rows(table: OpenTable, mapping: TableMapping, intake: FactIntake) -> None:
+    """Add the facts of a table's rows. Raises HapaxError for a column or predicate that is not there."""
     check_columns(mapping.named_columns, table.columns, f"{intake.file}:1")
     facts_of_rows = []
     for facts in mapping.facts:
@@ -184,8 +187,18 @@ def _add_row(line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake
 
 
 @contextmanager
-def _opened(source: Source, mapping: TableMapping, intake: FactIntake) -> Iterator[_Table]:
-    """The table of a source, open while it is used."""
+def opened(
+    source: Source,
+    intake: FactIntake,
+    wanted: Sequence[str] | None = None,
+    name: str | None = None,
+    delimiter: str | None = None,
+) -> Iterator[OpenTable]:
+    """The table of a source, open while it is used, with the wanted columns at least; None: all of them.
+
+    `name`: of the table in a SQLite file. `delimiter`: of a CSV file, otherwise as its header shows. All columns of
+    JSON objects are those of the first. Raises HapaxError for a file that cannot be read.
+    """
     if is_table(source):
         yield _in_memory(source)
         return
@@ -193,27 +206,32 @@ def _opened(source: Source, mapping: TableMapping, intake: FactIntake) -> Iterat
     with _readable(path):
         path.open("rb").close()
     form = path.suffix.lstrip(".").lower()
-    wanted = mapping.named_columns
     if form in ("csv", "tsv", "txt"):
         with _text(path) as stream:
-            rows = _csv_rows(stream, intake, mapping.delimiter or ("\t" if form == "tsv" else None))
+            rows = _csv_rows(stream, intake, delimiter or ("\t" if form == "tsv" else None))
             _, header = next(rows, (0, []))
             if not header:
                 raise HapaxError(f"{path} has no header. Its first row should name the columns.")
-            yield _Table([cell.strip() for cell in header], rows, cell_value)
+            yield OpenTable([cell.strip() for cell in header], rows, cell_value)
     elif form in ("jsonl", "ndjson"):
         with _text(path) as stream:
             objects = _objects(stream, wanted, intake)
-            yield _Table(wanted, ((line, [entry[name] for name in wanted]) for line, entry in objects), _typed)
+            if wanted is None:
+                line, first = next(objects, (0, {}))
+                objects, wanted = chain([(line, first)] if first else [], objects), list(first)
+            columns = list(wanted)
+            yield OpenTable(columns, ((line, [entry[name] for name in columns]) for line, entry in objects), _typed)
     elif form == "parquet":
-        columns, cells = parquet_table(path, wanted)
-        yield _Table(columns, enumerate(cells, 1), _typed)
+        columns, found = parquet_table(path, wanted)
+        yield OpenTable(columns, enumerate(found, 1), _typed)
     elif form in ("db", "sqlite", "sqlite3"):
-        with sqlite_table(path, mapping.table, wanted) as cells:
-            yield _Table(wanted, enumerate(cells, 1), _typed)
+        with sqlite_table(path, name, wanted) as (columns, found):
+            yield OpenTable(columns, enumerate(found, 1), _typed)
     else:
         known = "csv, db, jsonl, ndjson, parquet, sqlite, sqlite3, tsv, txt"
-        raise HapaxError(f"{path}: tables are read from {known}, not from {form!r} files.")
+        raise HapaxError(
+            f"{path}: tables are read from {known}, not from {form!r} files. Save the table as one of these."
+        )
 
 
 def _add_width_fault(line: int, cells: Row, width: int, intake: FactIntake, reason: str = "") -> None:
@@ -347,13 +365,15 @@ def _readable(path: str | Path) -> Iterator[None]:
 def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     """Rows with their first lines, without those of blanks. A row that is not valid CSV is a fault.
 
-    `delimiter`: None: a comma, unless the first line has none and has tabs, semicolons or vertical bars.
+    `delimiter`: None: the one of comma, tab, semicolon and vertical bar that the first line has most often.
     """
     lines = iter(text_lines(stream, intake.file))
     first = next(lines, "")
     if first.startswith(_UTF_16):
         raise HapaxError(f"{intake.file} is UTF-16, not UTF-8. Save it as UTF-8.")
-    delimiter = delimiter or next((mark for mark in (",", "\t", ";", "|") if mark in first), ",")
+    if "\0" in first:
+        raise HapaxError(f"{intake.file} is not a text: it has zero bytes. Save the table as CSV, in UTF-8.")
+    delimiter = delimiter or max(",\t;|", key=_QUOTED.sub("", first).count)
     limit = csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     try:
@@ -373,8 +393,8 @@ def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Ite
         csv.field_size_limit(limit)  # the limit belongs to the whole process
 
 
-def _objects(stream: IO[str], wanted: Sequence[str], intake: FactIntake) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a text, one a line, that have the wanted fields. Another line is a fault."""
+def _objects(stream: IO[str], wanted: Sequence[str] | None, intake: FactIntake) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a text, one a line, with the wanted fields; None: those of the first. Others are faults."""
     for line, text in enumerate(text_lines(stream, intake.file), 1):
         if not text.strip():
             continue
@@ -385,28 +405,29 @@ def _objects(stream: IO[str], wanted: Sequence[str], intake: FactIntake) -> Iter
             continue
         if not isinstance(entry, dict):
             intake.add_fault(line, "not a JSON object; write one object a line")
-        elif missing := [name for name in wanted if name not in entry]:
+        elif missing := [name for name in wanted or () if name not in entry]:
             others = some(map(short, entry)) or "nothing"
             intake.add_fault(
                 line, f"the object has no {' and no '.join(missing)}, only {others}; add the missing field"
             )
         else:
+            wanted = [*entry] if wanted is None else wanted
             yield line, entry
 
 
 # -- tables in memory, and their cells
 
 
-def _in_memory(source: Any) -> _Table:
+def _in_memory(source: Any) -> OpenTable:
     # An index of pandas would be a column of Arrow, so its own way comes first.
     if hasattr(source, "itertuples"):
         columns = [source.iloc[:, place] for place in range(source.shape[1])]
         # Pandas gives Python's floats, which show further digits of narrow ones; numpy's show theirs (see `_plain`).
         columns = [column.to_numpy() if str(column.dtype) in _NARROW else column for column in columns]
-        return _Table([str(name) for name in source.columns], enumerate(zip(*columns, strict=True), 1), _typed)
+        return OpenTable([str(name) for name in source.columns], enumerate(zip(*columns, strict=True), 1), _typed)
     if hasattr(source, ARROW):
         names, cells = arrow_table(source)
-        return _Table(names, enumerate(cells, 1), _typed)
+        return OpenTable(names, enumerate(cells, 1), _typed)
     raise HapaxError(
         f"A {type(source).__name__} does not say how its rows are read: it has columns, but no {ARROW}. Make it a "
         "list of tuples, or a table of pandas, polars or pyarrow."

@@ -71,7 +71,12 @@ def _failure(
     names = sorted((name for name in bound if not name.startswith("_")), key=lambda name: (name not in own, name))
     reason = context.arithmetic.fails(whole)
     body = compiler.compiled()
-    select = body.select([reason, *(body.values[name] for name in names)], [f"{reason} IS NOT NULL"])
+    conditions = [f"{reason} IS NOT NULL"]
+    # An empty cell has no value, and that is no failure.
+    (empty,) = relations.symbols.known([""])
+    if empty is not None:
+        conditions += [f"{body.values[name]} <> {empty}" for name in names if name in own]
+    select = body.select([reason, *(body.values[name] for name in names)], conditions)
     rows = relations.rows(select.replace("SELECT ", "SELECT DISTINCT ", 1))
     first = next(rows, None)
     if first is None:

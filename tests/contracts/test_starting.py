@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from cli_fixture import invoke, run
 from click.testing import CliRunner
@@ -52,6 +54,63 @@ def test_a_table_with_semicolons_and_a_column_not_is_begun_with(folder: Path, mo
     results = [invoke(*command) for command in commands]
 
     assert [result.exit_code for result in results] == [0, 0, 0], [result.output for result in results]
+
+
+FAULTY = """id;day;amount;at
+1;2024-01-05;12.50;08:30
+2;2024-02-30;7;09:15
+3;2024-03-01;n/a;10:00
+3;2024-03-02;8;10:05
+5;2024-03-04;9
+6;2024-03-05;;11:00
+7;2024-03-06;4;12:00
+8;2024-03-07;5;12:10
+9;2024-03-08;5;12:10
+"""
+
+
+def test_faults_of_a_table_are_told_at_the_beginning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bad dates and numbers, short rows and repeated ids, by line; the commands take the rest, empty cells too."""
+    Path("orders.csv").write_text(FAULTY, "utf-8")
+    begun = invoke("init", "orders.csv")
+    commands = [shlex.split(line)[1:] for line in begun.stdout.splitlines() if line.startswith("  hapax")]
+    monkeypatch.chdir(folder / "orders")
+    results = [invoke(*command) for command in commands]
+    rules, mapping = Path("orders.rules").read_text("utf-8"), Path("map.yaml").read_text("utf-8")
+
+    for line, word in {3: "2024-02-30", 4: "n/a", 5: "id 3", 6: "3 cells"}.items():
+        assert any(text.startswith(f"orders.csv:{line}:") and word in text for text in begun.stderr.splitlines())
+    assert "given orders(id: Number, day: Date, amount: Number, at: Time)" in rules
+    assert "key" not in mapping
+    assert [result.exit_code for result in results] == [0, 0, 0], [result.output for result in results]
+    assert "6 facts read" in results[0].output
+    assert not any("no value" in result.output for result in results)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "sqlite", "tsv"])
+def test_each_table_that_is_imported_can_be_begun_with(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All columns are guessed, whatever the file; of a SQLite file's only table nobody gives the name."""
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "day": ["2024-01-01", "2024-02-29", None], "n": [1.5, 2.5, 3.5]})
+    path = Path(f"stock.{kind}")
+    if kind == "sqlite":
+        with sqlite3.connect(path) as connection:
+            frame.to_sql("stock", connection, index=False)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep="\t", index=False)
+    told = run("init", path).stdout
+    commands = [shlex.split(line)[1:] for line in told.splitlines() if line.startswith("  hapax")]
+    monkeypatch.chdir(folder / "stock")
+    results = [invoke(*command) for command in commands]
+
+    assert "given stock(id: Text, day: Date, n: Number)" in Path("stock.rules").read_text("utf-8")
+    assert [result.exit_code for result in results] == [0, 0, 0], [result.output for result in results]
+    assert results[1].stdout.split() == ["K", "c"]
 
 
 def test_nothing_of_the_users_is_overwritten() -> None:
