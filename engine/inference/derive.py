@@ -19,6 +19,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import (
+    MISSING,
     Atom,
     BodyLiteral,
     Comparison,
@@ -115,6 +116,8 @@ def matched(terms: Sequence[Term], values: Sequence[Value]) -> dict[str, Value] 
     """Values of the variables under which the terms are these values; None if there are none."""
     bindings: dict[str, Value] = {}
     for term, value in zip(terms, values, strict=True):
+        if value is MISSING and isinstance(term, Variable) and not term.is_anonymous:
+            return None
         expected = term.value if isinstance(term, Constant) else bindings.setdefault(term.name, value)
         if expected != value:
             return None
