@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from hapax.commands.configuration import CONFIGURATION, use_defaults
 from hapax.commands.console import Commands, be_quiet, be_verbose
-from hapax.commands.program import with_program
+from hapax.commands.declared import CONFIGURATION, use_defaults, with_program
 
 VERBS = {
     "init": "hapax.commands.starting:init",

@@ -195,23 +195,23 @@ class Derivation(Tabular):
 
     def write(self, path: str | Path) -> int:
         """Write the statements with their proofs to a file named .jsonl or .parquet, and return their number."""
-        from hapax.evaluation.dataset import derived
+        from hapax.evaluation.dataset import columns
 
         path = Path(path)
-        derived.check_output(path)
+        columns.check_output(path)
         if path.suffix == ".jsonl":
             # Closed at once if writing fails: the generator reads inside a transaction of the knowledge base.
-            with closing(self.lines(derived.derived_line)) as batches:
+            with closing(self.lines(columns.derived_line)) as batches:
                 if not self.by_rule:
-                    return derived.write_lines(path, batches)
+                    return columns.write_lines(path, batches)
                 # The order is by probability, so all lines must be known before the first is written.
                 every = list(chain.from_iterable(batches))
-            return derived.write_lines(path, ([derived.probable_line(every[n], found)] for found, n in self._ranked()))
+            return columns.write_lines(path, ([columns.probable_line(every[n], found)] for found, n in self._ranked()))
         with closing(self.read()) as statements:
             if not self.by_rule:
-                return derived.write_derived(path, ((record, None) for record in statements), derived.DERIVED)
+                return columns.write_derived(path, ((record, None) for record in statements), columns.DERIVED)
             records = list(statements)
-        return derived.write_derived(path, ((records[n], found) for found, n in self._ranked()), derived.PROBABLE)
+        return columns.write_derived(path, ((records[n], found) for found, n in self._ranked()), columns.PROBABLE)
 
     def cells(self) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = [(rule.rule, rule.statements, rule.seconds) for rule in self.report.rules]

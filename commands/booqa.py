@@ -17,7 +17,7 @@ from hapax.commands.entailment import (
     FOLDER,
     with_model_options,
 )
-from hapax.commands.experiments import print_result
+from hapax.commands.evaluate import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import asking, with_queue
 from hapax.commands.options import with_json

@@ -9,7 +9,7 @@ import click
 
 import hapax
 from hapax.commands.declared import declared
-from hapax.commands.experiments import print_result
+from hapax.commands.evaluate import print_result
 from hapax.commands.model_options import asking, with_budget, with_opening, with_queue
 from hapax.commands.options import read_library, with_database, with_json, with_rules
 from hapax.grammar.options import made

@@ -12,13 +12,13 @@ from rich.markup import escape
 import hapax
 from hapax.commands.console import err, out
 from hapax.commands.declared import declared
-from hapax.commands.experiments import print_tables
+from hapax.commands.evaluate import print_tables
 from hapax.commands.options import open_kb, read_library, with_database, with_json
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
-    from hapax.evaluation.dataset.summary import DatasetSummary
+    from hapax.evaluation.dataset.sinks import DatasetSummary
 
 
 @click.command()
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @declared(hapax.Target, "version", "name", "force")
 @with_json
 def dataset(folder: Path, database: str, **options: Any) -> None:
-    """Write the statements as a dataset like LINT, with a card and with tasks for lm-evaluation-harness and Inspect.
+    """Write the statements as a dataset like LINT, with a card and with tasks for lm-evaluation-harness.
 
     FOLDER must be new or empty. docs/dataset.md describes its files.
 

@@ -14,7 +14,7 @@ import click
 import hapax
 from hapax.commands.console import err, print_json, print_table
 from hapax.commands.declared import Finite, declared, together
-from hapax.commands.experiments import print_result
+from hapax.commands.evaluate import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
     asking,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, FAILED
+from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, err, out, print_json, print_table
 from hapax.commands.declared import declared
-from hapax.commands.experiments import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
     asking,
@@ -24,6 +25,32 @@ from hapax.commands.model_options import (
 from hapax.commands.options import read_library, with_chosen, with_database, with_json, with_rules
 from hapax.grammar.options import made
 from hapax.grammar.words import counted
+
+if TYPE_CHECKING:
+    from hapax.evaluation.shared.results import Evaluation, ResultTable
+
+
+def print_result(evaluation: Evaluation[Any], as_json: bool) -> None:
+    """Print the figures of an experiment as JSON, or its tables and details as text; its notes to stderr."""
+    result = evaluation.result
+    if as_json:
+        print_json(evaluation.to_json())
+    else:
+        print_tables(result.tables)
+        if result.tables and result.details:
+            out.print()
+        for line in result.details:
+            out.print(escape(line))
+    for note in result.notes:
+        err.print(escape(note), soft_wrap=True)
+
+
+def print_tables(tables: Iterable[ResultTable]) -> None:
+    """Print tables with a blank line between them."""
+    for number, table in enumerate(tables):
+        if number:
+            out.print()
+        print_table(table.columns, table.texts, title=table.title or None)
 
 
 @click.group(cls=CommandGroup, path="evaluate.")
@@ -78,7 +105,7 @@ def likelihood(
     """
     if numbers and out is None:
         raise click.UsageError("--figure needs --out, the folder to write to.")
-    from hapax.evaluation.link.likelihood.run import open_evaluators
+    from hapax.evaluation.link.figures import open_evaluators
 
     # Figures that were asked for by number.
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
@@ -134,7 +161,7 @@ def long_tail(
     hapax evaluate long-tail
     hapax evaluate long-tail --judge embedded --judge frequency --judge smollm2 --out figures
     """
-    from hapax.evaluation.link.likelihood.run import open_evaluators
+    from hapax.evaluation.link.figures import open_evaluators
 
     with asking(options, "Loading models", read_library(paths), existing=True) as (kb, opening, show):
         models = open_evaluators(judges, opening)
@@ -218,7 +245,7 @@ def lint(folder: Path, paths: tuple[Path, ...], flips: Path | None, **options: A
     hapax evaluate lint probing_set --rules rules.json --db lint.db
     hapax evaluate probe --db lint.db
     """
-    from hapax.evaluation.link.likelihood.run import open_evaluators
+    from hapax.evaluation.link.figures import open_evaluators
 
     library = read_library(paths)
     labels = hapax.FlippedLabels(flips, options["method"])

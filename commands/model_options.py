@@ -17,9 +17,8 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
-from hapax.commands.declared import F, declared, together
+from hapax.commands.declared import F, declared, of_program, together
 from hapax.commands.options import open_kb, print_notice
-from hapax.commands.program import of_program
 from hapax.engine.certificates import Promise
 from hapax.engine.search.gates import FactThreshold, TypeThreshold, gates_in_order
 from hapax.engine.search.settings import THRESHOLDS, SearchSettings

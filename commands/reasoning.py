@@ -306,7 +306,7 @@ def derive(  # noqa: PLR0917  one parameter an option
         print_idle(library)
     # Before the derivation, which can take long.
     if output is not None:
-        from hapax.evaluation.dataset.derived import check_output
+        from hapax.evaluation.dataset.columns import check_output
 
         check_output(output)
     with open_kb(database, existing=not (paths and library.facts)) as kb:

@@ -12,7 +12,7 @@ from rich.markup import escape
 import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, err
 from hapax.commands.declared import declared
-from hapax.commands.experiments import print_result
+from hapax.commands.evaluate import print_result
 from hapax.commands.model_options import (
     asking,
     with_budget,

@@ -11,7 +11,7 @@ from rich.markup import escape
 import hapax
 from hapax.commands.console import err, print_json
 from hapax.commands.declared import Finite, declared
-from hapax.commands.experiments import print_result
+from hapax.commands.evaluate import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.words import counted
@@ -116,8 +116,7 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     hapax votes next 100 statements --precision 0.9 --voter ann
     hapax votes next 100 statements --derived
     """
-    from hapax.evaluation.votes.next_items import NextOptions
-    from hapax.evaluation.votes.sheets import export_next, sheet_forms
+    from hapax.evaluation.votes.sheets import NextOptions, export_next, sheet_forms
 
     # Checked before the knowledge base is opened.
     drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])

@@ -13,7 +13,7 @@ from rich.markup import escape
 import hapax
 from hapax.commands.console import BUDGET_REACHED, DONE, err, print_json
 from hapax.commands.declared import declared
-from hapax.commands.experiments import print_result
+from hapax.commands.evaluate import print_result
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import (
     asking,
@@ -289,7 +289,7 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
 
 @winograd.command()
 @with_files
-@declared(hapax.SchemaExportOptions, "sources", "variant", "name", "formats", "skip_leaked", "skip_faulty")
+@declared(hapax.SchemaExportOptions, "sources", "variant", "name", "skip_leaked", "skip_faulty")
 @click.option(
     "--out",
     "folder",
@@ -300,7 +300,7 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
 )
 @with_json
 def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any) -> None:
-    """Write pairs as tasks for lm-evaluation-harness and Inspect, with single, pair and consistency scores.
+    """Write pairs as tasks for lm-evaluation-harness, with single, pair and consistency scores.
 
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks

@@ -14,7 +14,7 @@ from hapax import cli
 ROOT = Path(__file__).parent.parent
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "jinja2": ("api/browser/rendering.py", "api/browser/report.py", "evaluation/dataset/harnesses.py"),
+    "jinja2": ("api/browser/rendering.py", "api/browser/report.py", "evaluation/dataset/sinks.py"),
     "inflect": ("engine/expansion/propose.py",),
     "filelock": ("kb/system.py",),
     "tantivy": ("llm_oracle/backends/counts.py",),
@@ -25,7 +25,7 @@ FENCES = {
     "pygls": ("commands/editor.py",),
     "json_repair": ("llm_oracle/reply_data.py",),
     "lark": ("grammar/parser.py",),
-    "matplotlib": ("evaluation/shared/drawing.py", "evaluation/link/likelihood/figures.py"),
+    "matplotlib": ("evaluation/shared/results.py", "evaluation/link/figures.py"),
     "networkx": (
         "grammar/dependencies.py",
         "engine/entailment/checks.py",
@@ -42,14 +42,14 @@ FENCES = {
     "tenacity": ("llm_oracle/backends/openai_transport.py",),
     "aiolimiter": ("llm_oracle/backends/openai_transport.py",),
     "pydantic": (
-        "evaluation/link/baselines/config.py",
+        "evaluation/link/grid.py",
         "llm_oracle/backends/openai_aliases.py",
         "llm_oracle/references/mapping.py",
         "kb/mappings.py",
     ),
     "yaml": (
-        "evaluation/link/baselines/config.py",
-        "evaluation/dataset/harnesses.py",
+        "evaluation/link/grid.py",
+        "evaluation/dataset/sinks.py",
         "llm_oracle/backends/openai_aliases.py",
         "llm_oracle/references/mapping.py",
         "kb/mappings.py",
@@ -60,9 +60,8 @@ FENCES = {
     "periodictable": ("llm_oracle/references/loaders.py",),
     "pandas": ("api/importing.py", "grammar/notebook.py"),
     "pyarrow": ("grammar/notebook.py", "kb/foreign_files.py", "evaluation/dataset/columns.py"),
-    "inspect_ai": ("evaluation/dataset/shipped_inspect.py", "evaluation/winograd/shipped_inspect.py"),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
-    "sklearn": ("evaluation/booqa/premises.py", "evaluation/calibration/fitting.py"),
+    "sklearn": ("evaluation/booqa/answering.py", "evaluation/calibration/fitting.py"),
     "wn": ("evaluation/entailment/lexicon.py",),
     "ray": ("engine/cluster/on_ray.py",),
     "click": ("commands/", "cli.py"),

@@ -41,7 +41,7 @@ from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
 from hapax.evaluation.dataset.rows import rarest_word
 from hapax.evaluation.votes.questions import WORDINGS
-from hapax.evaluation.winograd.people import schema_items
+from hapax.evaluation.winograd.export import schema_items
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
-from hapax.evaluation.shared.drawing import bin_counts, bin_edges
+from hapax.evaluation.shared.results import bin_counts, bin_edges
 from hapax.grammar.dependencies import dependency_graph, graph_text
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import BodyLiteral, Literal, Variable

@@ -14,8 +14,7 @@ import numpy as np
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
 from hapax.engine.judgements import FALSE_FACTS, MODEL_VOTER, SOUND, UNSOUND_RULE, UNSURE, DrawKind
 from hapax.evaluation.shared.stored_statements import stored_library
-from hapax.evaluation.votes.derived import derived_records
-from hapax.evaluation.votes.items import FACT, ItemSource, subject_id
+from hapax.evaluation.votes.items import FACT, ItemSource, derived_records, subject_id
 from hapax.evaluation.votes.questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.evaluation.votes.sheets import check_voter_names
 from hapax.evaluation.votes.tally import krippendorff_alpha, percent

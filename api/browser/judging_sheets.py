@@ -13,7 +13,7 @@ from hapax.engine.judgements import (
     SOUNDNESS_WORDING,
     Judgements,
 )
-from hapax.evaluation.link.probing.asking import TEMPLATES, Template
+from hapax.evaluation.link.probing_questions import TEMPLATES, Template
 from hapax.evaluation.votes.items import FACT, PREMISE_AND_CONCLUSION, STATEMENT
 from hapax.evaluation.votes.questions import (
     AUDIT,

@@ -29,8 +29,8 @@ from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.engine.judgements import Judgements
 from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.shared.stored_statements import JudgedCounts
-from hapax.evaluation.votes.derived import judged_derived
-from hapax.evaluation.votes.next_items import mended_lines
+from hapax.evaluation.votes.items import judged_derived
+from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

@@ -10,13 +10,10 @@ from filecmp import cmp
 from pathlib import Path
 
 from hapax.engine.kept_rules import kept_rules
-from hapax.evaluation.dataset.columns import METADATA, Checksum
-from hapax.evaluation.dataset.derived import DerivedCounts, write_current
-from hapax.evaluation.dataset.formats import FORMATS, Target
+from hapax.evaluation.dataset.columns import METADATA, Checksum, DerivedCounts, write_current
 from hapax.evaluation.dataset.rows import DatasetSource
-from hapax.evaluation.dataset.selection import CHUNK, JudgedChoice, SelectionOptions, select
-from hapax.evaluation.dataset.sinks import Sink, open_sinks
-from hapax.evaluation.dataset.summary import DatasetSummary, RowCounter
+from hapax.evaluation.dataset.selection import CHUNK, FORMATS, JudgedChoice, SelectionOptions, Target, select
+from hapax.evaluation.dataset.sinks import DatasetSummary, RowCounter, Sink, open_sinks
 from hapax.evaluation.link.lint import table_16
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult
 from hapax.grammar.arguments import checked

@@ -16,7 +16,7 @@ from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.engine.search.ranking import ranked_text
 from hapax.evaluation.dataset.columns import CONTRADICTS, ENTAILS, Row, probe_rows
 from hapax.evaluation.dataset.selection import JudgedChoice, SameText, Selection, chunks, records_of
-from hapax.evaluation.link.probing.items import ConclusionForms, probe_item, rule_forms
+from hapax.evaluation.link.probing_questions import ConclusionForms, probe_item, rule_forms
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.attributes import Polarity, default_principle
 from hapax.grammar.remedies import Setting

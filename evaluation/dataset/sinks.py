@@ -1,38 +1,54 @@
-"""Writers of a dataset's formats: their base class, the tables as JSON Lines and Parquet, and the files of LINT."""
+"""The formats of a dataset: JSON Lines, Parquet, LINT's files, tasks for lm-evaluation-harness, and the Hub's card."""
 
 from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from hapax.engine.judgements import RULE_BAR, unsound_rules
+from hapax.engine.search.gates import GateCount, VerdictCounts, gates_in_order
+from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.dataset.columns import (
     ANNOTATIONS,
     CONTRADICTS,
     FACTS,
+    LAYOUT,
     PROBES,
     STATEMENTS,
+    Column,
     DatasetTable,
     ParquetWriter,
     Row,
     Size,
     json_line,
 )
-from hapax.evaluation.dataset.formats import FORMATS
-from hapax.evaluation.dataset.rows import DatasetSource, Entry
-from hapax.evaluation.link.lint import FLIPS_FILE
+from hapax.evaluation.dataset.rows import DatasetSource, Entry, run_models
+from hapax.evaluation.dataset.selection import FORMATS, SelectionOptions, Target
+from hapax.evaluation.link.lint import FLIPS_FILE, DomainTally, table_16, table_16_json
+from hapax.evaluation.link.probing_questions import PREFIX, TEMPLATES
+from hapax.evaluation.shared.estimates import Estimate, percent, share
+from hapax.evaluation.shared.results import markdown_table
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
+from hapax.evaluation.votes.sheets import mended_lines
+from hapax.evaluation.votes.soundness import truth_lines
 from hapax.grammar.link_json import inexpressible_parts, to_link_json
 from hapax.grammar.remedies import Setting
 from hapax.grammar.words import counted
 from hapax.kb.csv_text import write_rows
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.prompts import CRITIC_PROMPT
 
 if TYPE_CHECKING:
     from hapax.evaluation.dataset.rows import DatasetSource, Entry
-    from hapax.evaluation.dataset.summary import DatasetSummary
 
 
 class Sink:
@@ -227,3 +243,398 @@ class LintSink(Sink):
 def _is_file_name(name: str) -> bool:
     # 100 characters leave room for the suffix within the 255 bytes of most file systems.
     return not _BAD_IN_NAMES & set(name) and not name.startswith(".") and name.isprintable() and len(name) <= 100
+
+
+class Function(str):
+    """Name of a function in a Python file beside the YAML, such as `utils.load`."""
+
+    __slots__ = ()
+
+
+def yaml_text(tree: Mapping[str, Any]) -> str:
+    """The tree as YAML in block style, with keys in the given order."""
+    return str(yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, _: Any) -> bool:
+        """Write equal parts out instead of as anchors, which some readers do not support."""
+        return True
+
+
+# A SafeDumper refuses subclasses of str that have no representer of their own.
+_Dumper.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
+
+
+_COUNT = len(TEMPLATES)
+_ALL = f"all_{_COUNT}"
+"""Name of the metric of statements all of whose questions were answered correctly."""
+
+VERSION = 1.0
+"""Version of the tasks. Raise it when a prompt or metric changes, so that results can be told apart."""
+
+METADATA = {"version": VERSION}
+_HERE = Path(__file__).parent
+_QUESTION = "{{question}}"
+_BASE = "_base_yaml"
+"""File that the tasks include. Its name must not end in .yaml, or the harness takes it for a task."""
+
+
+def group_files(
+    group: str, base: str, tasks: Mapping[str, Mapping[str, Any]], averaged: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Names and texts of the files of a group of tasks, which include the file `base`.
+
+    `averaged`: metrics of the group that are means over the documents of its tasks.
+    """
+    means = [{"metric": name, "aggregation": "mean", "weight_by_size": True} for name in averaged]
+    content = {"group": group, "task": list(tasks), "aggregate_metric_list": means, "metadata": METADATA}
+    yield f"{group}.yaml", yaml_text(content)
+    for task, own in tasks.items():
+        yield f"{task}.yaml", yaml_text({"include": base, "task": task, **own})
+
+
+def page(template: str, content: Mapping[str, Any]) -> str:
+    """A page in Markdown by a template of this folder, in which nothing is escaped but by the filter `plain`."""
+    environment = Environment(  # noqa: S701  # Markdown
+        loader=PackageLoader("hapax.evaluation.dataset", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["plain"] = plain
+    environment.globals |= {"counted": counted, "table": _table}
+    return environment.get_template(template).render(content)
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    return markdown_table(list(columns), [[str(cell) for cell in row] for row in rows])
+
+
+def plain(text: str) -> str:
+    """A name from rules or models as plain text in one line, with all Markdown and HTML escaped."""
+    # Line ends would end the cell of a table; `markdown_table` escapes its bars.
+    line = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in "\\`*_[]#!~" else letter for letter in line)
+
+
+class _QuestionSink(Sink):
+    """Writes the questions of each distribution into a file of their own, a line per question."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder, name)
+        self._streams: dict[Distribution, TextIO] = {}
+
+    def take(self, entry: Entry) -> None:
+        distribution = entry.record.distribution
+        if distribution not in self._streams:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / f"{distribution.value}.jsonl"
+            self._streams[distribution] = path.open("w", encoding="utf-8", newline="\n")
+        for row in entry.probes:
+            self._streams[distribution].write(json_line(self.line(row)))
+
+    def line(self, row: Row) -> Row:
+        """The line that stands for a row of the table `probes`."""
+        return row
+
+    def close(self) -> list[Distribution]:
+        """Close the files, and return the distributions that have questions."""
+        for stream in self._streams.values():
+            stream.close()
+        return [distribution for distribution in Distribution if distribution in self._streams]
+
+
+class HarnessSink(_QuestionSink):
+    """`lm_eval/`: two groups of tasks over the same questions, one in LINK's wording and one in the critic's.
+
+    The names of all tasks begin with the dataset's name.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder / "lm_eval", name)
+
+    def finish(self, _: DatasetSource) -> None:
+        present = self.close()  # a distribution without questions gets no task
+        self.write("utils.py", _shipped("shipped_lm_eval.py"))
+        self.write(_BASE, yaml_text(_base()))
+        prompts = self._prompts()
+        for group, prompt in prompts.items():
+            tasks = {}
+            for distribution in present:
+                data = {"data_file": f"{distribution.value}.jsonl"}
+                tasks[f"{group}_{distribution.value}"] = {"dataset_kwargs": data, **prompt}
+            for name, text in group_files(group, _BASE, tasks, ("acc", _ALL, "positive", "negative")):
+                self.write(name, text)
+        content = {"name": self.name, "groups": prompts, "present": present, "count": _COUNT}
+        self.write("README.md", page("tasks.md.jinja", {**content, "names": DISTRIBUTION_NAMES}))
+
+    def _prompts(self) -> dict[str, dict[str, Any]]:
+        """Prompt and answers by group."""
+        # The harness fills in the question of each line, by Jinja.
+        # No blank at the end: the harness puts one between prompt and choice.
+        link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
+        critic = {"doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION), "doc_to_choice": ["yes", "no"]}
+        return {self.name: link, f"{self.name}_critic": critic}
+
+
+def _base() -> dict[str, Any]:
+    # `acc` is the harness's own; the functions of utils.py compute the others from whole statements.
+    metrics = [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}]
+    for name in (_ALL, "positive", "negative", *(f"template_{template.number:02}" for template in TEMPLATES)):
+        metrics.append({"metric": name, "aggregation": Function(f"utils.{name}"), "higher_is_better": True})
+    return {
+        "custom_dataset": Function("utils.load"),
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_target": "label",  # the index of the right answer, for either prompt
+        "process_results": Function("utils.process_results"),
+        "metric_list": metrics,
+        "metadata": METADATA,
+    }
+
+
+def _shipped(name: str) -> str:
+    """The text of a file that is part of a dataset, with the number of templates of this dataset."""
+    # A shipped file runs where Hapax is not installed, so the number is written into it.
+    text = (_HERE / name).read_text(encoding="utf-8")
+    return re.sub(r"^TEMPLATES = \d+$", f"TEMPLATES = {_COUNT}", text, count=1, flags=re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdicts:
+    """Number of values that a gate judged, and the share of them that it refused."""
+
+    gate: str
+    judged: int
+    refused: Estimate
+
+
+@dataclass
+class RowCounter:
+    """Counts rows as they are written. It keeps one example text of each distribution, and no other row."""
+
+    domains: DomainTally = field(default_factory=lambda: DomainTally({}))
+    labels: Counter[tuple[str, str]] = field(default_factory=Counter)
+    in_both: int = 0
+    examples: dict[Distribution, str] = field(default_factory=dict)
+
+    def take(self, entry: Entry) -> None:
+        record, row = entry.record, entry.row
+        self.domains.rules[record.rule] = row["domain"]
+        self.domains.take(record, row["evaluator_model"])
+        self.labels[row["label"], row["label_source"]] += 1
+        # Such a statement has a row in each distribution; it is counted at the first of them.
+        self.in_both += row["in_both"] and record.distribution is Distribution.HEAD
+        self.examples.setdefault(record.distribution, record.text)
+
+
+@dataclass(frozen=True)
+class DatasetSummary:
+    """A dataset in figures. `notes`: choices, and rows that a format cannot hold."""
+
+    target: Target
+    wish: SelectionOptions
+    source: DatasetSource
+    tally: RowCounter
+    checksum: str
+    formats: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    derived: int = 0
+    """Statements of `derive`, in a file of their own."""
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        return self.source.selection.left_out
+
+    @property
+    def gates(self) -> list[GateVerdicts]:
+        """Verdicts of the gates on values in the runs behind the statements; gates without a value are left out."""
+        runs_by_compat: dict[Any, list[str]] = {}
+        for run in self.source.runs.values():
+            runs_by_compat.setdefault(run.settings.get("compat"), []).append(run.id)
+        totals: dict[str, GateCount] = {}
+        # Runs with another order of gates are counted apart: the order says how many values came to each gate.
+        for compat, run_ids in runs_by_compat.items():
+            values = VerdictCounts()
+            counts: list[tuple[str, GateCount]] = []
+            for verdict in self.source.kb.verdict_counts(run_ids):
+                if verdict.proposed:
+                    values.add(verdict.gate, verdict.accepted, verdict.scored, verdict.count)
+                elif verdict.scored:  # a single fact comes to no gate but the one that judged it
+                    counts.append((verdict.gate, GateCount(verdict.count * verdict.accepted, verdict.count)))
+            counts += values.by_gate(gates_in_order(compat)).items()
+            for name, count in counts:
+                totals[name] = totals.get(name, GateCount()) + count
+        verdicts = []
+        for gate in gates_in_order():
+            total = totals.get(gate.name, GateCount())
+            if gate.in_card and gate.on_values and total.judged:
+                refused = [True] * (total.judged - total.accepted) + [False] * total.accepted
+                verdicts.append(GateVerdicts(gate.name, total.judged, share(refused)))
+        return verdicts
+
+    @property
+    def certificates(self) -> list[StoredCertificate]:
+        """The promises on the facts that the runs behind the statements accepted."""
+        return stored_certificates(self.source.kb, self.source.runs)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of `metadata.json`, which `--json` prints."""
+        labels, runs = [], []
+        roots = {run.run: run.root for run in self.source.roots.runs}
+        sealed = self.source.seal
+        for (label, source), count in sorted(self.tally.labels.items()):
+            labels.append({"label": label, "source": source, "statements": count})
+        for run in self.source.runs.values():
+            attributes = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
+            runs.append({**attributes, "root": roots.get(run.id), "settings": dict(run.settings)})
+        return {
+            "name": self.target.tasks,
+            "layout": LAYOUT,
+            "version": self.target.version,
+            "checksum": self.checksum,
+            "rankers": [{"name": ranker.name, "taught_by": ranker.taught_by} for ranker in self.source.rankers],
+            "formats": list(self.formats),
+            "seed": self.wish.seed,
+            "sample": self.wish.sample,
+            "rules": sorted({place.rule for place in self.source.selection.places}),
+            "table_16": table_16_json(self.tally.domains.counts()),
+            "in_both": self.tally.in_both,
+            "repeats": self.source.selection.repeats,
+            "derived": self.derived,
+            "labels": labels,
+            "left_out": self.left_out,
+            "judged": {**self.source.selection.counts.to_json(), "choice": self.wish.judged},
+            "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],
+            "certificates": [certificate.to_json() for certificate in self.certificates],
+            "notes": list(self.notes),
+            "root": self.source.roots.root,
+            "sealed_by": sealed.key if sealed else None,
+            "runs": runs,
+        }
+
+
+TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
+
+Sizes = Mapping[tuple[str, str], Size]
+"""Sizes of the Parquet files by table and split."""
+
+# The Hub's own names of size categories, each with its exclusive upper bound.
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+# Keys are those of `selection.REASONS`; each text follows a number: "12 contain a term of the block list".
+_REASONS = {
+    "other_runs": "are of runs that were not selected; by default, experiments without a gate are not",
+    "wrong_type": "have a value of a wrong type by people's votes",
+    "harmful": "were marked as harmful by people",
+    "denied": "are false by people's votes",
+    "shared": "are in head and long tail",
+    "blocked": "contain a term of the block list",
+    "not_in_the_sample": "were not drawn",
+}
+
+
+class HubSink(ParquetSink):
+    """The layout of the Hugging Face Hub: Parquet files and `README.md`, the card that describes them."""
+
+    def describe(self, summary: DatasetSummary) -> None:
+        self.write("README.md", card(summary, self.sizes))
+
+
+def card(summary: DatasetSummary, sizes: Sizes) -> str:
+    """README.md: metadata in YAML for the Hub and for `datasets`, then the page."""
+    splits = {}
+    for table in TABLES:
+        if own := {split: size for (name, split), size in sizes.items() if name == table.name}:
+            splits[table] = own
+    return page("card.md.jinja", _content(summary, splits))
+
+
+def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str, Size]]) -> dict[str, Any]:
+    """The values that the template shows."""
+    kb, selection = summary.source.kb, summary.source.selection
+    judged = [*truth_lines(kb, selection.rules, summary.wish.runs), *mended_lines(kb), *summary.source.judged_notes]
+    if selection.counts.judged:
+        judged.append("The votes on the statements below are in `annotations`, without names.")
+    unsound = []
+    for rule in unsound_rules(kb):
+        if rule.rule in selection.rules:
+            estimate = share([True] * rule.sound + [False] * (rule.judged - rule.sound))
+            unsound.append((plain(rule.rule), percent(estimate), rule.judged))
+    models = {run.id: run_models(run) for run in summary.source.runs.values()}
+    # Runs of some commands lack roles, so the columns are the union of all roles.
+    roles = list(dict.fromkeys(role for by_role in models.values() for role in by_role))
+    runs = []
+    for run in summary.source.runs.values():
+        named = (models[run.id].get(role, "none") for role in roles)
+        runs.append([plain(cell) for cell in (run.id, run.command, run.status, *named)])
+    domains = table_16(summary.tally.domains.counts())
+    tables = []
+    for table, sizes in splits.items():
+        rows = [(f"`{column.name}`", _type(column), column.about) for column in table.columns]
+        tables.append((table, sizes, rows))
+    return {
+        "head": yaml_text(_head(summary, splits)),
+        "summary": summary,
+        "source": summary.source,
+        "tally": summary.tally,
+        "names": DISTRIBUTION_NAMES,
+        "domain_columns": domains.columns,
+        "domain_rows": [map(plain, row) for row in domains.texts],
+        "reasons": _REASONS,
+        "run_columns": ("run", "command", "status", *(f"{role} model" for role in roles)),
+        "runs": runs,
+        "calls": kb.call_counts(),
+        "gates": [(verdicts.gate, verdicts.judged, percent(verdicts.refused)) for verdicts in summary.gates],
+        "judged": judged,
+        "bar": f"{RULE_BAR:.0%}",
+        "unsound": unsound,
+        "tables": tables,
+    }
+
+
+def _head(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str, Size]]) -> dict[str, Any]:
+    """The metadata of the Hub. A comment takes the place of the licence: the Hub accepts only those that it knows."""
+    configs, features = [], []
+    for table, sizes in splits.items():
+        default = table is STATEMENTS
+        folder = "data" if default else table.name
+        files = [{"split": split, "path": f"{folder}/{split}-*.parquet"} for split in sizes]
+        # The Hub shows the default configuration, and `load_dataset` loads it.
+        mark = {"default": True} if default else {}
+        configs.append({"config_name": table.name, **mark, "data_files": files})
+        split_sizes = []
+        for split, size in sizes.items():
+            split_sizes.append({"name": split, "num_bytes": size.num_bytes, "num_examples": size.rows})
+        columns = [_feature(column) for column in table.columns]
+        features.append({"config_name": table.name, "features": columns, "splits": split_sizes})
+    rows = sum(size.rows for size in splits.get(STATEMENTS, {}).values())
+    size_category = next((name for limit, name in _SIZES if rows < limit), "n>10M")
+    return {
+        "language": ["en"],
+        "pretty_name": summary.target.title,
+        "size_categories": [size_category],
+        "task_categories": ["text-classification"],
+        "task_ids": ["natural-language-inference"],
+        "tags": ["synthetic", "hapax", "long-tail"],
+        "configs": configs,
+        "dataset_info": features,
+    }
+
+
+def _feature(column: Column) -> dict[str, Any]:
+    """A column in the notation of `datasets`."""
+    # Parquet holds JSON objects as texts (`columns.flat`), and `datasets` reads them as such.
+    dtype = "string" if column.kind == "json" else column.kind
+    if not column.many:
+        return {"name": column.name, "dtype": dtype}
+    return {"name": column.name, "list": [_feature(field) for field in column.fields] if column.fields else dtype}
+
+
+def _type(column: Column) -> str:
+    """The type of a column in words."""
+    name: str = "JSON text" if column.kind == "json" else column.kind
+    if column.fields:
+        name = "record of " + ", ".join(field.name for field in column.fields)
+    return f"list: {name}" if column.many else name

@@ -2,7 +2,7 @@
 
 `rule2_value_cache.csv_head` and `rule2_value_cache.csv_longtail` have a column for each variable of `rule2`; the
 generic variable's cells are `PersonX`. `flip_label_data.json` has the labels that people flipped: method -> rule ->
-`head` and `longtail` -> row numbers, from 0, where equal rows count once.
+`head` and `longtail` -> row numbers, from 0, where equal rows count once. Nothing has checked such statements.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from hapax.engine.inference.proof import By, Proof
 from hapax.engine.judgements import ENTAILMENT_QUESTION, LINK_ANNOTATORS
-from hapax.evaluation.link.stated import GivenStatementWriter
 from hapax.evaluation.shared.estimates import Estimate, mean
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import NO_DOMAIN, TOTAL, ordered_domains
@@ -30,7 +30,8 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import Constant, Literal, Substitution, Value
+from hapax.grammar.verbalize import statement_text
 from hapax.grammar.words import counted
 from hapax.kb.csv_text import read_cell
 from hapax.kb.records import (
@@ -51,6 +52,48 @@ from hapax.llm_oracle.answers import parse_number
 from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStatementWriter:
+    """Writes the statements of one rule, distribution and run."""
+
+    library: Library
+    rule: Rule
+    distribution: Distribution
+    run_id: str
+
+    def statement(self, values: Mapping[str, Value]) -> StatementRecord:
+        """The rule with these values, in words. A generic variable that has a value is named by it."""
+        bound = {name: Constant(value) for name, value in values.items()}
+        rule, library = self.rule, self.library
+        words = statement_text(rule, library, bound)
+        return StatementRecord(
+            rule.name,
+            self.distribution,
+            self.run_id,
+            tuple(values.items()),
+            words.premise,
+            words.conclusion,
+            _proof(rule, bound).to_json(),
+        )
+
+
+def _proof(rule: Rule, bound: Mapping[str, Constant]) -> Proof:
+    """A proof by the rule itself: information is assumed, constraints are taken as given."""
+    # Generic variables stay variables: the proof holds for any person.
+    searched = Substitution(tuple((name, value) for name, value in bound.items() if name not in rule.generic))
+
+    def substituted(literal: Literal) -> Literal:
+        return Literal(searched.apply(literal.atom), literal.negated)
+
+    premises = []
+    for literal in rule.literals:
+        # Information is the premise that a reader supposes; constraints are facts from elsewhere.
+        source = By.ASSUMPTION if rule.is_information(literal) else By.GIVEN
+        premises.append(Proof(substituted(literal), source))
+    return Proof(substituted(rule.conclusion), By.RULE, rule.name, tuple(premises))
+
 
 FLIPS_FILE = "flip_label_data.json"
 

@@ -16,11 +16,10 @@ from typing import Any
 
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.ranking import Ends, Values, ends, pair_pool, random_score
-from hapax.evaluation.link.likelihood.measures import latest_statements
-from hapax.evaluation.shared.drawing import single, write_figure
+from hapax.evaluation.link.measures import latest_statements
 from hapax.evaluation.shared.estimates import Estimate, auc, mean_difference, mean_share, share
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable, single, write_figure
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named

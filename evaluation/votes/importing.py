@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.link.probing.asking import TEMPLATES
+from hapax.evaluation.link.probing_questions import TEMPLATES
 from hapax.evaluation.votes.items import ItemSource, subject_id
 from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem
 from hapax.evaluation.votes.sheets import COLUMNS, INSTRUCTIONS, QUALIFICATION, row_check

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Annotated
 
 from hapax.engine.inference.proof import By, proof_from_json
-from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgements
-from hapax.engine.logic.derive import RUN_ID
+from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgement, Judgements
+from hapax.engine.kept_rules import kept_rules
+from hapax.engine.logic.derive import RUN_ID, current_rules, read_statements, statement_by_id
+from hapax.engine.search.promises import StatementScores
 from hapax.engine.search.score_maps import proposed_atoms
-from hapax.evaluation.link.probing.asking import TEMPLATES
-from hapax.evaluation.link.probing.items import items_of
+from hapax.evaluation.link.probing_questions import TEMPLATES, items_of
 from hapax.evaluation.shared.stored_statements import (
     DistinctTexts,
     draw_order_key,
@@ -21,7 +23,6 @@ from hapax.evaluation.shared.stored_statements import (
     latest_statements,
     stored_library,
 )
-from hapax.evaluation.votes.derived import derivation_rules, derived_records, draw_derived
 from hapax.evaluation.votes.questions import (
     AUDIT,
     BASELINE,
@@ -35,9 +36,11 @@ from hapax.evaluation.votes.questions import (
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text, stated_literals
+from hapax.kb.derived_ids import DerivedIds
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.prompts import sentence
@@ -369,3 +372,89 @@ def _drawn(population: _Statements, sample: SampleOptions) -> dict[Distribution,
     for distribution, statements in population.items():
         drawn[distribution] = draw_sample(statements, sizes[distribution], sample.seed)
     return drawn
+
+
+_BATCH = 10_000
+"""Statements whose facts are scored at once."""
+
+
+def derivation_rules(kb: KnowledgeBase) -> Library:
+    """The rules of derived statements, which the knowledge base keeps; none where nothing is derived."""
+    kept = kept_rules(kb) if any(kb.derived_counts().values()) else None
+    return kept or Library()
+
+
+def derived_records(kb: KnowledgeBase, library: Library, identities: Iterable[str]) -> list[StatementRecord]:
+    """The derived statements with these ids, with their proofs; those that are gone or out of date are left out."""
+    found = []
+    if not any(kb.derived_counts().values()):
+        return []
+    for identity in identities:
+        try:
+            record = statement_by_id(kb, library, identity)
+        except HapaxError:  # facts have changed since
+            record = None
+        if record is not None:
+            found.append(record)
+    return found
+
+
+def draw_derived(
+    kb: KnowledgeBase, library: Library, seed: int, size: int | None, rules: tuple[str, ...]
+) -> list[StatementRecord]:
+    """At most `size` derived statements, all if it is None, each text once; `rules`: only of these, if any are given.
+
+    The draw depends on the seed and on each statement alone. Raises HapaxError where there are none.
+    """
+    ids = DerivedIds(kb)
+    if not ids.prepare():
+        raise HapaxError(
+            f"{kb.place}: its derived statements cannot be indexed now.",
+            Remedy(
+                "Run {} on a file that may be written, and try again when no other command writes to it.",
+                Operation("derive"),
+            ),
+        )
+    chosen: dict[str, StatementRecord] = {}
+    for identity in sorted(ids.all(rules), key=lambda identity: draw_order_key(seed, identity)):
+        if size is not None and len(chosen) == size:
+            break
+        for record in derived_records(kb, library, [identity]):
+            chosen.setdefault(record.text, record)
+    if not chosen:
+        raise _none_current(kb)
+    return list(chosen.values())
+
+
+def derived_scores(scores: StatementScores) -> dict[str, float]:
+    """By id of a derived statement that is up to date, each text once, the product of what its facts are worth.
+
+    Raises HapaxError where there are none.
+    """
+    kb, library = scores.kb, scores.library
+    first: dict[str, tuple[str, float]] = {}
+    for rule in current_rules(kb, library):
+        records = read_statements(kb, library, rule)
+        while batch := list(islice(records, _BATCH)):
+            found = scores.scores(batch)
+            for record in batch:
+                own = (record.id, found[record.id])
+                # The smallest id, so that the order of the rules decides nothing.
+                first[record.text] = min(first.get(record.text, own), own)
+    if not first:
+        raise _none_current(kb)
+    return dict(first.values())
+
+
+def _none_current(kb: KnowledgeBase) -> HapaxError:
+    return HapaxError(
+        f"{kb.place} holds no derived statement that is up to date.", Remedy("Run {} first.", Operation("derive"))
+    )
+
+
+def judged_derived(
+    kb: KnowledgeBase, library: Library, found: Judgements, known: Container[str] = ()
+) -> dict[str, tuple[StatementRecord, Judgement]]:
+    """The derived statements that are judged and up to date, by id; `known`: ids that are counted elsewhere."""
+    judged = [identity for identity in found.texts if identity not in known]
+    return {record.id: (record, found.texts[record.id]) for record in derived_records(kb, library, judged)}

@@ -22,7 +22,7 @@ from hapax.engine.judgements import (
     UNSOUND_RULE,
     UNSURE,
 )
-from hapax.evaluation.link.probing.asking import AnswerPair
+from hapax.evaluation.link.probing_questions import AnswerPair
 from hapax.llm_oracle.prompts import sentence, with_article
 
 AUDIT = "audit"

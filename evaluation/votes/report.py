@@ -9,15 +9,13 @@ from typing import Any
 from hapax.engine.inference.proof import proof_from_json, proof_text
 from hapax.engine.judgements import SOUNDNESS_QUESTION, Judgements, rule_soundness
 from hapax.engine.search.score_maps import weighed_votes
-from hapax.evaluation.link.probing.metrics import ProbeReport
-from hapax.evaluation.link.probing.tables import TABLE_4
+from hapax.evaluation.link.probing_tables import TABLE_4, ProbeReport
 from hapax.evaluation.shared.estimates import percent
 from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, DOMAINS, TOTAL
-from hapax.evaluation.votes.derived import derivation_rules, judged_derived
-from hapax.evaluation.votes.items import ItemSource, subject_id
-from hapax.evaluation.votes.next_items import mended_lines
+from hapax.evaluation.votes.items import ItemSource, derivation_rules, judged_derived, subject_id
 from hapax.evaluation.votes.questions import SOUNDNESS_TEXT, SheetKind, visible
+from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import share_lines
 from hapax.evaluation.votes.tally import (
     AUDIT_CORRECT,

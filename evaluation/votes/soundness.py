@@ -23,19 +23,19 @@ from hapax.engine.judgements import (
     share_verdicts,
     shared_judgements,
 )
-from hapax.evaluation.link.probing.asking import (
+from hapax.evaluation.link.probing_questions import (
     STATEMENTS_PER_BATCH,
     TEMPLATES,
     ProbeAnswer,
+    ProbeItem,
     ProbeMethod,
     ProbeSettings,
+    items_of,
     open_asker,
 )
-from hapax.evaluation.link.probing.items import ProbeItem, items_of
-from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable, for_batches
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     DistinctTexts,

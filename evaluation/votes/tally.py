@@ -22,10 +22,9 @@ from hapax.engine.judgements import (
     shared_judgements,
 )
 from hapax.evaluation.link.judging import conjunction
-from hapax.evaluation.link.likelihood.samples import methods_by_run
-from hapax.evaluation.link.probing.asking import TEMPLATES, ParsedReply, ProbeAnswer
-from hapax.evaluation.link.probing.items import items_of
-from hapax.evaluation.link.probing.metrics import ProbeReport, measure
+from hapax.evaluation.link.measures import methods_by_run
+from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
+from hapax.evaluation.link.probing_tables import ProbeReport, measure
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, share
 from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.stored_statements import (

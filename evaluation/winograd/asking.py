@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import Annotated, TypeAlias
 
-from hapax.evaluation.shared.batches import for_batches
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.lazy import scipy
+from hapax.evaluation.shared.results import for_batches
 from hapax.evaluation.winograd.data import Pair, WinogradItem, in_place_of, pronoun_place
 from hapax.evaluation.winograd.prompts import (
     OwnPrompt,

@@ -1,25 +1,39 @@
-"""Export of pairs as tasks for other programs: a folder for lm-evaluation-harness and one for Inspect."""
+"""Pairs for others: as tasks for lm-evaluation-harness, and as sheets on which annotators judge them."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
-from hapax.evaluation.dataset.harnesses import METADATA, Function, group_files, yaml_text
+from hapax.evaluation.dataset.sinks import METADATA, Function, group_files, yaml_text
+from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.votes.importing import VotesReport, store_votes
+from hapax.evaluation.votes.items import subject_id
+from hapax.evaluation.votes.questions import SCHEMA, SCHEMA_AVAILABLE, SCHEMA_LABELS, SheetKind, VotingItem, schema_item
+from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
+from hapax.evaluation.votes.tally import agreement
 from hapax.evaluation.winograd.asking import SkipFaulty, SkipLeaked, Sources, WordingVariant
 from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file, without_leaks
+from hapax.evaluation.winograd.files import read_file, without_leaks, write_lines
+from hapax.evaluation.winograd.generation import Generated
 from hapax.evaluation.winograd.prompts import PROMPTED, PromptMethod, PromptWording, prompt
+from hapax.evaluation.winograd.tables import DISAGREEMENT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.kb.records import content_id
+from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import replace_file
 
 _AVERAGED = ("single", "pair", "unparsed")
@@ -27,8 +41,6 @@ _AVERAGED = ("single", "pair", "unparsed")
 
 CHOOSING = (PromptMethod.ZERO_SHOT, PromptMethod.ONE_SHOT)
 """Methods without reasoning before the answer, so that the likeliest of the four answers can be chosen."""
-
-FORMATS = ("lm-eval", "inspect")
 
 _HERE = Path(__file__).parent
 
@@ -51,9 +63,6 @@ class SchemaExportOptions:
     name: Annotated[str, Option("First part of the task names.")] = "winograd"
     variant: WordingVariant = PromptWording.PAPER
     sources: Sources = ()
-    formats: Annotated[tuple[str, ...], Option("Programs to write tasks for.", name="format", choices=FORMATS)] = (
-        FORMATS
-    )
     skip_leaked: SkipLeaked = False
     skip_faulty: SkipFaulty = False
 
@@ -63,7 +72,7 @@ class SchemaExportOptions:
 def export_schemas(
     paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
 ) -> list[Path]:
-    """Write the pairs of files as tasks for lm-evaluation-harness and Inspect, and return the paths of the tasks.
+    """Write the pairs of files as tasks for lm-evaluation-harness, and return the paths of the tasks.
 
     The same files and options give the same bytes. Raises HapaxError if there are no pairs.
     """
@@ -84,28 +93,20 @@ def export_schemas(
             f"{', '.join(map(str, paths))}: no pairs to export.",
             Remedy("Name another file, or another {}.", Setting("options.sources")),
         )
+    tasks = folder / "lm_eval"
+    tasks.mkdir(parents=True, exist_ok=True)
     written = []
-    if "lm-eval" in options.formats:
-        written += _write(folder / "lm_eval", _harness_files(by_slug, options))
-    if "inspect" in options.formats:
-        written += _write(folder / "inspect", _inspect_files(by_slug, options))
+    for name, text in _files(by_slug, options):
+        written.append(tasks / name)
+        replace_file(written[-1], text)
     return written
-
-
-def _write(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, text in files:
-        paths.append(folder / name)
-        replace_file(paths[-1], text)
-    return paths
 
 
 def _column(method: PromptMethod) -> str:
     return f"prompt_{method.value.replace('-', '_')}"
 
 
-def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
+def _files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
     for slug, pairs in by_slug.items():
         yield f"{slug}.jsonl", "".join(json_line(_document(pair, options.variant)) for pair in pairs)
     yield "utils.py", _shipped("shipped_lm_eval.py")
@@ -119,7 +120,7 @@ def _harness_files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportO
             content = {"dataset_kwargs": {"data_file": f"{slug}.jsonl"}, "doc_to_text": text}
             tasks[f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}"] = content
         yield from group_files(f"{options.name}{ending}", base, tasks, _AVERAGED)
-    yield "README.md", _HARNESS_README.format(name=options.name, metrics=_METRICS)
+    yield "README.md", _README.format(name=options.name, metrics=_METRICS)
 
 
 def _document(pair: Pair, variant: PromptWording) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def _base(ending: str) -> dict[str, Any]:
     }
 
 
-_HARNESS_README = """\
+_README = """\
 # Tasks of `{name}` for lm-evaluation-harness
 
 ```
@@ -179,31 +180,210 @@ writes answers to the paper's six prompts; in `{name}_choice` it chooses one aft
 """
 
 
-def _inspect_files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
-    for slug, pairs in by_slug.items():
-        for method in PROMPTED:
-            samples = (json_line(sample(pair, method, options.variant)) for pair in pairs)
-            yield f"{slug}--{method.value}.jsonl", "".join(samples)
-    yield "task.py", _shipped("shipped_inspect.py")
-    yield "reading.py", _shipped("reading.py")
-    yield (
-        "README.md",
-        f"# Pairs of Winograd sentences for Inspect\n\n```\ninspect eval task.py -T source={next(iter(by_slug))} "
-        "-T method=aot --model MODEL\n```\n\n"
-        f"Sources: {', '.join(by_slug)}. Methods: {', '.join(PROMPTED)}.\n",
-    )
-
-
-def sample(pair: Pair, method: PromptMethod, variant: PromptWording) -> dict[str, Any]:
-    """A pair with the fields of Inspect's `Sample`."""
-    document = _document(pair, variant)
-    return {
-        "input": document[_column(method)],
-        "target": document["choices"][document["label"]],
-        "id": document["pair"],
-        "metadata": {name: document[name] for name in ("family", "sentences", "options", "gold")},
-    }
-
-
 def _shipped(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
+
+
+LABELS = tuple(f"{SCHEMA} label {number}" for number in (1, 2))
+AVAILABLE = tuple(f"{SCHEMA} {key}" for key in SCHEMA_AVAILABLE)
+FEWEST = 2
+"""Minimum number of annotators for each schema, as in the paper."""
+
+
+def item_of(pair: Pair) -> VotingItem:
+    """The schema as an item of a sheet. Its id depends only on what annotators read there."""
+    first, second = pair
+    # Not the label: correcting it in the file must not detach the votes.
+    identity = content_id("schema", first.text, second.text, first.pronoun, second.pronoun, *first.options)
+    return schema_item(f"schema:{identity}", (first.text, second.text), (first.pronoun, second.pronoun), first.options)
+
+
+@dataclass(frozen=True, slots=True)
+class VotedSchema:
+    """A schema with its votes, by question and annotator."""
+
+    pair: Pair
+    votes: Mapping[str, Mapping[str, str]]
+
+    @property
+    def annotators(self) -> int:
+        voters: set[str] = set()
+        for by_voter in self.votes.values():
+            voters |= by_voter.keys()
+        return len(voters)
+
+    @property
+    def disputed(self) -> bool:
+        """True if annotators differ on any question."""
+        return any(len(set(by_voter.values())) > 1 for by_voter in self.votes.values())
+
+    def decided(self, question: str) -> str | None:
+        """The answer of more than half of the annotators, if there is one."""
+        answers = Counter(self.votes.get(question, {}).values())
+        if not answers:
+            return None
+        answer, count = answers.most_common(1)[0]
+        # Half of the votes is not a majority: with two annotators, both must agree.
+        return answer if 2 * count > answers.total() else None
+
+    @property
+    def discarded(self) -> str:
+        """Reason why the schema is discarded; empty if it is kept."""
+        if self.annotators < FEWEST:
+            return "fewer than two annotators"
+        for question, item in zip(LABELS, self.pair, strict=True):
+            answer = self.decided(question)
+            if answer is None:
+                return "annotators disagree"
+            if answer != SCHEMA_LABELS[item.answer]:
+                return "people give another label"
+        answers = [self.decided(question) for question in AVAILABLE]
+        if None in answers:
+            return "annotators disagree"
+        return "" if set(answers) == {"yes"} else "not available"
+
+
+@dataclass(frozen=True)
+class AnnotatedSchemas:
+    """Schemas of a file with all votes on them."""
+
+    judged: tuple[VotedSchema, ...]
+
+    @cached_property
+    def kept(self) -> list[Pair]:
+        return [schema.pair for schema in self.judged if not schema.discarded]
+
+    @cached_property
+    def disagreement(self) -> Estimate:
+        """Share of schemas on which annotators differ in any question, among those with two annotators or more."""
+        return share([schema.disputed for schema in self.judged if schema.annotators >= FEWEST])
+
+    def to_result(self) -> ExperimentResult:
+        """Agreement by question, and numbers of kept and discarded schemas."""
+        outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
+        reference = f"disagreement {self.disagreement}; the paper's is below {DISAGREEMENT} %"
+        rows = []
+        agreements: dict[str, Any] = {}
+        for question in (*LABELS, *AVAILABLE):
+            choices = SCHEMA_LABELS if question in LABELS else ("yes", "no")
+            # Each schema is a subject with a single question.
+            counts = []
+            for schema in self.judged:
+                answers = list(schema.votes.get(question, {}).values())
+                counts.append([[answers.count(choice) for choice in choices]])
+            measures = agreement(counts)
+            figures = [getattr(measures, name) for name in ("questions", "percent", "krippendorff")]
+            rows.append((question, *figures))
+            agreements[question] = dict(zip(("questions", "percent", "krippendorff"), figures, strict=True))
+        tables = [
+            ResultTable("Agreement", ("question", "schemas", "same answer", "Krippendorff's alpha"), rows),
+            ResultTable("Schemas", ("", "count"), list(outcomes.items())),
+            ResultTable("Disagreement on any question", ("share of schemas",), [(reference,)]),
+        ]
+        for_programs = {
+            "schemas": len(self.judged),
+            "kept": len(self.kept),
+            "disagreement": self.disagreement,
+            "agreement": agreements,
+            "fates": outcomes,  # the key that was always written
+        }
+        return ExperimentResult(tables, for_programs)
+
+    def lines(self) -> Iterator[str]:
+        """The schemas that are kept, as lines of JSONL."""
+        for pair in self.kept:
+            for item in pair:
+                yield json.dumps(item.to_json(), ensure_ascii=False) + "\n"
+
+
+def schemas_of(path: Path) -> dict[str, Pair]:
+    """Pairs of a file by their ids on sheets. Raises HapaxError if there are none."""
+    schemas = {item_of(pair).id: pair for pair in pairs_of(read_file(path).items)}
+    if not schemas:
+        raise HapaxError(f"{path}: no pairs to judge. Name a file with pairs of sentences.")
+    return schemas
+
+
+def schema_items(path: Path) -> dict[str, VotingItem]:
+    """The schemas of a file as items of sheets, by id. Raises HapaxError if there are none."""
+    return {identity: item_of(pair) for identity, pair in schemas_of(path).items()}
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class SchemaSheetOptions:
+    """Options of sheets. `disputed`: only schemas on which the votes so far differ."""
+
+    annotators: Annotated[tuple[str, ...], Option("Annotators; two, as in the paper.", name="annotator")] = (
+        "annotator-1",
+        "annotator-2",
+    )
+    disputed: Annotated[bool, Option("Only schemas on which annotators differ, for an adjudicator.")] = False
+    per_sheet: Annotated[
+        int | None, Option("Maximum number of schemas on a sheet; default: all on one sheet.", least=1)
+    ] = None
+    forms: SheetForms = ("json", "csv")
+    seed: Annotated[int, Option("Seed of the order of schemas.")] = 0
+
+
+@checked
+@extras_named()
+def export_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
+) -> list[Path]:
+    """Write a sheet about the schemas of a file for each annotator, and return the paths of the sheets.
+
+    The same file and options give the same bytes.
+    """
+    path = Path(path)
+    check_voter_names(options.annotators)
+    pairs = list(schemas_of(path).values())
+    # Adjudication: further annotators see only what the first ones differ on.
+    if options.disputed:
+        pairs = [schema.pair for schema in annotated(kb, path).judged if schema.disputed]
+    if not pairs:
+        raise HapaxError(
+            f"{path}: annotators agree on all schemas.",
+            Remedy("Omit {} to have every schema judged.", Setting("options.disputed")),
+        )
+    items = [item_of(pair) for pair in pairs]
+    schema_sheets = sheets(SheetKind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
+    return write_sheets(schema_sheets, options.forms, Path(folder))
+
+
+@checked
+@extras_named()
+def import_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
+) -> VotesReport:
+    """Store the votes of filled-in sheets about the schemas of a file.
+
+    Raises FactsRejected with every fault unless `skip_faulty`.
+    """
+    return store_votes(kb, files, schema_items(Path(path)), skip_faulty)
+
+
+@checked
+@extras_named()
+def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[AnnotatedSchemas]:
+    """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
+    return Evaluation.of(annotated(kb, Path(path)))
+
+
+@checked
+def write_schemas(evaluation: Evaluation[Generated] | Evaluation[AnnotatedSchemas], target: str | Path) -> None:
+    """Write the accepted pairs of a generation, or the schemas that people keep, to a JSONL file."""
+    write_lines(target, evaluation.value.lines())
+
+
+def annotated(kb: KnowledgeBase, path: Path) -> AnnotatedSchemas:
+    """The schemas of a file with all votes on them."""
+    schemas = schemas_of(path)
+    votes: dict[str, dict[str, dict[str, str]]] = {}
+    for vote in kb.votes():
+        # A knowledge base may also hold votes on statements and facts.
+        if vote.question in (*LABELS, *AVAILABLE):
+            votes.setdefault(vote.statement_id, {}).setdefault(vote.question, {})[vote.voter] = vote.answer
+    return AnnotatedSchemas(
+        tuple(VotedSchema(pair, votes.get(subject_id(identity), {})) for identity, pair in schemas.items())
+    )

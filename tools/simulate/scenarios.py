@@ -16,8 +16,7 @@ from benchmarks.server import ExclusionReader, reply_to
 from hapax.api.browser.judging import Cells, Judging
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.dataset import build
-from hapax.evaluation.dataset.formats import Target
-from hapax.evaluation.dataset.selection import SelectionOptions
+from hapax.evaluation.dataset.selection import SelectionOptions, Target
 from hapax.evaluation.votes.items import subject_id
 from hapax.evaluation.votes.questions import VotingItem
 from hapax.grammar.rules import Library

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import winograd_fixture as fixture
 from cli_fixture import run
-from other_programs import inspected, loaded, python
+from other_programs import loaded, python
 from papers_fixture import fault, lines
 from votes_fixture import Answer, fill_csv
 
@@ -552,17 +552,15 @@ def exported(schemas: Path) -> Path:
 
 
 def test_tasks_hold_a_document_for_each_pair_and_read_as_we_do(schemas: Path) -> None:
-    """Four pairs are four documents with six prompts, four choices and the right one's place; Inspect has a file for
-    each method. The file beside the tasks reads a reply as `ask` does, and a family counts if all its pairs are
-    right."""
+    """Four pairs are four documents with six prompts, four choices and the right one's place. The file beside the tasks
+    reads a reply as `ask` does, and a family counts if all its pairs are right."""
     folder = exported(schemas)
-    found, samples = lines(folder / "lm_eval" / "reversed.jsonl"), lines(folder / "inspect" / "reversed--aot.jsonl")
+    found = lines(folder / "lm_eval" / "reversed.jsonl")
     utils = loaded(folder / "lm_eval" / "utils.py")
 
-    assert (len(found), len(samples), len(list((folder / "inspect").glob("reversed--*.jsonl")))) == (4, 4, 6)
-    assert found[0]["choices"][found[0]["label"]] == samples[0]["target"] == "1. The weightlifter 2. The toddler"
+    assert len(found) == 4
+    assert found[0]["choices"][found[0]["label"]] == "1. The weightlifter 2. The toddler"
     assert sum(name.startswith("prompt_") for name in found[0]) == 6
-    assert set(samples[0]) == {"input", "target", "id", "metadata"}
     assert utils.process_generated(found[0], ["1. The weightlifter 2. nobody"]) == {
         "single": 0.5, "pair": 0.0, "unparsed": 0.5, "consistency": (found[0]["family"], False),
     }  # fmt: skip
@@ -581,15 +579,6 @@ def test_harness_takes_the_tasks(schemas: Path) -> None:
     ran = python(folder, "-m", "lm_eval", "run", "--model", "dummy", *named)
     assert "crwsc_choice_reversed_zero_shot" in ran
     assert "consistency" in ran
-
-
-@pytest.mark.harness
-def test_inspect_runs_the_task(schemas: Path) -> None:
-    """A model that always names the weightlifter and the toddler has one pair of four."""
-    output = inspected(exported(schemas) / "inspect", "winograd", "1. The weightlifter. 2. The toddler.")
-
-    assert output.startswith("success")
-    assert "'pair/mean': 0.25" in output
 
 
 # A family as rules

@@ -9,8 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hapax.commands.configuration import SearchSetting
-from hapax.commands.declared import declared
+from hapax.commands.declared import SearchSetting, declared
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, check_ranges, made
 

@@ -11,7 +11,7 @@ import click
 
 import hapax
 from hapax.cli import main
-from hapax.commands.wording import CommandLine
+from hapax.commands.console import CommandLine
 from hapax.engine.inference.session import LimitExceeded
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting, worded_for

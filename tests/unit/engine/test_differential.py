@@ -6,8 +6,7 @@ import pytest
 from random_cases import cases
 
 from hapax.engine.inference.session import PrologSession
-from tools.clingo_programs import has_clingo
-from tools.differential import ComparedPrograms, compare_program
+from tools.differential import ComparedPrograms, compare_program, has_clingo
 
 
 @pytest.mark.parametrize("programs", [cases(6), pytest.param(cases(60), marks=pytest.mark.slow)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.commands.wording import CommandLine
+from hapax.commands.console import CommandLine
 from hapax.engine.search.account import (
     DroppedLines,
     GateLoss,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.evaluation.winograd.data import WinogradItem, options_as_named, replaced
-from hapax.evaluation.winograd.entity_replies import read_entities
+from hapax.evaluation.winograd.generation import read_entities
 
 
 @pytest.mark.parametrize(

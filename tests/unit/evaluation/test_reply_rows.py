@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.evaluation.link.baselines.rows import Drop, GeneratedRow, RowVariable, parse_rows
-from hapax.evaluation.link.probing.asking import AnswerPair, ParsedReply, parse_reply
-from hapax.evaluation.link.probing.released import first_word
+from hapax.evaluation.link.instruct import Drop, GeneratedRow, RowVariable, parse_rows
+from hapax.evaluation.link.probing_questions import AnswerPair, ParsedReply, parse_reply
+from hapax.evaluation.link.probing_released import first_word
 from hapax.llm_oracle.prompts import InstructionParts, instruction_prompt, read_instruction
 
 ABZ = (RowVariable("A", "Food Allergen"), RowVariable("B", "Dish"), RowVariable("Z", "Ingredient"))

@@ -13,16 +13,16 @@ from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.judgements import Judgements
 from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.search.score_maps import short_model_name
-from hapax.evaluation.link.baselines.instruct import (
+from hapax.evaluation.link.instruct import (
     BUDGET,
     NO_ROWS,
+    Drop,
     Instructed,
     InstructReport,
     InstructSettings,
     StreamReport,
     instruct,
 )
-from hapax.evaluation.link.baselines.rows import Drop
 from hapax.evaluation.link.judging import (
     GroundTruth,
     Judge,

@@ -18,8 +18,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hapax.evaluation.link.probing.asking import TEMPLATES, ParsedReply, ProbeAnswer, ProbeQuestion, Template
-from hapax.evaluation.link.probing.items import ProbeItem
+from hapax.evaluation.link.probing_questions import (
+    TEMPLATES,
+    ParsedReply,
+    ProbeAnswer,
+    ProbeItem,
+    ProbeQuestion,
+    Template,
+)
 from hapax.grammar.attributes import Polarity
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.calls import JournaledGenerator

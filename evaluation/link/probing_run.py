@@ -6,20 +6,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from hapax.evaluation.link.probing.asking import ROLE, ProbeMethod, ProbeRun, ProbeSettings, open_asker, probe
-from hapax.evaluation.link.probing.items import ItemSet, probe_items
-from hapax.evaluation.link.probing.metrics import ProbeReport, measure
-from hapax.evaluation.link.probing.released import (
+from hapax.evaluation.link.probing_questions import (
+    ROLE,
+    ItemSet,
+    ProbeMethod,
+    ProbeRun,
+    ProbeSettings,
+    open_asker,
+    probe,
+    probe_items,
+)
+from hapax.evaluation.link.probing_released import (
     TEMPERATURE,
     ReleasedAsker,
     ReleasedSettings,
     ReleasedVariant,
     released_order,
 )
-from hapax.evaluation.link.probing.tables import (
+from hapax.evaluation.link.probing_tables import (
+    ProbeReport,
     answer_json,
     answer_lines,
     label_note,
+    measure,
     probe_tables,
     report_json,
     statements_note,

@@ -1,1 +1,0 @@
-"""Likelihood of head and long-tail statements: distributions and their figures."""
