@@ -304,8 +304,8 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     if assumed := [role for role, need in estimate.roles.items() if need.assumed]:
         err.print(
             f"[dim]Nobody has asked the server of {', '.join(assumed)} what it can do. By default it is expected to "
-            "give log-probabilities; the most holds for votes. A search first probes it, once, with a few requests "
-            "that are not counted here. State `logprobs` in an alias of the model to plan by it.[/]",
+            "give log-probabilities; the most holds for votes. A search first probes it once. State `logprobs` in an "
+            "alias of the model to plan by it.[/]",
             soft_wrap=True,
         )
     untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls.most]

@@ -44,6 +44,7 @@ from hapax.grammar.dependencies import (
 )
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable, variable_names
+from hapax.grammar.verbalize import statement_text
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price
 from hapax.llm_oracle.calls import JournaledCritic
@@ -52,7 +53,7 @@ from hapax.llm_oracle.lists_together import SAMPLE
 from hapax.llm_oracle.measures import Measure, kept_measures
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.pair_frames import OTHERS
-from hapax.llm_oracle.profile_probing import PROBED_TOKENS, PROBED_VALUES
+from hapax.llm_oracle.profile_probing import PROBED_TOKENS
 from hapax.llm_oracle.prompts import critic_prompt
 from hapax.llm_oracle.protocols import (
     CRITIC,
@@ -68,13 +69,17 @@ from hapax.llm_oracle.protocols import (
 
 QUICK_SECONDS = 2.0
 """Processor time for the values that given facts give in a step, before a search."""
-CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4.5
 TOKENS_PER_VALUE = 4
 """Tokens of an item of a list: number, value, full stop and line end."""
 LEAST_MEASURED = 20
 """Answered requests in the ledger from which on the expected figures of a role follow them."""
 PROMPT_TOKENS = 60
 """Prompt tokens of a question of which no wording is known yet."""
+PROBE_TOKENS = Usage(55, 10)
+"""Tokens of a request by which a model is probed."""
+USUAL_NAME = Constant("example")
+"""A name as long as most are."""
 TOKENS_PER_NUMBER, TOKENS_PER_VERDICT = 1, 2
 """Tokens of the number before a claim, and of a line with a number and a verdict, by their characters."""
 ROOM_OF_A_VOTE = 64
@@ -271,7 +276,7 @@ def _estimates(
     """The estimate of each plan, by one search as expected and one of the most that can be needed."""
     with _walk(job, retry_unusable, upper=False) as walk:
         expected = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
-        prompts = walk.prompts()
+        prompts = walk.prompts(plans)
     with _walk(job, retry_unusable, upper=True) as walk:
         most = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
     estimates = []
@@ -346,13 +351,17 @@ class _Walk(SearchRun):
         self.shared[key] = max(before, count)
         return max(0.0, count - before)
 
-    def prompts(self) -> _Prompts:
-        """The prompts of the missing requests; a claim that is not known yet is like one with the types as names."""
+    def prompts(self, plans: Sequence[SearchPlan]) -> _Prompts:
+        """The prompts of the missing requests; a claim that is not known yet has usual names."""
         calls = [call for role, call in self.journal.missing.values() if role == KNOWLEDGE]
         texts = {KNOWLEDGE: [str(call.request.get("prompt", "")) for call in calls]}
         texts[CRITIC] = list(map(critic_prompt, self.claims))
-        texts[LIKELIHOOD] = texts[EVALUATOR] = list(self.claims)
-        tokens = {}
+        texts[LIKELIHOOD] = list(self.claims)
+        texts[EVALUATOR] = []
+        for rule in (rule_plan.rule for rule_plan in plans):
+            names = {variable.name: USUAL_NAME for variable in rule.variables}
+            texts[EVALUATOR].append(statement_text(rule, self.job.library, names).sentence)
+        tokens = {PROBE: PROBE_TOKENS.prompt_tokens}
         for role, known in texts.items():
             if known:
                 tokens[role] = ceil(sum(map(len, known)) / len(known) / CHARACTERS_PER_TOKEN)
@@ -466,9 +475,7 @@ class _RuleWalk:
     def _claims(self, step: SearchStep, cost: PlanCost) -> float:
         """The claims about proposed values: one about the type, one about each literal that becomes ground."""
         for literal in self.plan.rule.literals:
-            terms = (
-                Constant(term.data_type) if isinstance(term, Variable) else term for term in literal.atom.arguments
-            )
+            terms = (USUAL_NAME if isinstance(term, Variable) else term for term in literal.atom.arguments)
             self.walk.claims[self.walk.oracle.claim(Atom(literal.atom.predicate, tuple(terms)))] = None
         if self.walk.upper:
             # LINK asks with all literals at once, and each of them may become ground.
@@ -527,14 +534,16 @@ class _RuleWalk:
         model = self.walk.oracle.models.likelihood
         measures = set(kept_measures(model, wanted) if self.search.divides else [wanted])
         keys, count = rows.keys(named), 0.0
+        # A single value is ranked by its type claim, which all rules with this type share.
+        shape = tuple(self._shape(literal, step) for literal in ranked) or step.variable.data_type
         if measures - {Measure.PRIOR, Measure.PAIR}:
-            # A single value is ranked by its type claim, which all rules with this type share.
-            shape = tuple(self._shape(literal, step) for literal in ranked) or step.variable.data_type
             count += self.walk.more(("texts", shape), keys)
         if Measure.PRIOR in measures:
-            count += sum(rows.distinct[name] for name in named)
+            types = {variable.name: variable.data_type for variable in self.plan.rule.variables}
+            count += sum(self.walk.more(("names", types[name]), rows.distinct[name]) for name in named)
         if {Measure.PRIOR, Measure.PAIR} <= measures:
-            count += len(named) * (len(named) - 1) * keys * (1 + OTHERS)
+            pairs = len(named) * (len(named) - 1) * keys * (1 + OTHERS)
+            count += self.walk.more(("pairs", shape, len(named)), pairs)
         return count
 
     def _join(self, waiting: Rows, names: Sequence[str]) -> None:
@@ -602,9 +611,14 @@ class _Roles:
             LIKELIHOOD: self._role(LIKELIHOOD, models.likelihood, texts, (0, 0), rounds),
             EVALUATOR: self._role(EVALUATOR, models.evaluator, Range(unscored, statements.most), (0, 0), rounds),
         }
-        if probes:
-            tokens = PROBED_VALUES * TOKENS_PER_VALUE, PROBED_TOKENS
-            found[PROBE] = self._role(PROBE, models.knowledge, Range(probes, probes), tokens, probes)
+        abilities: dict[str, int] = {}
+        for model in (models.knowledge, models.critic, models.likelihood, models.evaluator):
+            abilities |= getattr(model, "probes_to_come", dict)()
+        if probes or abilities:
+            tokens = PROBE_TOKENS.completion_tokens, PROBED_TOKENS
+            # Most models understand one of the first wordings.
+            asked = Range(sum(abilities.values()) + max(0, probes - 1), 2 * sum(abilities.values()) + probes)
+            found[PROBE] = self._role(PROBE, models.knowledge, asked, tokens, asked.expected)
         return found
 
     def _role(

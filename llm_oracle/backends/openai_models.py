@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from statistics import fmean
@@ -15,7 +15,7 @@ from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import VERDICT_WORDS, FirstToken
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import Refused, RetriesExhausted, TransientFault
-from hapax.llm_oracle.backends.openai_probing import LISTS_FORMAT, VALUES_FORMAT, Prober
+from hapax.llm_oracle.backends.openai_probing import LISTS_FORMAT, USUAL_PROBES, VALUES_FORMAT, Prober
 from hapax.llm_oracle.backends.openai_requests import (
     VOTE,
     VOTE_TOKENS,
@@ -104,6 +104,7 @@ class OpenAIModel:
             self.served, self._transport, able, bias, lambda: self._can_structure and self._prober.structures(able)
         )
         generator.lists_together = LISTS if self._prober.expects_structures(able) else 1
+        generator.unprobed = self._prober.assumed
         return generator
 
     def critic(self) -> OpenAICritic:
@@ -113,7 +114,9 @@ class OpenAIModel:
 
     def likelihood(self) -> OpenAILikelihood:
         able = self._prober.likelihood()
-        return OpenAILikelihood(self.served, self._transport, able, bool(self._prober.assumed))
+        likelihood = OpenAILikelihood(self.served, self._transport, able, bool(self._prober.assumed))
+        likelihood.unprobed = self._prober.assumed
+        return likelihood
 
 
 class _Role:
@@ -121,6 +124,9 @@ class _Role:
 
     `is_assumed`: neither a probe nor the alias says how it is to be asked.
     """
+
+    unprobed: Collection[str] = ()
+    """Abilities of the model that are assumed, in whichever role."""
 
     def __init__(self, served: ServedModel, transport: Transport, able: Abilities, is_assumed: bool = False) -> None:
         self.is_assumed = is_assumed
@@ -131,6 +137,10 @@ class _Role:
         self._able = able
         self._questions = Questions(served, able)
         self.identity = ModelIdentity(served.name, "; ".join(part for part in self._revision() if part))
+
+    def probes_to_come(self) -> dict[str, int]:
+        """By model and ability, the requests by which it will be probed first."""
+        return {f"{self._served.name} {ability}": USUAL_PROBES[ability] for ability in self.unprobed}
 
     def _revision(self) -> list[str]:
         return self._questions.revision

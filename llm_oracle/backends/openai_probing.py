@@ -108,6 +108,9 @@ CLAIMS_SAMPLE = 2
 
 MOST_DIFFERENT = {LOGPROBS: 0.1, VOTE: 0.2}
 """Share of the claims of a request that may get another verdict than alone. A vote also differs by chance."""
+USUAL_PROBES = {"manner": 1, "critic": 2, "claims": 1, "form": 1, "likelihood": 2}
+"""Requests by which a usual model's abilities are found out."""
+
 STATED = {
     "manner": ("endpoint", "plain"),
     "critic": ("critic", "top"),
@@ -181,7 +184,7 @@ class Prober:
 
     def expects_structures(self, known: Abilities) -> bool:
         """The same without a probe: what the journal says, or else what is usual."""
-        return replace(self, stated=True, assumed=set()).structures(known)
+        return (self if self.stated else replace(self, stated=True, assumed=set())).structures(known)
 
     def likelihood(self) -> Abilities:
         """With the source of ln P. Raises CannotScore if there is none."""

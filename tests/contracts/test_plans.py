@@ -161,7 +161,7 @@ def test_the_plan_of_a_new_server_is_near_what_the_search_sends(tmp_path: Path) 
     spending = json.loads(invoke("model", "ledger", "--db", tmp_path / "kb.db", "--json").stdout)["spending"]
 
     for row in spending:
-        if row["role"] in ("knowledge", "critic"):
+        if row["role"] in planned:
             expected = planned[row["role"]]
             tokens = row["prompt_tokens"] + row["completion_tokens"]
             figures = [
