@@ -406,7 +406,8 @@ def ungrammatical_templates(library: Library, fault: RuleFault) -> Iterator[Diag
     ),
 )  # fmt: skip
 def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Negated forms that affirm, and questions that ask nothing."""
+    """Negated forms that affirm, questions that ask nothing, and sentences that two predicates or a type share."""
+    yield from _shared_sentences(library, fault)
     for signature in _distinct_signatures(library):
         forms = signature.templates
         if forms is None:
@@ -427,6 +428,24 @@ def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnost
                 f"the question form of {signature.indicator} has no question mark",
                 f'Write "{forms.question.rstrip().rstrip(".")}?"',
             )
+
+
+def _shared_sentences(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Sentences by which a model cannot tell two asked predicates apart, or a predicate and a data type."""
+    first: dict[tuple[str, tuple[str, ...]], str] = {}
+    for signature in _distinct_signatures(library):
+        if signature.templates is None or not library.is_asked(signature.indicator):
+            continue
+        words = " ".join(signature.templates.affirmative.casefold().rstrip(".").split())
+        other = first.setdefault((words, tuple(map(type_key, signature.argument_types))), signature.indicator)
+        if other != signature.indicator:
+            problem, remedy = f"{signature.indicator} and {other} say the same", "Give one of them other words"
+        elif words == "[1] is [2]":
+            problem = f'{signature.indicator} says what a claim of a data type says, such as "Ruby is a gemstone"'
+            remedy = 'Say more, such as "[1] has the colour [2]"'
+        else:
+            continue
+        yield fault.at(signature.place_of_template(0), problem, remedy)
 
 
 def _forms(sentences: Templates) -> dict[str, str | None]:

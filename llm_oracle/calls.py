@@ -18,6 +18,7 @@ from hapax.llm_oracle.protocols import (
     CRITIC,
     KNOWLEDGE,
     LIKELIHOOD,
+    ClaimText,
     Critic,
     CriticScore,
     Generation,
@@ -34,6 +35,7 @@ from hapax.llm_oracle.protocols import (
     Stream,
     Streaming,
     Usage,
+    reads_origins,
     single_group,
 )
 
@@ -194,7 +196,10 @@ class JournaledCritic(JournaledModel[Critic, CriticScore]):
         return [self.prepared(claim).id for claim in claims]
 
     def prepared(self, claim: str) -> PreparedCall:
-        return self._prepare({"claim": claim}, self._reserved(claim))
+        request = {"claim": str(claim)}
+        if isinstance(claim, ClaimText) and reads_origins(self.model):
+            request["about"] = claim.about
+        return self._prepare(request, self._reserved(claim))
 
     def _stored(self, answer: CriticScore) -> StoredAnswer:
         if not 0.0 <= answer.probability <= 1.0:  # false for NaN, too

@@ -15,7 +15,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.budget import Price, estimated_tokens
 from hapax.llm_oracle.calls import TokenReserving
 from hapax.llm_oracle.prompts import stated_claim
-from hapax.llm_oracle.protocols import Critic, CriticScore, ModelIdentity, Usage, declared_union
+from hapax.llm_oracle.protocols import Critic, CriticScore, ModelIdentity, Usage, declared_union, reads_origins
 
 EXTREME = 1e-6
 """Scores nearer to 0 or 1 than this count as this near: their log odds would be infinite."""
@@ -44,6 +44,7 @@ class CombinedCritic:
         for title in self._titles:
             if self._titles.count(title) > 1:
                 raise HapaxError(f"{title} is combined with itself. Name each critic once between the signs +.")
+        self.reads_origins = any(map(reads_origins, members))
         identities = [member.identity for member in members]
         self.identity = ModelIdentity(
             "+".join(identity.name for identity in identities),

@@ -15,6 +15,7 @@ from hapax.llm_oracle.protocols import (
     Streaming,
     Usage,
     declared_union,
+    reads_origins,
 )
 
 BATCH = 128
@@ -27,6 +28,7 @@ class CriticChain:
     def __init__(self, critics: Sequence[Critic], price: Price | None = None) -> None:
         self.critics = tuple(critics)
         self.price = price
+        self.reads_origins = any(map(reads_origins, critics))
         names = [critic.identity.name for critic in critics]
         revisions = [critic.identity.revision for critic in critics]
         self.identity = ModelIdentity(

@@ -10,7 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hapax.llm_oracle.protocols import GenerationRequest, ReplyForm
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom
+from hapax.grammar.verbalize import atom_text
+from hapax.llm_oracle.protocols import ClaimText, GenerationRequest, ReplyForm
 
 _CRITIC_QUESTION = (
     "For the following question, please answer in a normal life scenario with no special consideration:\n"
@@ -208,18 +211,18 @@ def critic_prompt(claim: str) -> str:
     return claim if is_whole_question(claim) else CRITIC_PROMPT.format(claim=claim)
 
 
-def released_type_question(value: str, data_type: str) -> str:
+def released_type_question(value: str, data_type: str) -> ClaimText:
     """The released code's whole question about a data type: without `Statement:`, capital letter and full stop."""
-    return f"{_CRITIC_QUESTION}{value} is a {data_type.lower()}{_ANSWER}"
+    return ClaimText(f"{_CRITIC_QUESTION}{value} is a {data_type.lower()}{_ANSWER}", typed=(value, data_type))
 
 
-def conflict_question(claim: str, claims: Sequence[str]) -> str:
+def conflict_question(claim: ClaimText, claims: Sequence[str]) -> ClaimText:
     """The whole question about one of several claims that contradict each other, which names all of them.
 
     It is another question than that about the claim alone, which the journal has answered before.
     """
     listed = " ".join(" ".join(text.split()) for text in claims)  # on one line, so that a value cannot end the list
-    return f"{_CONFLICT_QUESTION}{listed}\nStatement: {claim}{_ANSWER}"
+    return ClaimText(f"{_CONFLICT_QUESTION}{listed}\nStatement: {claim}{_ANSWER}", claim.atom)
 
 
 def without_conflict(question: str) -> str:
@@ -237,9 +240,14 @@ def stated_claim(question: str) -> str:
     return claim.removeprefix(_CRITIC_QUESTION).removeprefix("Statement: ").removesuffix(_ANSWER)
 
 
-def type_claim(value: str, data_type: str) -> str:
+def fact_claim(atom: Atom, library: Library) -> ClaimText:
+    """The claim of a fact that the critic judges: `Saffron is an ingredient in paella.`"""
+    return ClaimText(sentence(atom_text(atom, library)), atom)
+
+
+def type_claim(value: str, data_type: str) -> ClaimText:
     """The claim of a data type that the critic judges: `Saffron is an ingredient.`"""
-    return sentence(f"{value} is {with_article(data_type.lower())}")
+    return ClaimText(sentence(f"{value} is {with_article(data_type.lower())}"), typed=(value, data_type))
 
 
 def types_prompt(rule: str, variable: str, data_type: str, count: int) -> str:

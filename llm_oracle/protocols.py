@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy
+from hapax.grammar.terms import Atom
 
 KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR = "knowledge", "critic", "likelihood", "evaluator"
 """Names of the roles. Statistics are kept by role; likelihood and evaluator share answers if they are one model."""
@@ -127,6 +128,43 @@ class CriticScore:
     basis: str = ""
     judge: str = ""
     members: Mapping[str, float] = field(default_factory=dict)
+
+
+class ClaimText(str):
+    """A sentence for a critic with its origin: the atom that it states, or a value and its data type (`typed`).
+
+    A critic that reads words takes it as its text; one that looks things up takes the origin, because two predicates,
+    or a predicate and a data type, may say things in the same words. Claims of different origins are not equal.
+    """
+
+    __slots__ = ("atom", "typed")
+
+    def __new__(cls, text: str, atom: Atom | None = None, typed: tuple[str, str] | None = None) -> ClaimText:
+        claim = super().__new__(cls, text)
+        claim.atom, claim.typed = atom, typed
+        return claim
+
+    atom: Atom | None
+    typed: tuple[str, str] | None
+
+    def __getnewargs__(self) -> tuple[str, Atom | None, tuple[str, str] | None]:  # type: ignore[override]
+        return str(self), self.atom, self.typed
+
+    def __eq__(self, other: object) -> bool:
+        same = not isinstance(other, ClaimText) or (self.atom, self.typed) == (other.atom, other.typed)
+        return same and str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+    @property
+    def about(self) -> str:
+        """The indicator of its predicate, or the data type."""
+        return self.typed[1] if self.typed else "" if self.atom is None else self.atom.indicator
+
+
+def reads_origins(critic: object) -> bool:
+    """True for a critic that looks up the origin of a claim, so that equal words may have different answers."""
+    return getattr(critic, "reads_origins", False)
 
 
 @dataclass(frozen=True, slots=True)

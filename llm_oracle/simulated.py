@@ -20,6 +20,7 @@ from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.prompts import InstructionParts, read_instruction, read_prompt, stated_claim
 from hapax.llm_oracle.protocols import (
+    ClaimText,
     CriticScore,
     Generation,
     GenerationParameters,
@@ -53,6 +54,8 @@ class SimulatedModel:
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         """Numbered lists with wrong values, repeated lines and malformed lines, but without excluded values."""
         return [self._generation(request, parameters) for request in requests]
+
+    reads_origins = True
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         return [CriticScore(self._probability(claim), Usage(len(claim.split()), 1)) for claim in claims]
@@ -191,8 +194,13 @@ class SimulatedModel:
         return 0.85 + 0.15 * height if world.chance("critic", claim) < rate else 0.6 * height
 
     def _believes(self, claim: str) -> bool:
+        if isinstance(claim, ClaimText) and claim.typed is not None:
+            return self.world.is_a(self.world.named(claim.typed[0]), claim.typed[1])
         words = stated_claim(claim).strip().removesuffix(".")
         readings = sorted(self.world.read(words), key=lambda reading: not self.world.fits(reading))
+        if isinstance(claim, ClaimText) and claim.atom is not None:
+            stated = claim.atom.indicator
+            readings = [reading for reading in readings if reading.signature.indicator == stated]
         if readings:
             best = readings[0]
             return self._truth(best.signature, best.arguments) != best.denied

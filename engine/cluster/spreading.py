@@ -33,6 +33,7 @@ from hapax.llm_oracle.protocols import (
     Structuring,
     Usage,
     in_request_order,
+    reads_origins,
 )
 from hapax.llm_oracle.registry import PARAPHRASED, chain_parts, open_shared, runs_in_process
 
@@ -125,6 +126,10 @@ class SpreadGenerator(SpreadModel):
 
 class SpreadCritic(SpreadModel):
     """The critic of the workers."""
+
+    def __init__(self, model: Any, role: str, workers: Workers) -> None:
+        super().__init__(model, role, workers)
+        self.reads_origins = reads_origins(model)
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         return in_request_order(self.stream(claims), len(claims))

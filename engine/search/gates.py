@@ -23,10 +23,9 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Value
-from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Candidate, Decision
 from hapax.kb.values import encode_value
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.prompts import fact_claim, type_claim
 
 # --- thresholds -------------------------------------------------------------------------------------------------------
 
@@ -281,7 +280,7 @@ def _type_claims(value: Value, data_type: str, _: Sequence[Atom], library: Libra
 
 
 def _fact_claims(_: Value, __: str, atoms: Sequence[Atom], library: Library) -> Sequence[str]:
-    return [sentence(atom_text(atom, library)) for atom in atoms]
+    return [fact_claim(atom, library) for atom in atoms]
 
 
 # Can the line be read as a new value?

@@ -53,10 +53,11 @@ from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, Journale
 from hapax.llm_oracle.critic_probing import reads_any_words
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.profile_probing import general_examples
-from hapax.llm_oracle.prompts import conflict_question, sentence
+from hapax.llm_oracle.prompts import conflict_question, fact_claim
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
+    ClaimText,
     Critic,
     Generation,
     GenerationRequest,
@@ -341,11 +342,11 @@ class Oracle:
             self.consistency.settle((), facts)
         return verdicts
 
-    def claim(self, atom: Atom) -> str:
+    def claim(self, atom: Atom) -> ClaimText:
         """The sentence by which the critic judges a ground atom."""
-        words = atom_text(atom, self.library)
         # LINK's released code has neither a capital letter nor a full stop.
-        return words if self.settings.is_released else sentence(words)
+        is_released = self.settings.is_released
+        return ClaimText(atom_text(atom, self.library), atom) if is_released else fact_claim(atom, self.library)
 
     # -- one round of calls
 

@@ -28,7 +28,6 @@ from hapax.engine.search.score_maps import (
     ScoreMaps,
     denied_atoms,
     ends_of_facts,
-    fact_claim,
     fact_truths,
     proposed_atoms,
     short_model_name,
@@ -50,7 +49,7 @@ from hapax.kb.records import (
     content_id,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.prompts import critic_prompt
+from hapax.llm_oracle.prompts import critic_prompt, fact_claim
 
 ALL_FACTS = "all facts"
 """Group of a promise on all facts together."""

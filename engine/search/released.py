@@ -15,6 +15,7 @@ from hapax.grammar.terms import Atom, Literal, Value
 from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import Candidate
 from hapax.llm_oracle.prompts import released_type_question
+from hapax.llm_oracle.protocols import ClaimText
 
 TRIES = 10
 """Calls for one answer to a question with one right value, until a reply has a readable value."""
@@ -89,7 +90,7 @@ def _type_questions(value: Value, data_type: str, _: Sequence[Atom], __: Library
 
 
 def _fact_claims(_: Value, __: str, atoms: Sequence[Atom], library: Library) -> Sequence[str]:
-    return [atom_text(atom, library) for atom in atoms]
+    return [ClaimText(atom_text(atom, library), atom) for atom in atoms]
 
 
 RELEASED_CLAIMS: Mapping[str, Callable[[Value, str, Sequence[Atom], Library], Sequence[str]]] = {

@@ -15,12 +15,11 @@ from typing import Any
 from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
 from hapax.engine.search.inquiry import filled
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Value
-from hapax.grammar.verbalize import atom_text
+from hapax.grammar.terms import Value
 from hapax.kb.records import AtomPattern, DenialRecord, FactLabel, FactRecord, Source, content_id, fact_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.combined_critic import logit, sigmoid
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.prompts import fact_claim, type_claim
 
 REVISION_SHOWN = 20
 """Characters of each part of a revision that people are shown: enough to tell hashes apart. The journal has all."""
@@ -237,11 +236,6 @@ class ProposedAtom:
     @property
     def indicator(self) -> str:
         return f"{self.predicate}/{len(self.arguments)}"
-
-
-def fact_claim(atom: Atom, library: Library) -> str:
-    """The sentence by which a critic judges a fact."""
-    return sentence(atom_text(atom, library))
 
 
 def proposed_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]:

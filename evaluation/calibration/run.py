@@ -21,7 +21,6 @@ from hapax.engine.search.score_maps import (
     VOTES,
     ProposedAtom,
     entity_key,
-    fact_claim,
     labels_of,
     proposed_atoms,
     proposed_types,
@@ -58,6 +57,7 @@ from hapax.llm_oracle.answers import parse_number
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.calls import JournaledCritic
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.prompts import fact_claim
 from hapax.llm_oracle.protocols import CRITIC, Critic, CriticScore
 from hapax.llm_oracle.registry import open_model
 

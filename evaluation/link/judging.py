@@ -16,11 +16,10 @@ from hapax.engine.search.decidable import Origin, origin_of
 from hapax.grammar.arithmetic import holds
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
-from hapax.grammar.verbalize import atom_text
 from hapax.kb.records import StatementRecord
 from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.calls import JournaledCritic
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.prompts import fact_claim, type_claim
 from hapax.llm_oracle.protocols import CriticScore
 
 Truth = Callable[[str, Sequence[Value]], bool | None]
@@ -179,7 +178,7 @@ def critic_truth(
     types: dict[tuple[Value, str], str] = {}
     for statement in statements:
         for atom, _ in _model_atoms(statement, library):
-            facts[_key(atom)] = sentence(atom_text(atom, library))
+            facts[_key(atom)] = fact_claim(atom, library)
         for value, data_type in typed_values(statement, library):
             if not library.is_numeric(data_type):
                 types[value, data_type] = type_claim(str(value), data_type)

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.terms import Atom
 from hapax.kb.records import content_id
 from hapax.llm_oracle.backends.adapters import Adapter, merge, read_adapter
 from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.scoring import ROOM
 from hapax.llm_oracle.prompts import stated_claim
-from hapax.llm_oracle.protocols import CriticScore
+from hapax.llm_oracle.protocols import ClaimText, CriticScore
 
 FOLDER = Path(__file__).parents[1] / "trained_critic"
 ADAPTER, CARD = "adapter.safetensors", "card.json"
@@ -43,9 +44,12 @@ class MeasuredPredicate:
     claims: int
     judged: bool
 
-    def matched_length(self, claim: str) -> int:
-        """Characters of the longest of its templates that the claim fits; 0 if it fits none."""
-        fitting = [template for template in self.templates if _expression(template).fullmatch(claim)]
+    def matched_length(self, claim: str, atom: Atom | None) -> int:
+        """Characters of the longest of its templates that the claim fits; 0 if it fits none.
+
+        `atom`: what the claim states, if that is known. Its arguments are then those of the template.
+        """
+        fitting = [template for template in self.templates if _fits(template, claim, atom)]
         return max(map(len, fitting), default=0)
 
 
@@ -62,10 +66,17 @@ class CriticCard:
         return content_id("card", [[entry.templates, entry.judged] for entry in self.predicates])[:6]
 
     def refusing(self, claim: str) -> MeasuredPredicate | None:
-        """The predicate of the claim, if it is not judged. The longest template that fits is the claim's."""
+        """The predicate in whose words a claim is, if it is not judged; None for claims of data types.
+
+        Of several templates that fit, the longest is the claim's.
+        """
+        if isinstance(claim, ClaimText) and claim.typed is not None:
+            return None
         words = stated_claim(claim).strip().removesuffix(".")
-        best = max(self.predicates, key=lambda entry: entry.matched_length(words), default=None)
-        return None if best is None or best.judged or not best.matched_length(words) else best
+        atom = claim.atom if isinstance(claim, ClaimText) else None
+        lengths = {entry.name: entry.matched_length(words, atom) for entry in self.predicates}
+        best = max(self.predicates, key=lambda entry: lengths[entry.name], default=None)
+        return None if best is None or best.judged or not lengths[best.name] else best
 
 
 def read_card(path: Path) -> CriticCard:
@@ -83,6 +94,8 @@ def read_card(path: Path) -> CriticCard:
 
 class TrainedCritic(HuggingFaceCritic):
     """P(yes) of a claim under a network into which the adapter is merged; `covered` False where the card says so."""
+
+    reads_origins = True
 
     def __init__(self, loaded: LoadedModel, adapter: Adapter, card: CriticCard, room: int = ROOM) -> None:
         """Changes the network's weights. Raises HapaxError if the adapter is made for another network."""
@@ -112,6 +125,14 @@ class TrainedCritic(HuggingFaceCritic):
     def _answers(self) -> tuple[list[int], list[int]]:
         yes, no = (self._loaded.tokenizer(answer, add_special_tokens=False).input_ids[:1] for answer in ANSWERS)
         return yes, no
+
+
+def _fits(template: str, claim: str, atom: Atom | None) -> bool:
+    found = _expression(template).fullmatch(claim)
+    if found is None or atom is None:
+        return found is not None
+    by_slot = dict(zip(_SLOT.findall(template), found.groups(), strict=True))
+    return [by_slot[slot].casefold() for slot in sorted(by_slot)] == [str(value).casefold() for value in atom.values]
 
 
 def _expression(template: str) -> re.Pattern[str]:

@@ -14,6 +14,7 @@ from hapax.grammar.terms import Value
 from hapax.llm_oracle.answers import parse_number
 from hapax.llm_oracle.prompts import read_prompt, stated_claim
 from hapax.llm_oracle.protocols import (
+    ClaimText,
     CriticScore,
     Generation,
     GenerationParameters,
@@ -143,28 +144,37 @@ class ReferenceModel:
 
     # -- critic
 
+    reads_origins = True
+
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         """1 for a true claim, 0 for a false one; a claim that no table covers is marked so."""
         return [self._score(claim) for claim in claims]
 
     def verdict(self, claim: str) -> Verdict:
-        """Truth of a claim by the first reference that covers it."""
+        """Truth of a claim by the first reference that covers it: by its origin, or else by its words."""
+        if isinstance(claim, ClaimText) and claim.typed is not None:
+            return self._typed(*claim.typed)
+        if isinstance(claim, ClaimText) and claim.atom is not None:
+            return self._stated(claim.atom.indicator, claim.atom.values) if claim.atom.is_ground else NOT_COVERED
         words = _ONE_SENTENCE_END.sub("", stated_claim(claim).strip())
         reading = self._best(words)
         if reading is not None:
             if any(_OPEN.fullmatch(text) for text in reading.slots):
                 return NOT_COVERED
-            arguments = [self._value(text) for text in reading.slots]
-            verdict = self._first(
-                reference.judge(reading.signature.indicator, arguments) for reference in self.references
-            )
+            verdict = self._stated(reading.signature.indicator, [self._value(text) for text in reading.slots])
             if verdict.truth is not None and reading.denied:
                 return Verdict(not verdict.truth, verdict.basis)
             return verdict
         match = _TYPE_CLAIM.fullmatch(words)
         if match is None:
             return NOT_COVERED
-        return self._first(reference.judge_type(match["value"], match["type"]) for reference in self.references)
+        return self._typed(match["value"], match["type"])
+
+    def _stated(self, indicator: str, arguments: Sequence[Value]) -> Verdict:
+        return self._first(reference.judge(indicator, arguments) for reference in self.references)
+
+    def _typed(self, value: str, data_type: str) -> Verdict:
+        return self._first(reference.judge_type(value, data_type) for reference in self.references)
 
     @staticmethod
     def _first(verdicts: Iterator[Verdict]) -> Verdict:

@@ -64,6 +64,40 @@ def test_the_first_critic_that_covers_a_claim_decides(tmp_path: Path) -> None:
     assert [score.probability for score in scores] == [0.0, 1.0, 0.9]
 
 
+GEMS = """
+oracle gem_rel(Gemstone, Colour): "[1] is [2]" / "[1] is not [2]" / "is [1] [2]?"
+oracle is_sold_in(Gemstone, Town): "[1] is sold in [2]" / "[1] is not sold in [2]" / "is [1] sold in [2]?"
+given is_fond_of(Person, Colour): "[1] is fond of [2]" / "[1] is not fond of [2]" / "is [1] fond of [2]?"
+given may_shop_in(Person, Town): "[1] may shop in [2]" / "[1] may not shop in [2]" / "may [1] shop in [2]?"
+@name gems
+is_fond_of(Person X, Colour C) & gem_rel(Gemstone G, Colour C) & is_sold_in(Gemstone G, Town T) -> may_shop_in(Person X, Town T)
+"""
+GEM_TABLE = """
+source: {name: Gems, version: "1", licence: public domain}
+tables: {gems: {file: gems.csv}}
+types:
+  Gemstone: {table: gems, name: gem, closedness: closed}
+predicates:
+  gem_rel/2: {table: gems, arguments: [gem, colour], closedness: closed for each first argument}
+  is_sold_in/2: {table: gems, arguments: [gem, town]}
+"""
+
+
+@pytest.mark.parametrize("words", ["[1] is [2]", "[1] has the colour [2]"])
+def test_a_claim_is_looked_up_by_what_it_states(words: str, tmp_path: Path) -> None:
+    """A template that fits every claim of a data type takes no value from a search, and `check` warns of it."""
+    (tmp_path / "gems.csv").write_text("gem,colour,town\nRuby,red,Mogok\nBeryl,green,Muzo\nOpal,white,Yowah\n", "utf-8")
+    (tmp_path / "gems.yaml").write_text(GEM_TABLE, "utf-8")
+    library = hapax.parse_rules(GEMS.replace("[1] is [2]", words, 1))
+    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
+        hapax.search(library, kb, hapax.open_models(f"reference:{tmp_path / 'gems.yaml'}", library=library))
+        found = {fact.arguments for fact in kb.facts("gem_rel")}
+
+    assert found == {("Ruby", "red"), ("Beryl", "green"), ("Opal", "white")}
+    warned = [diagnostic for diagnostic in hapax.check_rules(library) if diagnostic.code == "HPX219"]
+    assert len(warned) == (words == "[1] is [2]")
+
+
 def test_a_search_stores_facts_with_their_source(tmp_path: Path) -> None:
     """A search by a reference alone finds what the table says, under canonical names, each fact with its row; popular names rank first."""
     with hapax.KnowledgeBase(tmp_path / "kb.db") as kb:
