@@ -116,7 +116,7 @@ def _guessed_columns(read: OpenTable) -> list[GuessedColumn]:
 
 def _value(cell: object, read: OpenTable) -> object:
     try:
-        return read.value(cell)
+        return read.values([cell])[0]
     except ValueError:
         return str(cell)
 

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
+from typing import NamedTuple
 
 from hapax.grammar.rules import Tolerance
 from hapax.grammar.terms import Value
@@ -14,12 +16,6 @@ from hapax.kb import rows
 from hapax.kb.facts import StoredRelation
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
-
-_BATCH = 500
-"""Facts that are stored at once: fewer than 700, from which on Python's collector would walk them."""
-
-_BATCH_LENGTH = 16 << 20
-"""Characters of the facts of a batch from which on it takes no more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,15 +52,15 @@ class FactKey:
     is_declared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivingFact:
-    """A fact of the source with its line. `basis`: what the source has in place of canonical names."""
+class FactBatch(NamedTuple):
+    """Facts of one kind, by places in what waited. `bases`: what the source has in place of canonical names."""
 
-    line: int
     kind: FactKind
-    arguments: Sequence[Value]
-    identity: bytes
-    basis: str | None
+    places: Sequence[int]
+    lines: Sequence[int]
+    arguments: Sequence[Sequence[Value]]
+    identities: Sequence[bytes]
+    bases: Sequence[str | None]
 
 
 class ArrivingFacts:
@@ -74,35 +70,20 @@ class ArrivingFacts:
         self._kb = kb
         self.transaction = ExitStack()
         """Of all that is stored, from the first batch on."""
-        self._waiting: list[ArrivingFact] = []
-        self._length = 0
         self._first = 0
         """The number of the first new fact."""
         self._count = 0
         self._repeats: list[tuple[int, str]] = []
 
-    def add(self, fact: ArrivingFact, length: int) -> None:
-        """Add a fact. `length`: characters of its arguments."""
-        self._waiting.append(fact)
-        self._length += length
-        if len(self._waiting) == _BATCH or self._length > _BATCH_LENGTH:
-            self._flush()
-
-    def _flush(self) -> None:
-        waiting, self._waiting, self._length = self._waiting, [], 0
-        if not waiting:
-            return
+    def add(self, batches: Sequence[FactBatch], count: int) -> None:
+        """Add facts, which are at some of `count` places."""
         relations = self._kb.relations
         if not self._first:
             self._begin()
-        refs = relations.new_refs(len(waiting))
-        by_kind: dict[FactKind, list[int]] = {}
-        for place, fact in enumerate(waiting):
-            by_kind.setdefault(fact.kind, []).append(place)
-        made = relations.made({kind.indicator: str(rows.NAMES.encode(kind.types)) for kind in by_kind})
-        for kind, places in by_kind.items():
-            facts = [waiting[place] for place in places]
-            self._insert(made[kind.indicator], kind, facts, [refs[place] for place in places])
+        refs = relations.new_refs(count)
+        made = relations.made({kind.indicator: str(rows.NAMES.encode(kind.types)) for kind, *_ in batches})
+        for batch in batches:
+            self._insert(made[batch.kind.indicator], batch, [refs[place] for place in batch.places])
 
     def _begin(self) -> None:
         """Begin to store, in a transaction that ends with the intake."""
@@ -118,33 +99,31 @@ class ArrivingFacts:
         ):
             self._kb.sql(sql)
 
-    def _insert(self, relation: StoredRelation, kind: FactKind, facts: Sequence[ArrivingFact], refs: list[int]) -> None:
-        tags = self._kb.symbols.tags([value for fact in facts for value in fact.arguments])
-        types = rows.NAMES.encode(kind.types)
-        is_plain = types == relation.types and not any(fact.basis for fact in facts)
-        own = None if types == relation.types else str(types)
-        origins = None if is_plain else [(own, None, None, None, None, fact.basis) for fact in facts]
-        known = self._kb.relations.insert(relation, refs, tags, [fact.identity for fact in facts], origins)
-        self._count += len(facts) - len(known)
+    def _insert(self, relation: StoredRelation, batch: FactBatch, refs: list[int]) -> None:
+        tags = self._kb.symbols.tags(list(chain.from_iterable(batch.arguments)))
+        types = str(rows.NAMES.encode(batch.kind.types))
+        own = None if types == relation.types else types
+        is_plain = own is None and not any(batch.bases)
+        origins = None if is_plain else [(own, None, None, None, None, basis) for basis in batch.bases]
+        known = self._kb.relations.insert(relation, refs, tags, batch.identities, origins)
+        self._count += len(refs) - len(known)
         for place in known:
             cells = tags[place * relation.arity : (place + 1) * relation.arity]
-            refs[place] = self._claim(relation, facts[place], cells, str(types))
-        if kind.is_followed:
-            lines = [(relation.number, ref, fact.line) for ref, fact in zip(refs, facts, strict=True)]
+            refs[place] = self._claim(relation, batch.lines[place], cells, (types, batch.bases[place]))
+        if batch.kind.is_followed:
+            lines = [(relation.number, ref, line) for ref, line in zip(refs, batch.lines, strict=True)]
             self._kb.write("INSERT OR IGNORE INTO temp.arriving VALUES (?, ?, ?)", lines)
 
-    def _claim(self, relation: StoredRelation, fact: ArrivingFact, tags: Sequence[int], types: str) -> int:
+    def _claim(self, relation: StoredRelation, line: int, tags: Sequence[int], origin: tuple[str, str | None]) -> int:
         """Note a fact that is stored already, or that repeats an earlier one of the source; returns its number."""
         ref, source = self._kb.relations.find(relation, tags)
         sql = "INSERT OR IGNORE INTO temp.claims VALUES (?, ?, ?, ?, ?)"
-        claim = relation.number, ref, source, types, fact.basis
-        if ref >= self._first or not self._kb.write(sql, [claim]):
-            self._repeats.append((fact.line, relation.indicator))
+        if ref >= self._first or not self._kb.write(sql, [(relation.number, ref, source, *origin)]):
+            self._repeats.append((line, relation.indicator))
         return ref
 
     def facts(self, indicators: Iterable[str]) -> Iterator[FactRecord]:
         """The facts of these predicates as the source gives them."""
-        self._flush()
         for relation in self._made(indicators):
             found = self._kb.relations.records(
                 relation, "JOIN temp.arriving AS a ON a.relation = ? AND a.ref = r.ref", [relation.number]
@@ -158,7 +137,6 @@ class ArrivingFacts:
 
     def with_same_key(self, indicator: str, key: FactKey) -> Iterator[list[tuple[int, FactRecord]]]:
         """Facts with one key, by line; 0 stands for the line of a fact that is stored alone."""
-        self._flush()
         for relation in self._made([indicator]):
             keys = ", ".join(relation.columns[place] for place in key.places) or "1"
             arriving = f"SELECT ref FROM temp.arriving WHERE relation = {relation.number}"  # noqa: S608  ours
@@ -203,7 +181,6 @@ class ArrivingFacts:
         Returns the number of distinct facts, how many of them were known before by their source, and line and indicator
         of each fact that repeats an earlier one.
         """
-        self._flush()
         known: Counter[Source] = Counter()
         if self._first:
             relations = {relation.number: relation for relation in self._kb.relations.all()}

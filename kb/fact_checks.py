@@ -23,7 +23,7 @@ class FactRefused(values.ValueRefused):
 def check_fact(predicate: object, arguments: Sequence[Any], types: object = ()) -> None:
     """Raise FactRefused unless these are a predicate's name, its arguments, and their types or none."""
     check_form(predicate, arguments, types)
-    encoded_arguments(str(predicate), arguments)
+    encoded_columns(str(predicate), [[argument] for argument in arguments])
 
 
 def check_form(predicate: object, arguments: object, types: object = ()) -> None:
@@ -40,19 +40,21 @@ def check_form(predicate: object, arguments: object, types: object = ()) -> None
         _check_types(types, f"{predicate}/{len(arguments)}", len(arguments))
 
 
-def encoded_arguments(predicate: str, arguments: Sequence[Any], columns: Sequence[str] = ()) -> list[str]:
-    """The arguments as JSON texts. Raises FactRefused for the first that no fact can have.
+def encoded_columns(predicate: str, columns: Sequence[Sequence[Any]], names: Sequence[str] = ()) -> list[list[str]]:
+    """The columns of some facts' arguments as JSON texts. Raises FactRefused for the first that no fact can have.
 
-    `columns`: names of the columns that they come from, for the message.
+    `names`: of the columns that they come from, for the message.
     """
-    try:
-        return list(map(values.encode_fact_value, arguments))
-    except values.ValueRefused:
-        place = next(place for place, value in enumerate(arguments) if values.fact_refusal(value))
-        where = f"column {columns[place]}" if columns else f"argument {place + 1} of {predicate}"
-        if arguments[place] is None:
-            raise FactRefused(f"{where} is empty; fill it in, or leave the row out", "empty cell") from None
-        raise FactRefused(f"{where}: {values.fact_refusal(arguments[place])}", "faulty cell") from None
+    texts = []
+    for place, column in enumerate(columns):
+        try:
+            texts.append(values.encode_fact_values(column))
+        except values.ValueRefused as refused:
+            where = f"column {names[place]}" if names else f"argument {place + 1} of {predicate}"
+            if any(value is None for value in column):
+                raise FactRefused(f"{where} is empty; fill it in, or leave the row out", "empty cell") from None
+            raise FactRefused(f"{where}: {refused}", "faulty cell") from None
+    return texts
 
 
 def _check_types(types: object, indicator: str, arity: int) -> None:

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.moments import WRITTEN, is_written
@@ -24,8 +24,8 @@ from hapax.grammar.rules import NUMBER, TEXT, Library
 from hapax.grammar.terms import MISSING, Atom, Constant, Value, is_text
 from hapax.grammar.words import counted, short, some
 from hapax.kb import rows, values
-from hapax.kb.arriving import ArrivingFact, ArrivingFacts, FactKey, FactKind
-from hapax.kb.fact_checks import FactRefused, check_form, encoded_arguments
+from hapax.kb.arriving import ArrivingFacts, FactBatch, FactKey, FactKind
+from hapax.kb.fact_checks import FactRefused, check_form, encoded_columns
 from hapax.kb.records import PREDICATES, USER, FactRecord, Source, canonical_text, identity_cells
 from hapax.kb.store import KnowledgeBase
 
@@ -38,6 +38,12 @@ _SPELLINGS_REPORTED = 20
 
 _REMEMBERED_NAMES = 65_536
 """Names that are looked up once for a whole file."""
+
+_BATCH = 500
+"""Facts that are stored at once: fewer than 700, from which on Python's collector would walk them."""
+
+_BATCH_LENGTH = 16 << 20
+"""Characters of the facts of a batch from which on it takes no more."""
 
 # A goal reads a word that begins like this as a variable.
 _VARIABLE = re.compile("[A-Z_]")
@@ -178,18 +184,27 @@ _MEANT = {
 """What a kind of type has as its values, and the remedy for a text that is none."""
 
 
-def _is_of(value: Value, kind: str) -> bool:
-    """True for a value of a kind, and for "" and MISSING, of empty cells."""
-    if value is MISSING:
-        return True
+def _others(column: Sequence[Value], kind: str) -> Iterator[Value]:
+    """The values of a column that are not of a kind, other than "" and MISSING, of empty cells."""
     if kind == NUMBER:
-        return not isinstance(value, str) or not value
-    return value == "" or is_written(value, kind)
+        return (value for value in column if isinstance(value, str) and value and value is not MISSING)
+    others = (value for value in dict.fromkeys(column) if value is not MISSING and value != "")
+    return (value for value in others if not is_written(value, kind))
+
+
+class _WaitingRow(NamedTuple):
+    """A row that may be a fact, and the names of its arguments' columns."""
+
+    line: int
+    kind: FactKind
+    arguments: Sequence[Any]
+    columns: Sequence[str]
 
 
 def _text_of(value: Any) -> Any:
-    """A whole number or decimal as a text; other values as they are."""
-    return str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+    """A number that a fact can have as a text; other values as they are."""
+    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    return str(value) if is_number and values.fact_refusal(value) is None else value
 
 
 class FactIntake:
@@ -229,6 +244,9 @@ class FactIntake:
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
+        self._waiting: list[_WaitingRow] = []
+        self._length = 0
+        """Characters of the arguments that wait."""
         self._arriving = ArrivingFacts(kb)
         self._renaming = _Renaming(self._rules.names)
 
@@ -277,33 +295,66 @@ class FactIntake:
 
         `columns`: names of the arguments' columns.
         """
-        basis = None
-        if kind.texts:
-            arguments = [_text_of(value) if at in kind.texts else value for at, value in enumerate(arguments)]
+        self._waiting.append(_WaitingRow(line, kind, arguments, columns))
+        self._length += sum([len(value) for value in arguments if isinstance(value, str)])
+        if len(self._waiting) == _BATCH or self._length > _BATCH_LENGTH:
+            self._take()
+
+    def _take(self) -> None:
+        """Check and store the facts that wait."""
+        waiting, self._waiting, self._length = self._waiting, [], 0
+        by_kind: dict[FactKind, list[int]] = {}
+        for place, row in enumerate(waiting):
+            by_kind.setdefault(row.kind, []).append(place)
+        batches = [batch for kind, places in by_kind.items() for batch in self._checked(kind, waiting, places)]
+        for batch in batches:
+            self._counts[batch.kind.indicator] += len(batch.places)
+        if batches:
+            self._arriving.add(batches, len(waiting))
+
+    def _checked(self, kind: FactKind, waiting: Sequence[_WaitingRow], places: Sequence[int]) -> Iterator[FactBatch]:
+        """The facts of one kind at these places of what waits; a faulty one becomes a fault."""
         try:
-            texts = encoded_arguments(kind.predicate, arguments, columns)
-            for place, wanted in kind.kinds.items():
-                if not _is_of(arguments[place], wanted):
-                    meaning, remedy = _MEANT[wanted]
-                    where = f"column {columns[place]}" if columns else f"argument {place + 1} of {kind.indicator}"
-                    raise FactRefused(
-                        f"{where} is {short(arguments[place])}, where the rules have {meaning} "
-                        f"({self._types[kind.indicator][place]}); {remedy}",
-                        "text for a number" if wanted == NUMBER else "other value for a date or time",
-                    )
-            if self._renaming.title and kind.types:
-                arguments, basis = self._renaming.renamed(kind.predicate, arguments, kind.types)
-                texts = encoded_arguments(kind.predicate, arguments)
+            yield self._batch(kind, [waiting[place] for place in places], places)
         except FactRefused as refused:
-            self.add_fault(line, str(refused), refused.kind)
-            return
-        text = f"[{','.join(texts)}]"
-        if '{"decimal"' in text:
+            half = len(places) // 2
+            if half:
+                yield from self._checked(kind, waiting, places[:half])
+                yield from self._checked(kind, waiting, places[half:])
+            else:
+                self.add_fault(waiting[places[0]].line, str(refused), refused.kind)
+
+    def _batch(self, kind: FactKind, found: Sequence[_WaitingRow], places: Sequence[int]) -> FactBatch:
+        """Facts of one kind, checked column by column. Raises FactRefused if one cannot be a fact, or has other values.
+
+        Only for a single row the error is that of its first faulty argument.
+        """
+        names = found[0].columns
+        columns: list[Sequence[Any]] = list(zip(*[row.arguments for row in found], strict=True))
+        for place in kind.texts:
+            columns[place] = list(map(_text_of, columns[place]))
+        texts = encoded_columns(kind.predicate, columns, names)
+        for place, wanted in kind.kinds.items():
+            for value in _others(columns[place], wanted):
+                meaning, remedy = _MEANT[wanted]
+                where = f"column {names[place]}" if names else f"argument {place + 1} of {kind.indicator}"
+                raise FactRefused(
+                    f"{where} is {short(value)}, where the rules have {meaning} "
+                    f"({self._types[kind.indicator][place]}); {remedy}",
+                    "text for a number" if wanted == NUMBER else "other value for a date or time",
+                )
+        rows: list[Sequence[Value]] = list(zip(*columns, strict=True))
+        bases: list[str | None] = [None] * len(rows)
+        if self._renaming.title and kind.types:
+            renamed = [self._renaming.renamed(kind.predicate, row, kind.types) for row in rows]
+            rows, bases = [row for row, _ in renamed], [basis for _, basis in renamed]
+            texts = encoded_columns(kind.predicate, list(zip(*rows, strict=True)))
+        identities = []
+        for row, text in zip(rows, map(",".join, zip(*texts, strict=True)), strict=True):
             # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
-            text = canonical_text(identity_cells(arguments))
-        identity = sha256(f"{kind.beginning}{text}]".encode()).digest()[:16]
-        self._counts[kind.indicator] += 1
-        self._arriving.add(ArrivingFact(line, kind, arguments, identity, basis), len(text))
+            whole = canonical_text(identity_cells(row)) if '{"decimal"' in text else f"[{text}]"
+            identities.append(sha256(f"{kind.beginning}{whole}]".encode()).digest()[:16])
+        return FactBatch(kind, places, [row.line for row in found], rows, identities, bases)
 
     def add_empty(self, kind: FactKind, columns: Iterable[str]) -> None:
         """Count the empty cells of a fact."""
@@ -353,6 +404,7 @@ class FactIntake:
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one."""
+        self._take()
         if self.faults and self.remedy is _REMEDY and any(fault.kind == _REPEATED_KEY for fault in self.faults):
             remedy = remedy or _KEY_REMEDY
         if self.faults:
@@ -364,6 +416,7 @@ class FactIntake:
         `same_key`: a row with the key of a stored fact or an earlier row, and other values, is a fault (`refuse`), is
         stored beside it unless a declaration has the key (`keep`), or has it withdrawn (`replace`).
         """
+        self._take()
         self._refuse_table()
         conflicts = self._refuse_conflicts(same_key)
         if self.faults and not skip_faulty:
@@ -543,7 +596,7 @@ class _Renaming:
         if not is_text(value):
             return value
         name: str | None = self._canonical(value, data_type)
-        if name is None:
+        if name is None or values.fact_refusal(name):
             unknown = self._unknown.setdefault(data_type, {})
             if len(unknown) < _VALUES_SHOWN:
                 unknown[value] = None

@@ -124,8 +124,9 @@ class Symbols:
             self._tags.clear()
         symbols: dict[Value, str] = {}
         for constant in set(constants).difference(self._tags):
-            value = canonical(constant)
-            if _is_whole(value):
+            # A text, as most are, is canonical.
+            value = constant if type(constant) is str else canonical(constant)
+            if type(value) is not str and _is_whole(value):
                 self._tags[constant] = 2 * value + 1
             elif value is MISSING:
                 self._tags[constant] = MISSING_TAG
@@ -140,21 +141,21 @@ class Symbols:
 
     def _ids(self, texts: Collection[str]) -> dict[str, int]:
         """Ids of symbols, new ones included."""
-        last = self.last_tag
-        found: dict[str, int] = {}
-        if last:
-            sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
-            found.update(self._conn.execute(sql, (json.dumps(list(texts), ensure_ascii=False),)))
         # Sorted, so that ids do not depend on the order of a set.
-        new = sorted(set(texts).difference(found))
+        ordered = sorted(texts)
+        if self._borrowed is None:
+            # Ids go up by two: odd integers are the tags of whole numbers.
+            first = self.last_tag + 2
+            made = dict(zip(ordered, range(first, first + 2 * len(ordered), 2), strict=True))
+            sql = "INSERT INTO symbols (symbol, id) VALUES (?, ?) ON CONFLICT (symbol) DO NOTHING"
+            if self._conn.executemany(sql, made.items()).rowcount == len(made):
+                return made
+        sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
+        found: dict[str, int] = dict(self._conn.execute(sql, (json.dumps(ordered, ensure_ascii=False),)))
         if self._borrowed is not None:
-            for text in new:
-                self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
-            return found | {text: self._borrowed[text] for text in new}
-        # Ids go up by two: odd integers are the tags of whole numbers.
-        found.update(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
-        new_rows = [(symbol, found[symbol]) for symbol in new]
-        self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", new_rows)
+            for text in ordered:
+                if text not in found:
+                    found[text] = self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
         return found
 
     def values(self, tags: Iterable[int]) -> dict[int, Value]:

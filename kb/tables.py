@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
@@ -53,6 +53,9 @@ _NUMBERED = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
 
 _QUOTED = re.compile('"[^"]*"')
 
+_ROWS = 50
+"""Rows of a table in memory at a time, which may be long."""
+
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """Fields of an exported JSONL line. An import reads the first three: imported facts are given ones."""
 
@@ -65,12 +68,12 @@ Source: TypeAlias = Any
 class OpenTable:
     """The columns of a table, and its rows with their numbers. A row of another width is a fault.
 
-    `value`: what a cell means; None: it is empty. It raises ValueError for a cell that is not a value.
+    `values`: what cells of a column mean; None: one is empty. It raises ValueError for a cell that is not a value.
     """
 
     columns: Sequence[str]
     rows: Iterable[tuple[int, Row]]
-    value: Callable[[Any], Any]
+    values: Callable[[Sequence[Any]], Sequence[Any]]
 
 
 def import_facts(
@@ -136,12 +139,12 @@ class _RowFact:
     places: Sequence[int]
     fixed: Sequence[tuple[int, Any]]
 
-    def arguments(self, row: Row, value: Callable[[Any], Any]) -> list[Any]:
-        """The arguments of a row, None for an empty cell. Raises ValueError for a cell that is not a value."""
-        arguments = list(map(value, [row[place] for place in self.places]))
+    def arguments(self, rows: Sequence[Row], values: Callable[[Sequence[Any]], Sequence[Any]]) -> list[tuple[Any, ...]]:
+        """The arguments of rows, None for an empty cell. Raises ValueError for a cell that is not a value."""
+        columns = [values([row[place] for row in rows]) for place in self.places]
         for position, constant in self.fixed:
-            arguments.insert(position, constant)
-        return arguments
+            columns.insert(position, [constant] * len(rows))
+        return list(zip(*columns, strict=True))
 
 
 def add_rows(table: OpenTable, mapping: TableMapping, intake: FactIntake) -> None:
@@ -159,21 +162,35 @@ def add_rows(table: OpenTable, mapping: TableMapping, intake: FactIntake) -> Non
         places = [table.columns.index(name) for name in facts.columns if isinstance(name, str)]
         fixed = [(place, name.value) for place, name in enumerate(facts.columns) if not isinstance(name, str)]
         facts_of_rows.append(_RowFact(kind, names, places, fixed))
-    width = len(table.columns)
-    for line, row in table.rows:
-        if len(row) != width:
-            _add_width_fault(line, row, width, intake)
-            continue
+    width, rows = len(table.columns), iter(table.rows)
+    while batch := list(islice(rows, _ROWS)):
+        for line, row in batch:
+            if len(row) != width:
+                _add_width_fault(line, row, width, intake)
+        fitting = [(line, row) for line, row in batch if len(row) == width]
         for fact in facts_of_rows:
-            try:
-                arguments = fact.arguments(row, table.value)
-            except ValueError as fault:
-                intake.add_fault(line, f"{fact.kind.predicate}: {fault}", "faulty cell")
-            else:
-                _add_row(line, fact, arguments, intake, mapping)
+            _add_facts_of(fitting, fact, table, mapping, intake)
 
 
-def _add_row(line: int, fact: _RowFact, arguments: list[Any], intake: FactIntake, mapping: TableMapping) -> None:
+def _add_facts_of(
+    rows: Sequence[tuple[int, Row]], fact: _RowFact, table: OpenTable, mapping: TableMapping, intake: FactIntake
+) -> None:
+    """Add the facts of rows, or the faults of those that have a faulty cell."""
+    try:
+        found = fact.arguments([row for _, row in rows], table.values)
+    except ValueError as fault:
+        half = len(rows) // 2
+        if half:
+            _add_facts_of(rows[:half], fact, table, mapping, intake)
+            _add_facts_of(rows[half:], fact, table, mapping, intake)
+        else:
+            intake.add_fault(rows[0][0], f"{fact.kind.predicate}: {fault}", "faulty cell")
+        return
+    for (line, _), arguments in zip(rows, found, strict=True):
+        _add_row(line, fact, arguments, intake, mapping)
+
+
+def _add_row(line: int, fact: _RowFact, arguments: Sequence[Any], intake: FactIntake, mapping: TableMapping) -> None:
     """Add the fact of a row, unless it is left out or refused."""
     if None in arguments and mapping.empty != "refuse":
         intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
@@ -212,7 +229,7 @@ def opened(
             _, header = next(rows, (0, []))
             if not header:
                 raise HapaxError(f"{path} has no header. Its first row should name the columns.")
-            yield OpenTable([cell.strip() for cell in header], rows, cell_value)
+            yield OpenTable([cell.strip() for cell in header], rows, lambda cells: list(map(cell_value, cells)))
     elif form in ("jsonl", "ndjson"):
         with _text(path) as stream:
             objects = _objects(stream, wanted, intake)
@@ -220,13 +237,15 @@ def opened(
                 line, first = next(objects, (0, {}))
                 objects, wanted = chain([(line, first)] if first else [], objects), list(first)
             columns = list(wanted)
-            yield OpenTable(columns, ((line, [entry[name] for name in columns]) for line, entry in objects), _typed)
+            yield OpenTable(
+                columns, ((line, [entry[name] for name in columns]) for line, entry in objects), _typed_values
+            )
     elif form == "parquet":
         columns, found = parquet_table(path, wanted)
-        yield OpenTable(columns, enumerate(found, 1), _typed)
+        yield OpenTable(columns, enumerate(found, 1), _typed_values)
     elif form in ("db", "sqlite", "sqlite3"):
         with sqlite_table(path, name, wanted) as (columns, found):
-            yield OpenTable(columns, enumerate(found, 1), _typed)
+            yield OpenTable(columns, enumerate(found, 1), _typed_values)
     else:
         known = "csv, db, jsonl, ndjson, parquet, sqlite, sqlite3, tsv, txt"
         raise HapaxError(
@@ -424,19 +443,28 @@ def _in_memory(source: Any) -> OpenTable:
         columns = [source.iloc[:, place] for place in range(source.shape[1])]
         # Pandas gives Python's floats, which show further digits of narrow ones; numpy's show theirs (see `_plain`).
         columns = [column.to_numpy() if str(column.dtype) in _NARROW else column for column in columns]
-        return OpenTable([str(name) for name in source.columns], enumerate(zip(*columns, strict=True), 1), _typed)
+        return OpenTable(
+            [str(name) for name in source.columns], enumerate(zip(*columns, strict=True), 1), _typed_values
+        )
     if hasattr(source, ARROW):
         names, cells = arrow_table(source)
-        return OpenTable(names, enumerate(cells, 1), _typed)
+        return OpenTable(names, enumerate(cells, 1), _typed_values)
     raise HapaxError(
         f"A {type(source).__name__} does not say how its rows are read: it has columns, but no {ARROW}. Make it a "
         "list of tuples, or a table of pandas, polars or pyarrow."
     )
 
 
-def _typed(cell: object) -> object:
-    """The value of a cell of a table that has types; a text of blanks is an empty cell. Raises ValueError."""
-    return None if type(cell) is str and not cell.strip() else _plain(cell)
+def _typed_values(cells: Sequence[Any]) -> Sequence[Any]:
+    """The values of cells of a table that has types; a text of blanks is an empty cell. Raises ValueError."""
+    kinds = set(map(type, cells))
+    if kinds == {int} or (kinds == {str} and all(map(str.strip, cells))):
+        return cells
+    if kinds == {float}:
+        # Equal ones are read once, and NaN, which equals nothing, as often as it is there.
+        known = {cell: _plain(cell) for cell in set(cells)}
+        return list(map(known.__getitem__, cells))
+    return [None if type(cell) is str and not cell.strip() else _plain(cell) for cell in cells]
 
 
 def _plain(cell: object) -> object:

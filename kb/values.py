@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from json.encoder import c_make_encoder, encode_basestring, encode_basestring_ascii  # type: ignore[attr-defined]
@@ -120,16 +120,18 @@ def encode_value(value: Value) -> str:
     return encode_basestring(checked) if isinstance(checked, str) else _COMPACT.encode(checked)
 
 
-def encode_fact_value(value: Any) -> str:
-    """Like `encode_value`, for an argument of a new fact. Raises `ValueRefused` where `fact_refusal` has a reason."""
-    # As nearly all are.
-    if type(value) is str and value.isascii() and len(value) <= LONGEST_TEXT:
-        return encode_basestring(value)
-    if type(value) is int and abs(value) < _SHORT:
-        return str(value)
-    if reason := fact_refusal(value):
-        raise ValueRefused(reason)
-    return encode_value(value)
+def encode_fact_values(column: Sequence[Any]) -> list[str]:
+    """Values of new facts as JSON texts. Raises `ValueRefused` for the first of which `fact_refusal` has a reason."""
+    kinds = set(map(type, column))
+    # Nearly all columns have texts alone, or whole numbers, which are looked at together.
+    if kinds == {str} and max(map(len, column)) <= LONGEST_TEXT and _text_refusal("".join(column)) is None:
+        return list(map(encode_basestring, column))
+    if kinds == {int} and min(column) > -_SHORT and max(column) < _SHORT:
+        return list(map(str, column))
+    for value in column:
+        if reason := fact_refusal(value):
+            raise ValueRefused(reason)
+    return list(map(encode_value, column))
 
 
 def decode_value(text: str) -> Value:

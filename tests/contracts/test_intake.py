@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +205,35 @@ def test_a_refused_import_leaves_nothing_behind(tmp_path: Path) -> None:
     with hapax.KnowledgeBase(database) as kb:
         assert kb.sql("SELECT count(*) FROM symbols WHERE symbol = '\"x\"'") == [(0,)]
         assert [name for (name,) in kb.sql("SELECT predicate FROM relations")] == ["likes"]
+
+
+def test_rows_are_checked_alike_together_and_alone() -> None:
+    """A long table has the facts and the faults that its rows have one by one, of whatever classes its cells are."""
+    pandas = pytest.importorskip("pandas")
+    rules = hapax.parse_rules("given seen(Person, Number, Date, Text)\n")
+    drawn = random.Random(7)
+    texts = ["ann", "Žofie", "", " ", "\ud83d", "x" * 200, "null", "true"]
+    numbers = [1, -1, 0, 2**64, Decimal("1.5"), Decimal("1.50"), Decimal("2.0"), "7", None, float("nan"), 1.0, True]
+    dates = ["2013-01-01", "2013-02-30", "2013-01-01T10:00:00", 5, date(2013, 1, 2), None]
+    odd = (texts, numbers, dates, [*texts, *numbers])
+    rows = [
+        [drawn.choice(cells) if drawn.random() < 0.04 else usual for cells, usual in zip(odd, plain, strict=True)]
+        for plain in ([f"n{n}", n, "2013-01-01", f"t{n % 7}"] for n in range(560))
+    ]
+    together, alone = hapax.KnowledgeBase(), hapax.KnowledgeBase()
+    with together, alone:
+        columns = ["name", "n", "day", "note"]
+        mapping = hapax.TableMapping.of("seen", columns)
+        table = pandas.DataFrame(rows, columns=columns, dtype=object)
+        found = hapax.import_facts(together, table, mapping=mapping, rules=rules, skip_faulty=True)
+        faults = []
+        for line, row in enumerate(rows, 1):
+            single = pandas.DataFrame([row], columns=columns, dtype=object)
+            report = hapax.import_facts(alone, single, mapping=mapping, rules=rules, skip_faulty=True)
+            faults += [(line, fault.message, fault.kind) for fault in report.faults]
+        assert [(fault.line, fault.message, fault.kind) for fault in found.faults] == faults
+        assert len({kind for _, _, kind in faults}) == 3
+        assert found.added == len(together.facts()) > 400
+        assert [(fact.id, fact.arguments) for fact in together.facts()] == [
+            (fact.id, fact.arguments) for fact in alone.facts()
+        ]
