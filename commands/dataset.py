@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @declared(hapax.Target, "version", "name", "force")
 @with_json
 def dataset(folder: Path, database: str, **options: Any) -> None:
-    """Write the statements as a dataset like LINT, with a card and with tasks for lm-evaluation-harness.
+    """Write the statements as a dataset like LINT, with a card and with tasks for lm-evaluation-harness and Inspect.
 
     FOLDER must be new or empty. docs/dataset.md describes its files.
 

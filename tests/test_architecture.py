@@ -60,6 +60,7 @@ FENCES = {
     "periodictable": ("llm_oracle/references/loaders.py",),
     "pandas": ("api/importing.py", "grammar/notebook.py"),
     "pyarrow": ("grammar/notebook.py", "kb/foreign_files.py", "evaluation/dataset/columns.py"),
+    "inspect_ai": ("evaluation/dataset/shipped_inspect.py",),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
     "sklearn": ("evaluation/booqa/answering.py", "evaluation/calibration/fitting.py"),
     "wn": ("evaluation/entailment/lexicon.py",),

@@ -357,6 +357,7 @@ FORMATS = {
     "hf": DatasetFormat(f"{_ROOM}.sinks:HubSink", includes=("parquet",)),
     "lint": DatasetFormat(f"{_ROOM}.sinks:LintSink"),
     "lm-eval": DatasetFormat(f"{_ROOM}.sinks:HarnessSink"),
+    "inspect": DatasetFormat(f"{_ROOM}.sinks:InspectSink"),
 }
 """The formats by name, in the order in which they are written."""
 

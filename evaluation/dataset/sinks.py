@@ -1,4 +1,5 @@
-"""The formats of a dataset: JSON Lines, Parquet, LINT's files, tasks for lm-evaluation-harness, and the Hub's card."""
+"""The formats of a dataset: JSON Lines, Parquet, LINT's files, tasks for lm-evaluation-harness
+and Inspect, and the Hub's card."""
 
 from __future__ import annotations
 
@@ -377,6 +378,32 @@ class HarnessSink(_QuestionSink):
         link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
         critic = {"doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION), "doc_to_choice": ["yes", "no"]}
         return {self.name: link, f"{self.name}_critic": critic}
+
+
+class InspectSink(_QuestionSink):
+    """`inspect/`: samples as Inspect reads them, and a file of tasks."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder / "inspect", name)
+
+    def line(self, row: Row) -> Row:
+        return sample(row)
+
+    def finish(self, _: DatasetSource) -> None:
+        self.close()
+        self.write("task.py", _shipped("shipped_inspect.py"))
+
+
+def sample(row: Row) -> dict[str, Any]:
+    """A question with the fields of Inspect's `Sample`; the target is the letter of the right choice."""
+    metadata = ("statement", "rule", "domain", "distribution", "template")
+    return {
+        "input": f"{PREFIX}\n{row['question']}",
+        "choices": row["answers"],
+        "target": "AB"[row["label"]],
+        "id": row["id"],
+        "metadata": {name: row[name] for name in metadata},
+    }
 
 
 def _base() -> dict[str, Any]:

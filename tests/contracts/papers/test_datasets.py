@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from cli_fixture import run
-from other_programs import loaded, python
+from other_programs import inspected, loaded, python
 from papers_fixture import KITCHEN, RULES, bring, eats, fault, judge, lines, script, search, statements, told
 from pyarrow import parquet
 
@@ -440,6 +440,18 @@ def test_harness_metrics_are_those_of_the_probing(whole: Path, brought: Path, tm
     assert str(module.all_13([("a", 1, 0, True)])) == "nan"  # a limit left no whole statement
 
 
+def test_inspect_samples_have_its_fields(whole: Path) -> None:
+    """Input, two choices, the letter of the right one, an id of its own, and what groups the samples."""
+    samples, questions = lines(whole / "inspect" / "head.jsonl"), lines(whole / "jsonl" / "probes-head.jsonl")
+
+    assert {tuple(sample) for sample in samples} == {("input", "choices", "target", "id", "metadata")}
+    assert len({sample["id"] for sample in samples}) == len(samples) == 39
+    for sample, row in zip(samples, questions, strict=True):
+        assert sample["input"].endswith(row["question"])
+        assert sample["choices"]["AB".index(sample["target"])] == row["answers"][row["label"]]
+    assert (whole / "inspect" / "task.py").exists()
+
+
 # The folder
 
 
@@ -485,3 +497,13 @@ def test_datasets_loads_every_configuration(kitchen: Path) -> None:
 
     assert "Ignoring part of dataset_info" not in printed
     assert found == {f"loaded {config} {split} {rows}" for (config, split), rows in sizes(folder).items()}
+
+
+@pytest.mark.harness
+def test_inspect_runs_its_tasks(kitchen: Path) -> None:
+    """A model that always says the positive answer is right where it is, and right on no whole statement."""
+    printed = inspected(made(kitchen) / "inspect", "head", "ANSWER: A")
+
+    assert printed.startswith("success")
+    for name, value in (("template 1", 1.0), ("template 8", 0.0), ("all_13", 0.0)):
+        assert f"/{name}': {value}" in printed
