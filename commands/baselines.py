@@ -114,7 +114,7 @@ def grid(config: Path, **options: Any) -> None:
             kb,
             settings,
             opening,
-            progress=lambda number, total, cell: show(f"Cell {number} of {total}: {cell}"),
+            progress=lambda number, total, cell: show(f"Cell {cell}", number, total),
         )
     print_result(evaluation, options["as_json"])
     # A cell that could not run makes the command fail, unless a budget ended it.

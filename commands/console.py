@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import timedelta
 from enum import StrEnum
 from io import TextIOWrapper
 from itertools import groupby, islice
@@ -103,6 +104,9 @@ NOTES_SHOWN = 3
 
 STATEMENTS_SHOWN = 10
 """Statements that fell or rose, of which each is printed; the rest are counted."""
+
+PATIENCE = 2.0
+"""Seconds after which a terminal shows what goes on."""
 
 SECONDS_BETWEEN_LINES = 10
 """Interval of progress lines where there is no terminal for a bar."""
@@ -350,6 +354,52 @@ def progress_display(visible: bool) -> Iterator[Watcher | None]:
         return
     with _bar() if err.is_terminal and not err.is_dumb_terminal else _lines() as show:
         yield show
+
+
+class Work:
+    """A line that says what goes on, for how long, and the time left where the number of parts is known."""
+
+    def __init__(self, doing: str) -> None:
+        self._text, self._left = doing, ""
+        self._began = self._since = time.monotonic()
+
+    def __call__(self, text: str, done: int = 0, total: int = 0) -> None:
+        """Say something else: a text, and how many parts are done of how many."""
+        self._text, self._left = text, ""
+        if total:
+            self._text = f"{text}: {done:,} of {total:,}"
+        if 0 < done < total:
+            seconds = (time.monotonic() - self._since) * (total - done) / done
+            self._left = f", about {timedelta(seconds=round(seconds))} left"
+        else:
+            # The next parts have a pace of their own.
+            self._since = time.monotonic()
+
+    def line(self) -> Text:
+        """The line as it is now."""
+        return Text(f"{visible(self._text)} ({timedelta(seconds=round(time.monotonic() - self._began))}{self._left})")
+
+
+@contextmanager
+def working(doing: str) -> Iterator[Work]:
+    """Show on a terminal what the block does once that takes longer than PATIENCE. It may print nothing on stdout."""
+    work = Work(doing)
+    if not doing or not err.is_terminal or err.is_dumb_terminal:
+        yield work
+        return
+    from rich.live import Live
+
+    # Redirected, stdout would come out on stderr, even where it is a pipe.
+    live = Live(console=err, transient=True, redirect_stdout=False, redirect_stderr=False, get_renderable=work.line)
+    timer = threading.Timer(PATIENCE, live.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield work
+    finally:
+        timer.cancel()
+        timer.join()
+        live.stop()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import err, out
+from hapax.commands.console import err, out, working
 from hapax.commands.declared import declared
 from hapax.commands.evaluate import print_tables
 from hapax.commands.options import open_kb, read_library, with_database, with_json
@@ -57,19 +57,19 @@ def dataset(folder: Path, database: str, **options: Any) -> None:
     target = made(hapax.Target, options, folder=folder)
     # Those that the knowledge base keeps, for the statements of `derive`.
     library = read_library((), database)
-    with open_kb(database, read_only=True) as kb, err.status("Reading") as status:
+    with open_kb(database, read_only=True) as kb, working("Reading") as show:
         written = hapax.write_dataset(
             kb,
             target,
             selection,
             rules=library,
-            progress=lambda done, total: status.update(f"Writing: {done} of {counted(total, 'statement')}"),
+            progress=lambda done, total: show("Writing statements", done, total),
         )
-        if options["as_json"]:
-            click.echo(json.dumps(written.result.figures, ensure_ascii=False, default=str))
-        else:
-            print_tables(written.result.tables)
-            _print_summary(written.value, folder)
+    if options["as_json"]:
+        click.echo(json.dumps(written.result.figures, ensure_ascii=False, default=str))
+    else:
+        print_tables(written.result.tables)
+        _print_summary(written.value, folder)
 
 
 def _print_summary(summary: DatasetSummary, folder: Path) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
-from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 import hapax
-from hapax.commands.console import err, print_json, print_table
+from hapax.commands.console import err, print_json, print_table, working
 from hapax.commands.declared import Finite, declared, together
 from hapax.commands.evaluate import print_result
 from hapax.commands.groups import CommandGroup
@@ -114,7 +112,7 @@ def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
     scoring = made(hapax.EntailmentOptions, options, twin=not options["no_twin"])
     with asking(options, "Scoring") as (kb, opening, show):
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=_ShownProgress(show))
+        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=partial(show, "Scoring sentences"))
     if out is not None:
         hapax.draw_entailments(evaluation, out)
     print_result(evaluation, options["as_json"])
@@ -144,28 +142,13 @@ def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: 
         raise click.UsageError("--store keeps the probabilities of a single scorer. Name one with --scorer.")
     auditing = made(hapax.ConsistencyOptions, options)
     with asking(options, "Scoring") as (kb, opening, show):
-        evaluation = hapax.audit_consistency(kb, files, auditing, opening, progress=_ShownProgress(show))
+        evaluation = hapax.audit_consistency(kb, files, auditing, opening, progress=partial(show, "Scoring sentences"))
         if store:
             # A single scorer, as was checked, has a single audit.
             stored = hapax.store_audited_entailments(kb, evaluation.value[0])
     print_result(evaluation, as_json)
     if store:
         err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
-
-
-class _ShownProgress:
-    """Shows the sentences done, and the time left as it follows from the pace so far."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._begun = time.perf_counter()
-
-    def __call__(self, done: int, total: int) -> None:
-        if done == total:
-            self._begun = time.perf_counter()  # the next scorer has a pace of its own
-            return
-        left = timedelta(seconds=round((time.perf_counter() - self._begun) * (total - done) / done))
-        self._show(f"Scoring: {done:,} of {total:,} sentences, about {left} left")
 
 
 @entailment.command()
@@ -211,7 +194,7 @@ def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any
     hapax evaluate entailment import graphs --similarity binc --at-least 0.1 --skip-faulty
     """
     chosen = made(hapax.GraphImportOptions, options)
-    with open_kb(database) as kb, err.status("Importing"):
+    with open_kb(database) as kb, working("Importing graphs"):
         report = hapax.import_entailment_graphs(kb, *paths, options=chosen)
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,6 @@ from hapax.commands.model_options import (
 )
 from hapax.commands.options import read_library, with_chosen, with_database, with_json, with_rules
 from hapax.grammar.options import made
-from hapax.grammar.words import counted
 
 if TYPE_CHECKING:
     from hapax.evaluation.shared.results import Evaluation, ResultTable
@@ -207,7 +207,7 @@ def probe(output: Any, **options: Any) -> None:
             kb,
             probing,
             opening,
-            progress=lambda done, total: show(f"Asking: {done} of {counted(total, 'statement')}"),
+            progress=partial(show, "Asking about statements"),
             wrong=options["examples"],
         )
     if output is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import wraps
@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, Left, counts_text, err, leaving
+from hapax.commands.console import BUDGET_REACHED, DONE, Left, Work, counts_text, err, leaving, working
 from hapax.commands.declared import F, declared, of_program, together
 from hapax.commands.options import open_kb, print_notice
 from hapax.engine.certificates import Promise
@@ -211,7 +211,7 @@ def load_models(
     """
     opening = replace(opening_options(library, options, journal), forecast=forecast)
     names = (options["knowledge"], options["critic"], options["likelihood"], options["evaluator"])
-    with err.status("Loading models"):
+    with working("Loading models"):
         # Field by field: `asdict` would copy the library and the journal.
         return hapax.open_models(*names, **{field.name: getattr(opening, field.name) for field in fields(opening)})
 
@@ -306,7 +306,7 @@ class Asking(NamedTuple):
 
     kb: KnowledgeBase
     opening: OpeningOptions
-    show: Callable[[str], None]
+    show: Work
 
 
 @contextmanager
@@ -319,8 +319,8 @@ def asking(
     """
     if options.get("dry_run"):
         yield from _foreseeing(options, library)
-    with open_kb(options["database"], **opened) as kb, err.status(activity) as status:
-        yield Asking(kb, opening_options(library, options, open_journal(kb, options)), status.update)
+    with open_kb(options["database"], **opened) as kb, working(activity) as show:
+        yield Asking(kb, opening_options(library, options, open_journal(kb, options)), show)
 
 
 def _foreseeing(options: Mapping[str, Any], library: Library | None) -> Iterator[Asking]:
@@ -332,7 +332,7 @@ def _foreseeing(options: Mapping[str, Any], library: Library | None) -> Iterator
         journal = PlanningJournal(kb)
         # The journal raises where answers are missing, once it has noted what would be asked.
         with suppress(BudgetReached):
-            yield Asking(kb, opening_options(library, options, journal), lambda _: None)
+            yield Asking(kb, opening_options(library, options, journal), Work(""))
     requests, answered = len(journal.missing), journal.total.hits
     if options["as_json"]:
         click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))

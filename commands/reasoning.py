@@ -13,7 +13,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table
+from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table, working
 from hapax.commands.declared import Finite
 from hapax.commands.model_options import (
     choose_profile,
@@ -111,7 +111,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         with leaving(Left.UNCHANGED), open_for_goal(database, paths, library) as kb:
             rules = _entailing(library, kb, options["entail"], goal)
             asked = hapax.QueryOptions(limits, probability)
-            answers = hapax.query(goal, rules, kb, assume=assume, options=asked)
+            with working("Looking for answers"):
+                answers = hapax.query(goal, rules, kb, assume=assume, options=asked)
             # Hints are for people.
             has_none = not answers.holds and not options["as_json"]
             near = hapax.near_misses(goal, rules, kb, assume=assume) if has_none else []
@@ -130,7 +131,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         # Only once the models answer: a start that fails leaves no file.
         keep_rules(kb, paths, "query --ask", library)
         asked = hapax.QueryOptions(limits, probability, settings)
-        answers = hapax.query(goal, rules, kb, assume=assume, models=models, options=asked)
+        with working("Asking"):
+            answers = hapax.query(goal, rules, kb, assume=assume, models=models, options=asked)
         _print_answers(answers, options, most)
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
@@ -163,7 +165,8 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
         rules = _entailing(library, kb, options["entail"], text)
         probability = probability_options(options)
         assume, seconds = options["assume"], options["seconds"]
-        explanation = hapax.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
+        with working("Looking for a proof"):
+            explanation = hapax.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
         _print_explanation(explanation, options["as_json"])
 
 
@@ -184,7 +187,8 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     library = sound_library(paths, database)
     with open_for_goal(database, paths, library) as kb:
         rules = _entailing(library, kb, options["entail"], atom)
-        explanation = hapax.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
+        with working("Looking for what fails"):
+            explanation = hapax.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
         _print_explanation(explanation, options["as_json"])
 
 
@@ -310,7 +314,7 @@ def derive(  # noqa: PLR0917  one parameter an option
 
         check_output(output)
     with open_kb(database, existing=not (paths and library.facts)) as kb:
-        with kb.transaction():
+        with kb.transaction(), working("Deriving"):
             # The rules of the stored statements, by which later commands prove them.
             keep_rules(kb, paths, "derive", library)
             derivation = hapax.derive(library, kb, only=chosen, probability=probability, seconds=seconds)

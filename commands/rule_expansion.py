@@ -13,7 +13,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table
+from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table, working
 from hapax.commands.declared import Finite, declared, together
 from hapax.commands.groups import CommandGroup
 from hapax.commands.model_options import asking, open_journal, opening_options, with_budget, with_opening, with_queue
@@ -121,7 +121,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
         )
     settings = made(hapax.ExpansionSettings, options)
     with open_kb(options["database"]) as kb:
-        with err.status("Asking"):
+        with working("Asking"):
             opening = opening_options(sources.whole, options, open_journal(kb, options))
             expanded = hapax.expand_rules(files, kb, options["model"], settings, opening)
         # All questions are asked by now; deciding costs nothing.
@@ -342,11 +342,7 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
         raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
     settings = made(hapax.MiningOptions, options)
     library = read_library(paths, options["database"])
-    with open_kb(options["database"], begun_by="hapax import") as kb, err.status("Mining") as status:
-
-        def show(text: str) -> None:
-            status.update(escape(f"Mining: {text}"))
-
+    with open_kb(options["database"], begun_by="hapax import") as kb, working("Mining") as show:
         mined = hapax.mine_rules(library, kb, settings, output=output, sheet=options["decisions"], progress=show)
     if not options["as_json"]:
         _print_mined(mined)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from rich.cells import cell_len
 from rich.markup import escape
 
 from hapax.api.searching import run_search
@@ -60,7 +61,7 @@ from hapax.grammar.extras import missing_of
 from hapax.grammar.plug_ins import load, plug_ins
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.words import counted
+from hapax.grammar.words import counted, some
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
 from hapax.llm_oracle.protocols import Models
@@ -74,9 +75,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_RANKERS = ("smollm2", "frequency")
 """The first of these that is installed ranks the embedded model's findings; that model itself has read no texts."""
 
-ACCOUNTS = 10
-"""Rules without a statement whose accounts are printed without --account."""
+SCREEN_WIDTH = 100
+"""Columns of the screen that a search fits, which has 40 lines."""
 
+STATEMENT_LINES, RULE_LINES, REMARKS = 16, 10, 5
+"""Lines of statements, rules and remarks of the account that a search prints without --account."""
 
 EXECUTORS = "hapax.executors"
 """Entry-point group of executors, by the names of --executor.
@@ -158,7 +161,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     "--account",
     "all_accounts",
     is_flag=True,
-    help="Print what became of the values at each step of all rules; default: of rules without a statement.",
+    help="Print all statements asked for, rules and remarks, and what became of the values at each step.",
 )
 @click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
@@ -189,9 +192,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     if options["dry_run"]:
         print_estimate(estimated(library, rules, options)[0], options["as_json"])
         return
-    # A withdrawn rule that is named is searched.
     if not chosen:
-        _print_withdrawn(library, rules)
         print_idle(library)
     # Options that contradict each other end the command here, before a model is loaded.
     settings = search_settings(options)
@@ -286,7 +287,8 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
             values = ", ".join(f"{step.variable} {step.values.expected:,}" for step in rule.steps)
             rows.append((rule.rule, rule.generic, " ".join(rule.order), values, *totals))
     print_table(("rule", "generic", "order", "values by step", "questions", "calls", "claims judged"), rows)
-    print_skipped({rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None})
+    for remark in _skipped({rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None}):
+        remark.print(with_details=True)
     out.print()
     costs = []
     for role, need in estimate.roles.items():
@@ -335,49 +337,105 @@ def _spread(count: Range) -> str:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence of a search's account. `label`: of a warning, which goes to stderr. `details`: lines of --account."""
+
+    text: str
+    label: str = ""
+    details: Sequence[str] = ()
+
+    def print(self, with_details: bool) -> None:
+        """Print the remark as one paragraph, and its details if they are wanted."""
+        stream = err if self.label else out
+        label = f"[yellow]{self.label}[/] " if self.label else ""
+        stream.print(label + escape(self.text), soft_wrap=True, highlight=False)
+        for line in self.details if with_details else ():
+            stream.print(f"  {escape(line)}", soft_wrap=True, highlight=False)
+
+
 def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
+    """Print statements, a line for each rule and the account; without --account as much as fits a screen."""
     if options["as_json"]:
         click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
         return
 
-    domains = list(dict.fromkeys(rule.domain for rule in report.searched))
-    for domain in domains:
-        rules = [rule for rule in report.searched if rule.domain == domain]
-        # A heading for rules without a domain is only of use beside those of other domains.
-        if domains != [None]:
-            out.print(f"\n[bold]{escape(domain or 'rules without a domain')}[/]")
-        for rule in rules:
-            for distribution in Distribution:
-                for text in rule.examples(distribution, options["examples"]):
-                    out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
-        out.print()
-        # In the order in which the run has asked them.
-        gates = [gate.name for gate in gates_in_order(options["compat"]) if gate.in_tables]
-        columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls", "hits")
-        print_table(columns, (_line(rule, gates) for rule in rules))
-    print_skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
-    _print_empty(report, library, options)
-    _print_accounts(report, options)
-    _print_cuts(report, search_settings(options))
-    _warn_of_equal_scores(report, options)
-    _print_promises(report)
-    if report.critic_note:
-        err.print(f"[yellow]critic[/] {escape(report.critic_note)}", soft_wrap=True)
-    if report.critic_area is not None:
-        certified = "" if report.certificates else ", with no certificate"
-        out.print(f"critic: AUC {report.critic_area:.2f} on claims of known truth (chance: 0.50){certified}")
-    _print_capped(report, library)
-    _print_totals(report, options)
+    every = options["all_accounts"]
+    _print_statements(report, options["examples"], every)
+    _print_rules(report, options["compat"], every)
+    remarks = list(_remarks(report, library, options))
+    shown = remarks if every or len(remarks) <= REMARKS else remarks[: REMARKS - 1]
+    for remark in shown:
+        remark.print(with_details=every)
+    if len(shown) < len(remarks):
+        out.print(f"{counted(len(remarks) - len(shown), 'more remark')}: run the same command with --account.")
     if report.budget:
         err.print(escape(report.budget))
 
 
-def _print_promises(report: SearchReport) -> None:
-    for line in report.certificates:
-        out.print(f"promise: {escape(line)}", soft_wrap=True)
-    uncertain = sum(rule.uncertain for rule in report.searched)
-    if uncertain:
-        out.print(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
+def _print_statements(report: SearchReport, count: int, every: bool) -> None:
+    """Print `count` statements of each rule and distribution; if they have no room, fewer of some of the rules."""
+    rules = [rule for rule in report.searched if any(rule.statements.values())]
+    if not every and 2 * count * len(rules) > STATEMENT_LINES:
+        # Every second or third rule, so that all domains are seen.
+        count, rules = 1, rules[:: -(-2 * len(rules) // STATEMENT_LINES)]
+    left = STATEMENT_LINES
+    for rule in rules:
+        for distribution in Distribution:
+            for text in rule.examples(distribution, count):
+                left -= -(-(cell_len(text) + 11) // SCREEN_WIDTH)
+                if every or left >= 0:
+                    out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
+    out.print()
+
+
+def _print_rules(report: SearchReport, compat: str | None, every: bool) -> None:
+    """Print a line for each rule, with the share that each gate let pass if all is wanted."""
+    # In the order in which the run has asked them.
+    gates = [gate.name for gate in gates_in_order(compat) if gate.in_tables] if every else []
+    rules = report.searched if every else report.searched[:RULE_LINES]
+    columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls")
+    print_table(columns, (_line(rule, gates) for rule in rules))
+    if more := len(report.searched) - len(rules):
+        out.print(f"{counted(more, 'more rule')}: --account prints all.")
+    out.print()
+
+
+def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) -> Iterator[Remark]:
+    """The account of a search, the most important first."""
+    yield _totals(report, options)
+    yield from _empty(report, library, options)
+    if report.critic_note:
+        yield Remark(report.critic_note, "critic")
+    if report.certificates:
+        yield Remark(f"promise: {report.certificates[0]}", details=report.certificates[1:])
+    if uncertain := sum(rule.uncertain for rule in report.searched):
+        yield Remark(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
+    yield from _ends(report)
+    yield from _skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
+    if report.conflicts:
+        per_thousand = f"{report.conflicts_per_thousand:.1f} per 1,000 facts"
+        yield Remark(
+            f"{counted(report.conflicts, 'conflict')} of facts with declarations, {per_thousand}; `hapax why-not` "
+            "explains each fact that lost."
+        )
+    withdrawn = [f"{rule.name}: {rule.withdrawn}" for rule in library.rules if rule.withdrawn is not None]
+    # With --rule the other rules were not wanted.
+    if withdrawn and len(withdrawn) + len(report.rules) == len(library.rules):
+        rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
+        yield Remark(f"{rules} not searched (`@withdrawn` in the file says why).", details=withdrawn)
+    yield from _equal_scores(report, options)
+    if report.critic_area is not None:
+        certified = "" if report.certificates else ", with no certificate"
+        yield Remark(f"critic: AUC {report.critic_area:.2f} on claims of known truth (chance: 0.50){certified}")
+    yield Remark(_requests_text(report, options))
+    yield from _capped(report, library)
+    yield from _cuts(report, search_settings(options))
+    if report.sourced:
+        yield Remark(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")
+    for rule in report.searched:
+        if rule.account and options["all_accounts"]:
+            yield Remark(f"Account of {rule.rule}:", details=list(map(step_text, rule.account)))
 
 
 # --- the embedded model as the default --------------------------------------------------------------------------------
@@ -426,29 +484,19 @@ def _explain_ranker(models: Models, options: dict[str, Any]) -> None:
 
 
 def _explain_default(options: dict[str, Any]) -> None:
-    """Say what the embedded model is if it searches because no model was named, and what judges beside it."""
+    """Say that the embedded model searches if no model was named, and what judges and ranks beside it."""
     if not _is_default_model():
         return
-    lines = [
-        "Searching with the embedded model: small, for trying Hapax out; it knows only the facts of its atlas. "
-        "Name another with -m, such as smollm2, hf:NAME or openai:MODEL (`hapax model list`)."
-    ]
-    if (options["critic"] or "").startswith("reference:"):
-        lines.append(f"Critics: {options['critic']}. What the tables cover, they decide.")
-    if not options["no_critic"] and not options["compat"] and missing_of("references"):
-        lines.append(
-            "No table judges its facts about geography and the elements: `pip install 'hapax-kb[references]'`."
-        )
-    if options["likelihood"] is None and not options["compat"] and options["beam"] is not None:
-        lines.append(
-            "It also ranks, and hardly knows what is rare: `pip install 'hapax-kb[smollm2]'` adds a model that does."
-        )
-    elif options["likelihood"] in DEFAULT_RANKERS:
-        lines.append(f"Ranker: {options['likelihood']}, by how common the names are.")
-        if options["likelihood"] == DEFAULT_RANKERS[0]:
-            lines.append(
-                "It is slow where `hapax doctor` says float32; `--likelihood frequency` is fast on any processor."
-            )
+    lines = ["Searching with the embedded model, made for a first try. Name another with -m (`hapax model list`)."]
+    judged = f"Critics: {options['critic']}. " if (options["critic"] or "").startswith("reference:") else ""
+    ranked = f"Ranker: {options['likelihood']}." if options["likelihood"] in DEFAULT_RANKERS else ""
+    lines += [f"{judged}{ranked}".strip()] if judged or ranked else []
+    extras: list[str] = []
+    if not options["no_critic"] and not options["compat"]:
+        extras += ["references"] if missing_of("references") else []
+        extras += ["smollm2"] if options["likelihood"] is None and options["beam"] is not None else []
+    if extras:
+        lines.append(f"`pip install 'hapax-kb[{','.join(extras)}]'` adds tables and models that judge and rank better.")
     err.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
@@ -481,27 +529,26 @@ def _warn_of_no_bias(models: Models) -> None:
         err.print(f"[yellow]warning[/] {escape(message)}", soft_wrap=True)
 
 
-def print_skipped(skipped: Mapping[str, Unanswerable]) -> None:
-    """Print for each skipped rule what the models do not know, and for each model the remedy once."""
+def _skipped(skipped: Mapping[str, Unanswerable]) -> Iterator[Remark]:
+    """A remark for each model that does not know what rules ask for, with the remedy."""
     lines_by_model: dict[tuple[str, str], list[str]] = {}
     for rule, reason in skipped.items():
-        line = f"  {rule}: {', '.join(reason.unknown)}"
+        line = f"{rule}: {', '.join(reason.unknown)}"
         lines_by_model.setdefault((reason.model, reason.remedy), []).append(line)
     for (model, remedy), lines in lines_by_model.items():
         rules = counted(len(lines), "rule that asks", "rules that ask")
-        message = escape(f"{rules} for what {model} does not know. {remedy}")
-        err.print(f"[yellow]skipped[/] {message}", soft_wrap=True)
-        err.print(escape("\n".join(lines)), soft_wrap=True)
+        yield Remark(f"{rules} for what {model} does not know. {remedy}", "skipped", lines)
 
 
-def _print_empty(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
-    """Print for each rule without a statement where its values ran out, and the first remedy."""
+def _empty(report: SearchReport, library: Library, options: dict[str, Any]) -> Iterator[Remark]:
+    """The first rule without a statement, where its values ran out and the first remedy; the others as details."""
+    messages = []
     for rule in report.rules:
         if not rule.is_empty:  # a cut rule is reported as such: its values may still come
             continue
         if rule.uncertain:
             statements = counted(rule.uncertain, "statement is", "statements are")
-            err.print(f"[yellow]empty[/] {rule.rule}: {statements} below the threshold of the promise on statements")
+            messages.append(f"{rule.rule}: {statements} below the threshold of the promise on statements")
             continue
         message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
         if shortage := rule.shortage(options["compat"]):
@@ -513,125 +560,99 @@ def _print_empty(report: SearchReport, library: Library, options: dict[str, Any]
                 f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so the model was asked "
                 "in words made from the names. Declare them, or add the files that declare them to the command."
             )
-        err.print(f"[yellow]empty[/] {escape(message)}", soft_wrap=True)
+        messages.append(message)
+    if messages:
+        more = f" {counted(len(messages) - 1, 'more rule has', 'more rules have')} none." if messages[1:] else ""
+        yield Remark(messages[0] + more, "empty", messages[1:])
 
 
-def _print_accounts(report: SearchReport, options: dict[str, Any]) -> None:
-    """Print the steps of all rules with --account, else of the first rules without a statement."""
-
-    rules = [rule for rule in report.searched if rule.account and (options["all_accounts"] or rule.is_empty)]
-    shown = rules if options["all_accounts"] else rules[:ACCOUNTS]
-    for rule in shown:
-        out.print(f"\nAccount of {escape(rule.rule)}:")
-        for step in rule.account:
-            out.print(f"  {escape(step_text(step))}")
-    if len(shown) < len(rules):
-        out.print(f"\n{counted(len(rules) - len(shown), 'more rule')} without a statement; --account prints all.")
-
-
-def _print_cuts(report: SearchReport, settings: SearchSettings) -> None:
-    """Print for each rule and step how many values the beam and the share cut in all distributions."""
-
+def _cuts(report: SearchReport, settings: SearchSettings) -> Iterator[Remark]:
+    """How many values the beam and the share cut in all distributions, by rule and step."""
     lines = []
     for rule in report.searched:
         # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
         has_middle = rule.pool and settings.end_size.of(rule.pool) < settings.width
         steps = rule.account[:-1] if has_middle else rule.account
-        cuts = list(filter(None, map(cut_text, steps)))
-        lines += [f"  {rule.rule}, {cut}" for cut in cuts]
+        lines += [f"{rule.rule}, {cut}" for cut in map(cut_text, steps) if cut]
     if lines:
-        out.print("\nCut by --beam or --keep-share in both distributions (--beam all cuts nothing):")
-        out.print(escape("\n".join(lines)), soft_wrap=True, highlight=False)
+        more = f"; {counted(len(lines) - 1, 'more step')}" if lines[1:] else ""
+        yield Remark(f"{lines[0]}{more} (--beam, --keep-share; --beam all keeps all).", details=lines[1:])
 
 
-def _warn_of_equal_scores(report: SearchReport, options: dict[str, Any]) -> None:
-    """Name the ranker, and the rules whose texts it does not tell apart."""
+def _equal_scores(report: SearchReport, options: dict[str, Any]) -> Iterator[Remark]:
+    """The ranker, and the rules whose texts it does not tell apart."""
     equal = {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}
-    if not equal:
-        return
-    lines = [f"  {rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()]
-    # The knowledge model ranks unless another one was named.
-    ranker = options["likelihood"] or options["knowledge"]
-    message = (
-        f"{ranker} gives more than half of the ranked texts of {counted(len(equal), 'rule')} a score that another text "
-        "has, too. Among these, chance decides between head and long tail. Choose another ranker with --likelihood."
-    )
-    err.print(f"[yellow]ties[/] {escape(message)}", soft_wrap=True)
-    err.print(escape("\n".join(lines)), soft_wrap=True)
-
-
-def _print_withdrawn(library: Library, rules: Sequence[Rule]) -> None:
-    """Name the withdrawn rules that are not searched, each with the reason in its file."""
-    searched = {rule.name for rule in rules}
-    for rule in library.rules:
-        if rule.withdrawn is not None and rule.name not in searched:
-            err.print(f"[yellow]withdrawn[/] {escape(rule.name)}: {escape(rule.withdrawn)}", soft_wrap=True)
-
-
-def _print_capped(report: SearchReport, library: Library) -> None:
-    """Print for each rule with a cap how many statements it left out."""
-    capped = [rule for rule in report.searched if any(rule.capped.values())]
-    if not capped:
-        return
-    total = sum(sum(rule.capped.values()) for rule in capped)
-    err.print(
-        f"[yellow]capped[/] {counted(total, 'statement')} of {counted(len(capped), 'rule')} left out by @most, "
-        "so that no value fills a list:"
-    )
-    for rule in capped:
-        ends = ", ".join(
-            f"{count} of {count + rule.count(distribution)} {distribution.value.replace('_', ' ')}"
-            for distribution, count in rule.capped.items()
+    if equal:
+        # The knowledge model ranks unless another one was named.
+        ranker = options["likelihood"] or options["knowledge"]
+        yield Remark(
+            f"{ranker} gives more than half of the ranked texts of {counted(len(equal), 'rule')} a score that another "
+            "text has, too. Among these, chance decides between head and long tail. Choose another ranker with "
+            "--likelihood.",
+            "ties",
+            [f"{rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()],
         )
-        err.print(escape(f"  {rule.rule}: {ends} (@most {library.rule(rule.rule).cap})"), soft_wrap=True)
 
 
-def _print_totals(report: SearchReport, options: dict[str, Any]) -> None:
+def _capped(report: SearchReport, library: Library) -> Iterator[Remark]:
+    """How many statements the caps of rules left out."""
+    lines, total = [], 0
+    for rule in report.searched:
+        if any(rule.capped.values()):
+            total += sum(rule.capped.values())
+            ends = ", ".join(
+                f"{count} of {count + rule.count(distribution)} {distribution.value.replace('_', ' ')}"
+                for distribution, count in rule.capped.items()
+            )
+            lines.append(f"{rule.rule}: {ends} (@most {library.rule(rule.rule).cap})")
+    if lines:
+        rules = counted(len(lines), "rule")
+        were = counted(total, "statement of {} was", "statements of {} were").format(rules)
+        yield Remark(f"{were} left out because one value occurred too often (@most).", details=lines)
+
+
+def _totals(report: SearchReport, options: dict[str, Any]) -> Remark:
     counts = report.summary()["statements"]
-    both = f", {counts['in_both']} of them in both" if options["distribution"] == "both" else ""
-    circular = ", which also ranked or taught the ranker, so it proves nothing" if report.is_circular else ""
-    judged = f" by {escape(report.evaluator)}{circular}" if report.mean_delta is not None else ""
-    out.print(
-        f"\n{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} "
-        f"in {escape(options['database'])}{both}; mean delta {number_text(report.mean_delta)}{judged}",
-        soft_wrap=True,
+    text = (
+        f"{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} in {options['database']}; "
+        f"mean delta {number_text(report.mean_delta)}"
     )
-    settings = search_settings(options)
-    if counts["in_both"] and options["beam"] is not None:
-        out.print(
-            f"A statement is in both where a step has few values: each distribution keeps {100 * settings.share:g}% of "
-            f"them (--keep-share; LINK's paper: 75%), at most {options['beam']} (--beam)."
+    if report.mean_delta is not None:
+        text += f" by {report.evaluator}"
+        if report.is_circular:
+            text += ", which also ranked, so it proves nothing (name another --evaluator)"
+    if counts["in_both"]:
+        text += (
+            f". {counted(counts['in_both'], 'statement is', 'statements are')} in both, because a step had few values"
         )
-    _print_ends(report)
-    _print_conflicts(report)
-    out.print(
-        f"{_requests_text(report, options)} "
-        "The table counts answers of the knowledge model; `hapax data stats` shows those of all runs."
-    )
-    if report.sourced:
-        out.print(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")
+        if options["beam"] is not None:
+            share = 100 * search_settings(options).share
+            text += f": each keeps {share:g}% of them (--keep-share), at most {options['beam']} (--beam)"
+    return Remark(f"{text}.")
 
 
-def _print_ends(report: SearchReport) -> None:
-    """Say how the disjoint ends were cut, and of which rules there are too few statements for meaningful ends."""
-
+def _ends(report: SearchReport) -> Iterator[Remark]:
+    """How the disjoint ends were cut, and of which rules there are too few statements for meaningful ends."""
     divided = [rule for rule in report.searched if rule.pool]
     if not divided:
         return
     # The counts of each rule: pool, crowded, matched.
     pool, crowded, matched = map(sum, zip(*(rule.end_counts for rule in divided), strict=True))
-    out.print(
-        f"Head and long tail are the two ends of {counted(pool, 'statement')}; those between are in neither. "
-        f"{counted(crowded, 'was', 'were')} left out because one value occurred too often, and "
-        f"{counted(matched, 'pair')} of head and long tail {'differs' if matched == 1 else 'differ'} in one name only."
-    )
+    # The pool has each text once, whatever the number of its proofs.
+    head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
+    of_rules = " of their rules" if len(divided) > 1 else ""
+    likeliest = "likeliest is" if head == 1 else f"{head} likeliest{of_rules} are"
+    least_likely = "least likely" if long_tail == 1 else f"{long_tail} least likely"
+    text = f"Of {counted(pool, 'statement')} the {likeliest} head and the {least_likely} long tail"
+    if others := pool - head - long_tail:
+        text += f"; the other {'one is' if others == 1 else f'{others} are'} in neither"
+    if crowded:
+        text += f", {crowded} of them because one value occurred too often"
     small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
     if small:
-        out.print(
-            f"[yellow]small[/] fewer than {SMALL_POOL} statements, too few for meaningful ends: "
-            f"{escape(', '.join(small))}",
-            soft_wrap=True,
-        )
+        text += f". Fewer than {SMALL_POOL} statements are too few for meaningful ends: {some(small, 3)}"
+    pairs = counted(matched, "pair of head and long tail differs", "pairs of head and long tail differ")
+    yield Remark(f"{text}.", details=[f"{pairs} in one name only."])
 
 
 def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
@@ -657,15 +678,6 @@ def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
     return f"{text} {answered}. Limits count both: {total}."
 
 
-def _print_conflicts(report: SearchReport) -> None:
-    """Print how many conflicts the consistency gate decided, if the rule files declare anything."""
-    if report.conflicts is not None:
-        out.print(
-            f"{counted(report.conflicts, 'conflict')} of facts with declarations, {report.conflicts_per_thousand:.1f} "
-            f"per 1,000 facts; `hapax why-not` explains each fact that lost."
-        )
-
-
 def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
 
     # A gate that is switched off has judged nothing.
@@ -679,5 +691,4 @@ def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
         *("-" if share is None else f"{share:.0%}" for share in shares),
         number_text(rule.delta),
         str(rule.calls),
-        str(rule.hits),
     )

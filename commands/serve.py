@@ -12,7 +12,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import Left, err, leaving, print_json
+from hapax.commands.console import Left, err, leaving, print_json, working
 from hapax.commands.declared import declared
 from hapax.commands.model_options import (
     load_models,
@@ -76,8 +76,9 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     if options["schemas"] and not options["judge"]:
         raise click.UsageError("--schemas names schemas to judge. Give --judge with it.")
     asking = asking_models(paths, database, options) if options["ask"] else None
-    browser = Browser(database, paths, options["judge"], options["control"], asking, options["schemas"])
-    server = browser_server(browser, options["host"], options["port"])
+    with working("Opening"):
+        browser = Browser(database, paths, options["judge"], options["control"], asking, options["schemas"])
+        server = browser_server(browser, options["host"], options["port"])
     err.print(f"{escape(str(database))}: {server.link} (Ctrl-C ends it)", soft_wrap=True)
     with leaving(Left.STORED):
         server.run()
@@ -106,7 +107,7 @@ def report(output: str, paths: tuple[Path, ...], database: str, **options: Any) 
         raise click.UsageError("--json prints to stdout, where -o - writes the page. Name a file with -o.")
     report_options = made(hapax.ReportOptions, options, database=database)
     # Rendered before the file is opened, so that an error keeps an older page.
-    with open_kb(database, read_only=True) as kb:
+    with open_kb(database, read_only=True) as kb, working("Drawing the pages"):
         page = hapax.report(kb, read_library(paths, database), report_options)
     with atomic_text_file(output) as stream:
         stream.write(page.html)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from hapax.commands.model_options import (
 )
 from hapax.commands.options import open_kb, with_database, with_json
 from hapax.grammar.options import made
-from hapax.grammar.words import counted
 
 
 @click.command()
@@ -71,7 +71,7 @@ def soundness(files: tuple[Path, ...], **options: Any) -> None:
             kb,
             measured,
             opening,
-            progress=lambda done, total: show(f"Judged: {done} of {counted(total, 'statement')}"),
+            progress=partial(show, "Judging statements"),
         )
     print_result(evaluation, options["as_json"])
     sys.exit(BUDGET_REACHED if evaluation.value.stopped else DONE)

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import Left, counts_text, err, leaving, out, print_json, print_table, print_texts
+from hapax.commands.console import Left, counts_text, err, leaving, out, print_json, print_table, print_texts, working
 from hapax.commands.options import keep_rules, open_kb, read_library, with_database, with_json, with_rules
 from hapax.grammar.words import counted
 from hapax.kb.whole_files import atomic_text_file
@@ -142,7 +142,7 @@ def backup(target: Path, database: str, as_json: bool) -> None:
     \b
     hapax kb backup hapax-monday.db --db hapax.db
     """
-    with leaving(Left.WHOLE):
+    with leaving(Left.WHOLE), working("Copying"):
         rows = hapax.backup(database, target)
     if as_json:
         print_json({"copy": target, "rows": rows})
@@ -162,7 +162,7 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     \b
     hapax kb restore hapax-monday.db --db hapax.db
     """
-    with leaving(Left.WHOLE):
+    with leaving(Left.WHOLE), working("Copying"):
         kept = hapax.restore_backup(copy, database)
     if as_json:
         print_json({"database": database, "backup": copy, "earlier": kept})
@@ -222,7 +222,7 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     mapping = _mapping(options)
     library = hapax.load_rules(*paths) if paths else None
     rules = hapax.FactRules(library, options["names"])
-    with leaving(Left.WHOLE), open_kb(database) as kb:
+    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Importing {file}"):
         chosen = {name: options[name] for name in ("skip_faulty", "same_key")}
         report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, **chosen)
         if library is not None:
@@ -321,7 +321,11 @@ def export(  # noqa: PLR0917  one parameter an option
         _export_statements(database, paths, output)
         return
     # Atomic: a file that was there stays as it was until all facts are written.
-    with open_kb(database, read_only=True) as kb, atomic_text_file(output) as stream:
+    with (
+        open_kb(database, read_only=True) as kb,
+        working("" if output == "-" else "Exporting"),
+        atomic_text_file(output) as stream,
+    ):
         report = hapax.export_facts(kb, stream, form=form, predicate=predicate)
     for left_out in report.left_out:
         err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
@@ -330,7 +334,11 @@ def export(  # noqa: PLR0917  one parameter an option
 
 def _export_statements(database: str, paths: tuple[Path, ...], output: str) -> None:
     library = read_library(paths, database)
-    with open_kb(database, read_only=True) as kb, atomic_text_file(output) as stream:
+    with (
+        open_kb(database, read_only=True) as kb,
+        working("" if output == "-" else "Exporting"),
+        atomic_text_file(output) as stream,
+    ):
         report = hapax.export_statements(kb, library, stream)
     if report.outdated:
         err.print(
@@ -350,7 +358,7 @@ def merge(path: Path, database: str, as_json: bool) -> None:
     \b
     hapax data merge colleague.db --db hapax.db
     """
-    with leaving(Left.WHOLE), open_kb(database) as kb:
+    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Merging {path}"):
         report = hapax.merge(kb, path)
     if as_json:
         print_json(asdict(report))

@@ -115,7 +115,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
             paths,
             wanted,
             opening,
-            progress=lambda method, done, total: show(f"Asking {method}: {done} of {total} pairs"),
+            progress=lambda method, done, total: show(f"Asking {method} about pairs", done, total),
         )
     print_result(evaluation, options["as_json"])
     assert opening.journal is not None  # noqa: S101  `asking` gave it

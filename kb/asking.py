@@ -1,7 +1,7 @@
 """Exclusive lock on asking models for one file, so that two processes never pay for the same answer.
 
 It is a lock of the operating system on a file next to the knowledge base, so it ends with its process, even a killed
-one. Reading, and writing anything that did not come from a model, need no lock.
+one. The file goes with the lock. Reading, and writing anything that did not come from a model, need no lock.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ def asking(path: Path, seconds: float | None = None) -> Iterator[None]:
     try:
         yield
     finally:
+        if lock.lock_counter == 1:
+            # Still locked: a process that waits for it sees that the file has no name any more, and makes another.
+            with suppress(OSError):
+                own_files.remove(place)
         lock.release()
 
 
@@ -67,11 +71,6 @@ def _make(lock: Path, database: Path) -> None:
                 os.fchmod(file, mode)
     finally:
         os.close(file)
-
-
-def remove_lock(path: Path) -> None:
-    """Remove the lock of a file that is gone."""
-    own_files.remove(_lock_path(path))
 
 
 def _lock_path(path: Path) -> Path:

@@ -192,7 +192,6 @@ class KnowledgeBase(RecordStore):
             self.sql("PRAGMA journal_mode = DELETE")
             with asking.asking(self.path, 0.0):
                 system.remove(self.path.resolve())
-            asking.remove_lock(self.path)
 
     def close(self) -> None:
         """Close the file, and remove its -wal and -shm files unless another process uses them."""

@@ -184,6 +184,10 @@ class RuleReport:
         """Number of statements of the distribution."""
         return len(self.statements.get(distribution, ()))
 
+    def texts(self, distribution: Distribution) -> int:
+        """Number of different texts of the distribution's statements."""
+        return len({statement.text for statement in self.statements.get(distribution, ())})
+
     def to_json(self) -> dict[str, Any]:
         """The rule's line as the run record stores it."""
         return {

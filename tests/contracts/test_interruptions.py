@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -137,3 +137,29 @@ def _is_locked(connection: sqlite3.Connection) -> bool:
     connection.execute("ROLLBACK")
     time.sleep(0.02)
     return False
+
+
+def test_a_terminal_shows_what_takes_long(folder: Path) -> None:
+    """An import that waits for another process says so with its seconds on a terminal, and what Ctrl-C leaves."""
+    screen, terminal = os.openpty()
+    words = [sys.executable, str(ROOT / "cli.py"), "import", "more.csv", "--db", "kb.db"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    shown = ""
+    with closing(sqlite3.connect(folder / "kb.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with subprocess.Popen(
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=terminal, text=True
+        ) as process:
+            os.close(terminal)
+            while "(0:00:0" not in shown:
+                assert process.poll() is None, shown
+                shown += os.read(screen, 10_000).decode()
+            process.send_signal(signal.SIGINT)
+            with suppress(OSError):  # the terminal ends with its process
+                while more := os.read(screen, 10_000):
+                    shown += more.decode()
+            assert not process.communicate(timeout=120)[0]
+    os.close(screen)
+
+    assert "Importing more.csv" in shown
+    assert WHOLE in " ".join(shown.split())

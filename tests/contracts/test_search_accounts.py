@@ -161,3 +161,26 @@ def test_account_prints_all_rules_on_demand(food: RuleFile) -> None:
     assert "Account of allergy" in full.stdout
     assert all("a score that another text has" in result.stderr for result in (short, full))
     assert 0 < equal <= ranked
+
+
+def test_what_a_search_prints_fits_a_screen(tmp_path: Path) -> None:
+    """Thirty rules, two without a statement, print at most 40 lines of 100 characters, statements first."""
+    rules, script = tmp_path / "many.rules", tmp_path / "script.json"
+    dishes = "".join(
+        f'oracle is_in{n}(Food, Dish{n}): "[1] is in the very long name of kind {n} of [2]".\n'
+        f'given cannot_eat{n}(Person, Dish{n}): "[1] cannot eat anything at all of kind {n} that is called [2]".\n'
+        f"@name allergy{n}\nis_allergic_to(Person X, Food A) & is_in{n}(Food A, Dish{n} B) -> cannot_eat{n}(Person X, Dish{n} B).\n"
+        for n in range(30)
+    )
+    rules.write_text(f'given is_allergic_to(Person, Food): "[1] is allergic to [2]".\n{dishes}', "utf-8")
+    nothing = {f"in the very long name of kind {n} of [B]'": "Here is a list:" for n in (3, 4)}
+    script.write_text(json.dumps({"generate": nothing, "defaults": {"generate": FOODS, "critic": 0.9}}), "utf-8")
+    command = ("search", rules, "-m", f"scripted:{script}", "--likelihood", "frequency", "--db", tmp_path / "kb.db")
+    short, full = invoke(*command, "--no-progress"), invoke(*command, "--no-progress", "--account")
+    height = sum(max(1, -(-len(line) // 100)) for line in (short.stdout + short.stderr).splitlines())
+
+    assert height <= 40
+    assert short.stdout.splitlines()[0].lstrip().startswith("head ")
+    assert "--account" in short.stdout
+    assert all(f"allergy{n} " in full.stdout for n in range(30))
+    assert len(full.stdout) > 2 * len(short.stdout)

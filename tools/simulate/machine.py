@@ -53,6 +53,11 @@ class SimulatedFileLock:
         owner, depth = self.owners.get(self.lock_file, (None, 0))
         self.owners[self.lock_file] = (process, depth + 1 if owner is process else 1)
 
+    @property
+    def lock_counter(self) -> int:
+        """How often this process holds the lock."""
+        return self.owners.get(self.lock_file, (None, 0))[1]
+
     def release(self) -> None:
         scheduler = self._machine.scheduler
         if scheduler is None or scheduler.me is None:

@@ -34,14 +34,15 @@ def test_lock_and_waiting_answers_have_the_rights_of_the_file(database: Path, mo
     with KnowledgeBase(database) as kb:
         database.chmod(mode)
         with kb.asking():
-            pass
+            lock_mode = stat.S_IMODE(database.with_name("kb.db-asking").stat().st_mode)
     before = os.umask(0)
     try:
         spill.append(database, CALLS[:1])
     finally:
         os.umask(before)
 
-    assert stat.S_IMODE(database.with_name("kb.db-asking").stat().st_mode) == expected
+    assert lock_mode == expected
+    assert not database.with_name("kb.db-asking").exists()
     assert stat.S_IMODE(spill.spill_path(database).stat().st_mode) == mode
 
 
@@ -59,7 +60,10 @@ def test_who_waits_too_long_is_told_of_the_lock(database: Path, monkeypatch: pyt
                 other()
             with pytest.raises(HapaxError, match=r"another process.*kb\.db-asking"):
                 thread.submit(other).result()
+            waiting = thread.submit(other)
+        waiting.result()
         thread.submit(other).result()
+    assert not database.with_name("kb.db-asking").exists()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
