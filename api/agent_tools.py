@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.browser.tables import Page, Wanted, searched
+from hapax.api.browser.tables import Page, Wanted, facts, searched
 from hapax.api.explanations import why, why_not
 from hapax.api.goals import query
 from hapax.api.rules import check_rules
@@ -27,6 +27,7 @@ from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
+from hapax.kb.word_index import WordIndex
 from hapax.llm_oracle.budget import Budget, CallStatistics
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.registry import BudgetedModels, price_table
@@ -40,7 +41,8 @@ MOST_ROWS = 1_000
 # A client gives these to its model together with the list of tools.
 INSTRUCTIONS = (
     "A knowledge base of facts, rules and derived statements about rare things. Call list_predicates first: goals can "
-    "use no other predicates. Goals are Prolog: is_made_from(Dish, butter), names of more than one word in quotes."
+    "use no other predicates. Values must be spelt as they are stored: find them with search_names. Goals are Prolog: "
+    "is_made_from(Dish, butter), names of more than one word in quotes. The resource hapax://language describes rules."
 )
 
 
@@ -96,6 +98,7 @@ class AgentTools:
         self._asking = asking
         self._used = CallStatistics() if asking is None else asking.used
         self._lock = threading.Lock()
+        self._words = WordIndex(self._database)
         # Opened now, so that a missing file or a faulty rule ends the start and not the first call.
         with self._open() as kb:
             self._rules(kb)
@@ -103,7 +106,8 @@ class AgentTools:
     @property
     def tools(self) -> tuple[Callable[..., dict[str, Any]], ...]:
         """The tools that this server offers."""
-        reading = (self.list_predicates, self.query, self.search_statements, self.why, self.why_not, self.check_rules)
+        finding = (self.list_predicates, self.search_names, self.search_facts, self.search_statements)
+        reading = (*finding, self.query, self.why, self.why_not, self.check_rules)
         return reading if self._asking is None else (*reading, self.ask)
 
     def list_predicates(self) -> dict[str, Any]:
@@ -118,6 +122,20 @@ class AgentTools:
         # What is left in `counts` has facts, and no rule declares it.
         listed += [{"predicate": name, "types": None, "says": None, "facts": count} for name, count in counts.items()]
         return {"predicates": listed}
+
+    def search_names(self, words: str, limit: int = 20) -> dict[str, Any]:
+        """Find stored values that have all these words, or words that begin so, spelt as goals need them."""
+        names = self._words.search(words).names
+        return {"names": list(names[: _most(limit)]), "more": len(names) > limit}
+
+    def search_facts(self, words: str = "", predicate: str = "", limit: int = 20) -> dict[str, Any]:
+        """Find facts whose values contain all these words, of a predicate such as `is_made_from` or of any.
+
+        `probability` and `source` say how sure a fact is and where it is from. `more`: further facts match.
+        """
+        with self._open() as kb:
+            found = facts(kb, Wanted(words=words, predicate=predicate), Page(rows=_most(limit)))
+        return {"facts": found.to_json(), "more": found.more}
 
     def query(self, goal: str, assume: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
         """Answer a Prolog goal over facts and rules, for instance `is_made_from(Dish, butter), \\+ is_vegan(Dish)`.
@@ -152,10 +170,10 @@ class AgentTools:
         with self._open() as kb:
             return {"story": str(why(text, self._rules(kb), kb, assume=assume))}
 
-    def why_not(self, atom: str, assume: Sequence[str] = ()) -> dict[str, Any]:
-        """Explain why an atom without variables does not hold: the gate that stopped it or the premises that fail."""
+    def why_not(self, text: str, assume: Sequence[str] = ()) -> dict[str, Any]:
+        """Explain why an atom without variables does not hold: the gate that stopped it, or the premises that fail."""
         with self._open() as kb:
-            return {"story": str(why_not(atom, self._rules(kb), kb, assume=assume))}
+            return {"story": str(why_not(text, self._rules(kb), kb, assume=assume))}
 
     def check_rules(self, text: str) -> dict[str, Any]:
         """Check rules in Hapax's language: faults, redundancy and contradictions, each with place and remedy."""

@@ -212,6 +212,20 @@ class RuleDocuments:
             return found
         return [*found, *(Completion(word, None) for word in sorted((*KEYWORDS, "unless")))]
 
+    def call_at(self, file: str, line: int, column: int) -> tuple[PredicateSignature, str, int] | None:
+        """Signature and declaration of the predicate in whose brackets a place is, and the argument's number from 0."""
+        before = self.texts[file].split("\n")[line - 1][: column - 1]
+        name, bracket, arguments = before.rpartition("(")
+        words = name.split()
+        if not bracket or ")" in arguments or not words:
+            return None
+        signature = self._signature(Occurrence(NameKind.PREDICATE, words[-1], Place(file)))
+        return None if signature is None else (signature, self._declaration(signature), arguments.count(","))
+
+    def names_of(self, file: str) -> list[Occurrence]:
+        """All names of a file, in its order."""
+        return [use for use in self._occurrences if use.place.file == file]
+
     def _is_known(self, file: str, signature: PredicateSignature) -> bool:
         """True for a predicate that a file can name: none that stands for an exception, or has another name there."""
         if signature.indicator in self._library.excepted:

@@ -609,3 +609,24 @@ class CommandLine:
         for name, value in operation.settings.items():
             option = self.setting(Setting(name))
             yield option if value is True else f"{option} {shlex.quote(str(value))}"
+
+
+TOOLS = {"query", "why", "why_not", "check_rules", "ask"}
+"""Operations that are tools of an agent, by the same name."""
+
+
+class ToolCalls(CommandLine):
+    """Tools and their arguments, as an agent calls them; what no tool does is for the person who runs the server."""
+
+    call = "tool call"
+
+    def setting(self, setting: Setting) -> str:
+        if setting.name in ("assume", "limits.answers"):
+            return f"the argument `{'limit' if setting.name == 'limits.answers' else setting.name}`"
+        return f"{super().setting(setting)} of the server"
+
+    def operation(self, operation: Operation) -> str:
+        if operation.name in TOOLS:
+            given = ", ".join(json.dumps(argument, ensure_ascii=False, default=str) for argument in operation.arguments)
+            return f"the tool `{operation.name}({given})`"
+        return f"{super().operation(operation)} by the person who runs this server"

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SETTLED = 0.15
 """Seconds without a change after which a text is checked."""
 
+TOKEN_TYPES = {"predicate": "function", "type": "class", "rule": "method"}
+"""The protocol's token types by kind of name."""
+
 
 @click.command("lsp")
 @with_rules
@@ -65,6 +68,10 @@ def editor_server(paths: tuple[Path, ...] = (), database: str | None = None) -> 
         server.feature(feature)(partial(handler))  # pygls notes the feature on it, which a method does not allow
     completion = types.CompletionOptions(trigger_characters=["(", ",", "@"])
     server.feature(types.TEXT_DOCUMENT_COMPLETION, completion)(partial(service.completion))
+    help_options = types.SignatureHelpOptions(trigger_characters=["(", ","])
+    server.feature(types.TEXT_DOCUMENT_SIGNATURE_HELP, help_options)(partial(service.signature))
+    legend = types.SemanticTokensLegend(list(TOKEN_TYPES.values()), [])
+    server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)(partial(service.tokens))
     fixes = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, fixes)(partial(service.fixes))
     return server
@@ -285,6 +292,31 @@ class _EditorService:
             items.append(item)
         # False: the list is complete, and the editor narrows it down itself.
         return self._types.CompletionList(False, items)
+
+    def signature(self, params: types.SignatureHelpParams) -> types.SignatureHelp | None:
+        """The declaration of the predicate whose arguments are typed, with the present one."""
+        uri = params.text_document.uri
+        name, documents = self._documents(uri)
+        found = documents.call_at(name, *self._position(uri, params.position))
+        if found is None:
+            return None
+        signature, declaration, number = found
+        parameters = [self._types.ParameterInformation(text) for text in signature.argument_types]
+        label = f"{signature.name}({', '.join(signature.argument_types)})"
+        shown = self._types.SignatureInformation(label, declaration, parameters)
+        return self._types.SignatureHelp([shown], 0, number)
+
+    def tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens:
+        """Kinds of the names of a document: each by its distance to the one before, as the protocol wants it."""
+        name, documents = self._documents(params.text_document.uri)
+        kinds, data, line, column = list(TOKEN_TYPES), [], 0, 0
+        for use in documents.names_of(name):
+            start, end = (found := self._range(use.place)).start, found.end
+            column = column if start.line == line else 0
+            data += [start.line - line, start.character - column, end.character - start.character]
+            data += [kinds.index(use.kind), 0]
+            line, column = start.line, start.character
+        return self._types.SemanticTokens(data)
 
     # Files
 

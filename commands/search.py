@@ -567,7 +567,7 @@ def _empty(report: SearchReport, library: Library, options: dict[str, Any]) -> I
 
 
 def _cuts(report: SearchReport, settings: SearchSettings) -> Iterator[Remark]:
-    """How many values the beam and the share cut in all distributions, by rule and step."""
+    """Numbers of values that the beam and the share cut in all distributions, by rule and step."""
     lines = []
     for rule in report.searched:
         # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
@@ -595,7 +595,7 @@ def _equal_scores(report: SearchReport, options: dict[str, Any]) -> Iterator[Rem
 
 
 def _capped(report: SearchReport, library: Library) -> Iterator[Remark]:
-    """How many statements the caps of rules left out."""
+    """Numbers of statements that the caps of rules left out."""
     lines, total = [], 0
     for rule in report.searched:
         if any(rule.capped.values()):
@@ -632,7 +632,7 @@ def _totals(report: SearchReport, options: dict[str, Any]) -> Remark:
 
 
 def _ends(report: SearchReport) -> Iterator[Remark]:
-    """How the disjoint ends were cut, and of which rules there are too few statements for meaningful ends."""
+    """The cut of disjoint ends, and the rules with too few statements for meaningful ones."""
     divided = [rule for rule in report.searched if rule.pool]
     if not divided:
         return

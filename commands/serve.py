@@ -12,7 +12,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import Left, err, leaving, print_json, working
+from hapax.commands.console import Left, ToolCalls, err, leaving, print_json, working
 from hapax.commands.declared import declared
 from hapax.commands.model_options import (
     load_models,
@@ -26,6 +26,7 @@ from hapax.commands.options import open_kb, read_library, with_database, with_js
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.options import made
+from hapax.grammar.remedies import worded_for
 from hapax.grammar.words import counted
 from hapax.kb.whole_files import atomic_text_file
 
@@ -155,7 +156,7 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
         raise HapaxError(missing)
     asking = asking_models(paths, database, options) if options["ask"] else None
     # The protocol has stdin and stdout for itself: nothing else may be printed there.
-    with leaving(Left.STORED):
+    with leaving(Left.STORED), worded_for(ToolCalls()):
         limits = made(hapax.QueryLimits, options)
         mcp_server(AgentTools(database, paths, limits=limits, asking=asking)).run("stdio")
 
@@ -178,14 +179,18 @@ def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any
 def mcp_server(tools: AgentTools) -> MCPServer[Any]:
     """The server that offers these tools."""
     from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.resources import TextResource
 
     from hapax.api.agent_tools import INSTRUCTIONS
+    from hapax.grammar.reference import language_page
 
     server: MCPServer[Any] = MCPServer(
         "hapax", instructions=INSTRUCTIONS, version=version("hapax-kb"), log_level="WARNING"
     )
     for tool in tools.tools:
         server.add_tool(_refusing(tool))
+    page = TextResource(uri="hapax://language", name="language", mime_type="text/markdown", text=language_page())
+    server.add_resource(page)
     return server
 
 

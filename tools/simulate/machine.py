@@ -55,7 +55,7 @@ class SimulatedFileLock:
 
     @property
     def lock_counter(self) -> int:
-        """How often this process holds the lock."""
+        """Number of times that this process holds the lock."""
         return self.owners.get(self.lock_file, (None, 0))[1]
 
     def release(self) -> None:
