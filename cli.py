@@ -20,6 +20,7 @@ VERBS = {
     "search": "hapax.commands.search:search",
     "derive": "hapax.commands.reasoning:derive",
     "query": "hapax.commands.reasoning:query",
+    "ask": "hapax.commands.reasoning:ask",
     "why": "hapax.commands.reasoning:why",
     "why-not": "hapax.commands.reasoning:why_not",
     "shell": "hapax.commands.starting:shell",

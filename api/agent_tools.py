@@ -22,6 +22,7 @@ from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 from hapax.grammar.parser import parse_rules
+from hapax.grammar.reference import language_page as language_page
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library

@@ -118,6 +118,13 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
         self.result = replace(self.result, rows=[results[number] for number in order], truncated=self.truncated)
         self.probabilities = [self.probabilities[number] for number in order] if self.probabilities else []
 
+    def keep(self, limit: int) -> None:
+        """Keep the first `limit` answers."""
+        self.truncated = self.truncated or len(self) > limit
+        self.rows, rows = list(self.rows)[:limit], list(self.result.rows)[:limit]
+        self.result = replace(self.result, rows=rows, truncated=self.truncated)
+        self.probabilities = self.probabilities[:limit]
+
     def __len__(self) -> int:
         return len(self.rows)
 

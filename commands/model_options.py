@@ -87,6 +87,11 @@ def _priced(command: F) -> F:
 
 with_opening = together(of_program, _priced)
 
+with_model = together(
+    click.option("-m", "--model", required=True, help="The model to ask; it must follow instructions."),
+    with_opening,
+)
+
 with_models = together(
     click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
     click.option(

@@ -13,14 +13,16 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, Left, err, leaving, print_table, working
+from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, Left, err, leaving, print_table, working
 from hapax.commands.declared import Finite
 from hapax.commands.model_options import (
     choose_profile,
     load_models,
     open_journal,
+    opening_options,
     question_settings,
     with_budget,
+    with_model,
     with_models,
     with_questions,
     with_queue,
@@ -138,6 +140,54 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         err.print(escape(answers.stopped), soft_wrap=True)
     # Facts are still missing, as where a budget was reached.
     sys.exit(DONE if answers.complete else BUDGET_REACHED)
+
+
+@click.command()
+@click.argument("question")
+@with_paths
+@with_model
+@with_budget
+@with_database
+@with_limits
+@with_json
+def ask(question: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
+    """Answer a question in words: a model states it as a goal, which is shown, and the rules and facts answer it.
+
+    The model only translates. The answers, with the proof of the first, come from the knowledge base.
+
+    \b
+    hapax ask "What can Tom not eat if he is allergic to milk?" -m openai:gpt-4.1
+    hapax ask "Who is an ancestor of Dan?" family.rules -m openai:org/model@http://localhost:8000/v1
+    """
+    library, limits = sound_library(paths, database), made(hapax.QueryLimits, options)
+    with open_kb(database) as kb:
+        opening = opening_options(library, options, open_journal(kb, options))
+        with working("Asking"):
+            answered = hapax.ask(question, library, kb, options["model"], opening=opening, limits=limits)
+    if options["as_json"]:
+        click.echo(json.dumps(answered.to_json(), ensure_ascii=False, default=str))
+    else:
+        _print_answered(answered)
+    sys.exit(FAILED if answered.answers is None else DONE)
+
+
+def _print_answered(answered: hapax.QuestionAnswer) -> None:
+    """Print goal and reading, then the answers with the proof of the first."""
+    if answered.answers is None:
+        lines = ["This cannot be said with these predicates. Nearest are:", *(f"  {name}" for name in answered.nearest)]
+    else:
+        said = [("goal", answered.goal), *(("assume", atom) for atom in answered.assume), ("meaning", answered.reading)]
+        for name, text in said:
+            err.print(escape(f"{name:<7}  {text}"), soft_wrap=True)
+        if answered.count is None:
+            print_answer_table(answered.answers)
+        else:
+            click.echo(answered.count)
+        lines = [] if answered.answers.rows or not answered.answers.columns else ["No answer."]
+    for line in (*lines, *answered.notes):
+        err.print(escape(line), soft_wrap=True)
+    for proof in answered.proofs:
+        click.echo(f"\n{proof}")
 
 
 @click.command()

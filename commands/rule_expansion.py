@@ -16,7 +16,7 @@ import hapax
 from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table, working
 from hapax.commands.declared import Finite, declared, together
 from hapax.commands.groups import CommandGroup
-from hapax.commands.model_options import asking, open_journal, opening_options, with_budget, with_opening, with_queue
+from hapax.commands.model_options import asking, open_journal, opening_options, with_budget, with_model, with_queue
 from hapax.commands.options import (
     open_kb,
     read_library,
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
     from hapax.engine.expansion.review import CheckedProposal, Review, ReviewedProposal, ReviewSheet
 
 ANSWERS = "a accept, r reject, e WORDS use another verb, s skip, q quit"
-
-with_model = together(
-    click.option("-m", "--model", required=True, help="The model to ask; it must follow instructions."),
-    with_opening,
-)
 
 ACCEPT, REJECT, WAITING = "accept", "reject", ""
 """Decisions about a proposal, as in the column `decision` of the sheet; a waiting proposal has none."""

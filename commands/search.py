@@ -78,7 +78,7 @@ DEFAULT_RANKERS = ("smollm2", "frequency")
 SCREEN_WIDTH = 100
 """Columns of the screen that a search fits, which has 40 lines."""
 
-STATEMENT_LINES, RULE_LINES, REMARKS = 16, 10, 5
+STATEMENT_LINES, RULE_LINES, REMARKS = 16, 8, 5
 """Lines of statements, rules and remarks of the account that a search prints without --account."""
 
 EXECUTORS = "hapax.executors"

@@ -181,8 +181,7 @@ def mcp_server(tools: AgentTools) -> MCPServer[Any]:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.resources import TextResource
 
-    from hapax.api.agent_tools import INSTRUCTIONS
-    from hapax.grammar.reference import language_page
+    from hapax.api.agent_tools import INSTRUCTIONS, language_page
 
     server: MCPServer[Any] = MCPServer(
         "hapax", instructions=INSTRUCTIONS, version=version("hapax-kb"), log_level="WARNING"

@@ -33,6 +33,26 @@ NEGATION_PROMPT = (
     "Sentence: {sentence}\n"
     "Opposite:"
 )
+TRANSLATION_PROMPT = """Translate a question into a goal over a knowledge base. Reply with a JSON object alone.
+
+Predicates, with the types of their arguments and what they say:
+{predicates}
+
+Stored values, which must be spelt exactly so: {values}
+
+The object has these fields:
+"goal": literals that must all hold, each {{"predicate": ..., "arguments": [...], "negated": false}}. An argument is a
+stored value, a number, or a variable that begins with ?, such as ?Dish. "negated" is true for what must not hold.
+"compare": comparisons, each {{"left": "?Year", "sign": ">", "right": "1990"}}, with <, >, <=, >=, = or !=.
+"assume": what the question supposes, as literals without variables. Names of new persons may stand there.
+"asked": the variables that the question asks for; [] if it is answered by yes or no.
+"count": true if the question asks how many.
+"order": the variable by which answers are sorted, "-?Year" from the greatest; "" for none.
+"limit": the number of answers that are wanted; 0 for all.
+Prefer a predicate that says the question as a whole. If the predicates cannot say it, "goal" is [].
+
+Question: {question}
+"""
 QUESTION_PROMPT = (
     "Rewrite the sentence as a question that can be answered with yes or no. Change as few words as possible and keep "
     "{slots} as they are.\n"

@@ -36,14 +36,16 @@ class GenerationParameters:
 class ReplyForm:
     """The list that a prompt asks for, where its words are not LINK's, by which backends recognise a list.
 
-    `count`: number of values; `json`: in a JSON object instead of a numbered list; `lists`: number of lists in it. Such
-    a prompt names the excluded values itself, so a backend adds nothing to it.
+    `count`: number of values; `json`: in a JSON object instead of a numbered list; `lists`: number of lists in it.
+    `schema`: the JSON schema of another object, as text, in place of values. Such a prompt names the excluded values
+    itself, so a backend adds nothing to it.
     """
 
     count: int
     data_type: str
     json: bool = False
     lists: int = 1
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,11 @@ class GenerationRequest:
         # Without a form the content is that of older knowledge bases, whose answers are found by its hash.
         if self.form is None:
             del fields["form"]
-        elif self.form.lists == 1:
+            return fields
+        if self.form.lists == 1:
             del fields["form"]["lists"]
+        if not self.form.schema:
+            del fields["form"]["schema"]
         return fields
 
 

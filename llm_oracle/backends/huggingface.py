@@ -144,7 +144,8 @@ class HuggingFaceGenerator:
 
     def _structure(self, requests: Sequence[GenerationRequest]) -> list[LogitsProcessor]:
         """The processor that holds rows to JSON, if a request asks for JSON."""
-        counts = [request.form.count if request.form and request.form.json else None for request in requests]
+        forms = [request.form for request in requests]
+        counts = [form.count if form and form.json and not form.schema else None for form in forms]
         if all(count is None for count in counts):
             return []
         if self._json_tokens is None:

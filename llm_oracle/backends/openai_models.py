@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +16,13 @@ from hapax.kb.records import content_id
 from hapax.llm_oracle.answers import VERDICT_WORDS, FirstToken
 from hapax.llm_oracle.backends.openai_aliases import OPENAI, ServedModel
 from hapax.llm_oracle.backends.openai_outcomes import Refused, RetriesExhausted, TransientFault
-from hapax.llm_oracle.backends.openai_probing import LISTS_FORMAT, USUAL_PROBES, VALUES_FORMAT, Prober
+from hapax.llm_oracle.backends.openai_probing import (
+    LISTS_FORMAT,
+    USUAL_PROBES,
+    VALUES_FORMAT,
+    Prober,
+    schema_format,
+)
 from hapax.llm_oracle.backends.openai_requests import (
     VOTE,
     VOTE_TOKENS,
@@ -254,6 +261,8 @@ class OpenAIGenerator(_Role):
             options["logit_bias"] = bias
         if request.form is not None and request.form.json and self.structures:
             options["response_format"] = LISTS_FORMAT if request.form.lists > 1 else VALUES_FORMAT
+            if request.form.schema:
+                options["response_format"] = schema_format("reply", json.loads(request.form.schema))
         return self._questions.sample(self._prompt(request), parameters.max_tokens, **options)
 
     def _prompt(self, request: GenerationRequest) -> str:

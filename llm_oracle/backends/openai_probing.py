@@ -64,7 +64,11 @@ MOST_PROBES = Usage(300, 800)
 
 def _format(name: str, items: dict[str, Any]) -> dict[str, Any]:
     """The option `response_format` for an object whose field of this name is an array."""
-    schema = _object({name: {"type": "array", "items": items}})
+    return schema_format(name, _object({name: {"type": "array", "items": items}}))
+
+
+def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The option `response_format` that holds a reply to a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 

@@ -1,0 +1,379 @@
+"""Questions in words: a model turns one into a goal over the predicates and values that exist, the engine answers it.
+
+The model's reply is untrusted: it chooses among predicates, its values are quoted, and the goal passes all checks of
+goals that people type.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from hapax.api.explanations import Explanation, why, why_not
+from hapax.api.goals import Answers, query
+from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.near_misses import near_misses
+from hapax.engine.query_options import QueryOptions
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import GoalRejected
+from hapax.grammar.prolog_text import atom_goal, term_text
+from hapax.grammar.rules import Library, PredicateSignature
+from hapax.grammar.terms import ANY, Atom, Constant, Literal, Term, Value, Variable
+from hapax.grammar.verbalize import literal_text, template_of
+from hapax.kb.store import KnowledgeBase
+from hapax.kb.word_index import WordIndex
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.prompts import TRANSLATION_PROMPT
+from hapax.llm_oracle.protocols import KNOWLEDGE, GenerationParameters, GenerationRequest, ReplyForm
+from hapax.llm_oracle.registry import open_instructed, with_journal
+
+MOST_PREDICATES, MOST_VALUES, MOST_NEAREST = 60, 60, 3
+"""Predicates and values that a prompt names, and predicates that are named where none can say the question."""
+
+REPLY_TOKENS = 1000
+"""Tokens of a reply; a goal of five literals needs some 200."""
+
+SIGNS = {"<": "<", ">": ">", "<=": "=<", ">=": ">=", "=": "=", "!=": "\\="}
+"""Comparisons of a reply, as goals write them."""
+
+_VARIABLE = re.compile(r"\?([^\W\d_]\w*)")
+_REPLY = re.compile(r"\{.*\}", re.DOTALL)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+
+class StatedLiteral(_Part):
+    """A literal of a reply; an argument that begins with ? is a variable."""
+
+    predicate: str
+    arguments: list[str]
+    negated: bool = False
+
+
+class StatedComparison(_Part):
+    """A comparison of a reply."""
+
+    left: str
+    sign: str
+    right: str
+
+
+class Translation(_Part):
+    """A model's reply. `asked`: variables that are asked for; `order`: the one that sorts, `-?X` from the greatest."""
+
+    goal: list[StatedLiteral] = []
+    compare: list[StatedComparison] = []
+    assume: list[StatedLiteral] = []
+    asked: list[str] = []
+    count: bool = False
+    order: str = ""
+    limit: int = 0
+
+
+@dataclass(frozen=True)
+class QuestionAnswer:
+    """A question with the goal that a model made of it, and the engine's answers.
+
+    `reading`: the goal in words. `assume`: what the question supposes. `answers` is None where the predicates cannot
+    say the question; `nearest` has those that come near. `count`: the number of answers, if that was asked.
+    `proofs`: of the first answer, or why there is none. `notes`: what may be meant otherwise.
+    """
+
+    question: str
+    goal: str = ""
+    reading: str = ""
+    assume: tuple[str, ...] = ()
+    answers: Answers | None = None
+    count: int | None = None
+    proofs: tuple[Explanation, ...] = ()
+    nearest: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields; `holds` is the truth of a goal without variables."""
+        found = {} if self.answers is None else {**self.answers.to_json(), "holds": self.answers.holds}
+        return {
+            "question": self.question,
+            "goal": self.goal,
+            "reading": self.reading,
+            "assume": list(self.assume),
+            **found,
+            "count": self.count,
+            "proofs": [proof.to_json() for proof in self.proofs],
+            "nearest": list(self.nearest),
+            "notes": list(self.notes),
+        }
+
+
+@checked
+def ask(
+    question: str,
+    rules: Library,
+    kb: KnowledgeBase,
+    model: str,
+    *,
+    opening: OpeningOptions | None = None,
+    limits: QueryLimits | None = None,
+) -> QuestionAnswer:
+    """Answer a question in words: a model states it as a goal, over the predicates and values that exist.
+
+    The model must follow instructions; its reply is kept, so that the same question costs nothing again. Raises
+    HapaxError for a model that cannot be asked, BudgetReached and LimitExceeded.
+    """
+    reader = _QuestionReader(question, rules.completed(), kb)
+    opening, journal = with_journal(kb, opening)
+    opened = open_instructed(model, KNOWLEDGE, replace(opening, library=rules))
+    form = ReplyForm(1, "", json=True, schema=json.dumps(reader.schema()))
+    request = GenerationRequest(reader.prompt(), form=form)
+    parameters = GenerationParameters(temperature=0, max_tokens=REPLY_TOKENS)
+    (reply,) = JournaledGenerator(opened, journal, role="question").generate([request], parameters)
+    read = reader.read(reply.text)
+    try:
+        return QuestionAnswer(question, nearest=reader.nearest) if read is None else read.answered(rules, kb, limits)
+    except GoalRejected as fault:
+        return QuestionAnswer(question, nearest=reader.nearest, notes=(str(fault),))
+
+
+class _QuestionReader:
+    """The predicates and values that a question may mean, and the goal of a reply over them."""
+
+    def __init__(self, question: str, library: Library, kb: KnowledgeBase) -> None:
+        self._question, self._library, self._kb = question, library, kb
+        self._words = set(_stems(question))
+        constants = (term for atom in library.facts for term in atom.arguments if isinstance(term, Constant))
+        stated = [constant.value for constant in constants]
+        if kb.path is None:
+            stated += [value for fact in kb.facts() for value in fact.arguments]
+        self._stated = dict.fromkeys(value for value in stated if isinstance(value, str))
+        self._index = None if kb.path is None else WordIndex(Path(kb.path))
+        near = sorted(library.signatures, key=lambda signature: -len(self._words & set(_stems(self._said(signature)))))
+        self._signatures = near[:MOST_PREDICATES]
+
+    @property
+    def nearest(self) -> tuple[str, ...]:
+        """The predicates whose words are the question's most, with their sentences."""
+        return tuple(map(self._said, self._signatures[:MOST_NEAREST]))
+
+    def _said(self, signature: PredicateSignature) -> str:
+        """`is_in(Person, Place): [1] is in [2]`."""
+        types = [("Value" if data_type.startswith(ANY) else data_type) for data_type in signature.argument_types]
+        variables = tuple(Variable(f"X{place}", data_type) for place, data_type in enumerate(types))
+        names = [f"{name}: {data_type}" for name, data_type in zip(signature.columns, types, strict=False)] or types
+        said = template_of(Atom(signature.name, variables), self._library)
+        return f"{signature.name}({', '.join(names)}): {said}"
+
+    def _named(self, words: str) -> list[str]:
+        """Stored values with these words, the best first."""
+        if self._index is not None:
+            return [*self._index.search(words).names, *(name for name in self._stated if _has(name, words))]
+        return [name for name in self._stated if _has(name, words)]
+
+    def prompt(self) -> str:
+        """The words for the model."""
+        values: dict[str, None] = {}
+        for word in dict.fromkeys(_stems(self._question)):
+            values |= dict.fromkeys(self._named(word)[: MOST_VALUES // 4])
+        return TRANSLATION_PROMPT.format(
+            predicates="\n".join(map(self._said, self._signatures)),
+            values=json.dumps(list(values)[:MOST_VALUES], ensure_ascii=False),
+            question=" ".join(self._question.split()),
+        )
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of a reply: its predicates are those of the prompt."""
+        text, names = {"type": "string"}, sorted({signature.name for signature in self._signatures})
+        predicate = {"type": "string", "enum": names}
+        literal = {"predicate": predicate, "arguments": _array(text), "negated": {"type": "boolean"}}
+        compare = {"left": text, "sign": {"type": "string", "enum": list(SIGNS)}, "right": text}
+        return _object(
+            {
+                "goal": _array(_object(literal)),
+                "compare": _array(_object(compare)),
+                "assume": _array(_object(literal)),
+                "asked": _array(text),
+                "count": {"type": "boolean"},
+                "order": text,
+                "limit": {"type": "integer"},
+            }
+        )
+
+    def read(self, reply: str) -> _Goal | None:
+        """The goal of a reply; None if it states none over known predicates."""
+        found = _REPLY.search(reply)
+        try:
+            said = Translation.model_validate_json(found[0] if found else "")
+        except ValidationError:
+            return None
+        parts = [*said.goal, *said.assume]
+        if not said.goal or not all(self._library.knows(f"{part.predicate}/{len(part.arguments)}") for part in parts):
+            return None
+        if any(comparison.sign not in SIGNS for comparison in said.compare):
+            return None
+        literals, assumed = [self._literal(part) for part in said.goal], [self._literal(part) for part in said.assume]
+        compared = [(self._term(item.left, ""), SIGNS[item.sign], self._term(item.right, "")) for item in said.compare]
+        order = said.order.removeprefix("-")
+        names = {match[1] for text in (*said.asked, order) if (match := _VARIABLE.fullmatch(text))}
+        sign = "-" if said.order.startswith("-") else ""
+        by = f"{sign}{_capital(order[1:])}" if _VARIABLE.fullmatch(order) else ""
+        asked = frozenset(map(_capital, names))
+        return _Goal(self._question, literals, compared, assumed, asked, said.count, by, max(said.limit, 0))
+
+    def _literal(self, part: StatedLiteral) -> Literal:
+        types = self._library.signature(f"{part.predicate}/{len(part.arguments)}").argument_types
+        terms = [self._term(text, data_type) for text, data_type in zip(part.arguments, types, strict=True)]
+        return Literal(Atom(part.predicate, tuple(terms)), part.negated)
+
+    def _term(self, text: str, data_type: str) -> Term:
+        """A variable, a value spelt as it is stored, a number, or a new name."""
+        if match := _VARIABLE.fullmatch(text):
+            return Variable(_capital(match[1]), data_type or ANY)
+        # A comparison has no type.
+        is_numeric = not data_type or self._library.is_numeric(data_type)
+        if is_numeric and not isinstance(number := _number(text), str):
+            return Constant(number)
+        if text in self._stated or self._kb.symbols.known([text])[0] is not None:
+            return Constant(text)
+        folded = text.casefold()
+        if same := next((name for name in self._named(text) if name.casefold() == folded), None):
+            return Constant(same)
+        return Constant(_number(text))
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What a question asks: literals and comparisons that hold together, under assumptions."""
+
+    question: str
+    literals: Sequence[Literal]
+    compared: Sequence[tuple[Term, str, Term]]
+    assumed: Sequence[Literal]
+    asked: frozenset[str]
+    counts: bool
+    order: str
+    limit: int
+    _terms: dict[str, Term] = field(default_factory=dict)
+
+    def _text(self, is_whole: bool) -> str:
+        """The goal. Variables that are not asked for begin with _ and are not answered, unless all are wanted."""
+        hidden: dict[str, Term] = {}
+        for literal in self.literals:
+            for variable in literal.atom.variables:
+                if not is_whole and self.asked and variable.name not in self.asked:
+                    hidden[variable.name] = Variable(f"_{variable.name}", variable.data_type)
+        hidden |= self._terms
+        # A negation comes last, when the other literals have given its variables values.
+        ordered = sorted(self.literals, key=lambda literal: literal.negated)
+        goals = []
+        for literal in ordered:
+            goals.append(("\\+ " if literal.negated else "") + atom_goal(literal.atom.replaced(hidden)))
+        for left, sign, right in self.compared:
+            sides = [hidden.get(side.name, side) if isinstance(side, Variable) else side for side in (left, right)]
+            goals.append(f"{term_text(sides[0])} {sign} {term_text(sides[1])}")
+        return ", ".join(goals)
+
+    def _reading(self, library: Library) -> str:
+        said = [literal_text(literal, library) for literal in self.literals]
+        said += [f"{_said(left)} {sign} {_said(right)}" for left, sign, right in self.compared]
+        asked = (
+            f"{'how many' if self.counts else 'which'} {', '.join(sorted(self.asked))}: "
+            if self.asked
+            else "is it true: "
+        )
+        supposed = [literal_text(literal, library) for literal in self.assumed]
+        given = f", if {' and '.join(supposed)}" if supposed else ""
+        by = self.order.removeprefix("-")
+        falling = " from the greatest" if by != self.order else ""
+        ordered = f", sorted by {by}{falling}" if by else ""
+        first = f", the first {self.limit}" if self.limit else ""
+        return f"{asked}{' and '.join(said)}{given}{ordered}{first}?"
+
+    def answered(self, rules: Library, kb: KnowledgeBase, limits: QueryLimits | None) -> QuestionAnswer:
+        """The engine's answers, with the proof of the first."""
+        goal, assume = self._text(is_whole=False), [atom_goal(literal.atom) for literal in self.assumed]
+        options = QueryOptions(limits)
+        answers = query(goal, rules, kb, assume=assume, options=options)
+        if self.order.removeprefix("-") in answers.columns:
+            answers.sort(self.order)
+        if self.limit and not self.counts:
+            answers.keep(self.limit)
+        notes = [] if answers.holds else near_misses(goal, rules, kb, assume=assume)
+        proofs = tuple(self._proofs(answers, rules, kb, assume))
+        return QuestionAnswer(
+            self.question,
+            goal,
+            self._reading(rules.completed()),
+            tuple(assume),
+            answers,
+            len(answers) if self.counts else None,
+            proofs,
+            notes=(*answers.notes, *answers.warnings, *notes),
+        )
+
+    def _proofs(self, answers: Answers, rules: Library, kb: KnowledgeBase, assume: list[str]) -> Iterator[Explanation]:
+        """Why the literals of the first answer hold; of a single one that does not, why not."""
+        atoms = [literal.atom for literal in self.literals if not literal.negated]
+        if not answers.holds:
+            if len(self.literals) == 1 and atoms and atoms[0].is_ground:
+                yield why_not(atom_goal(atoms[0]), rules, kb, assume=assume)
+            return
+        first = dict(zip(answers.columns, answers.result.rows[0], strict=False)) if answers.columns else {}
+        bound = replace(
+            self, _terms={name: Constant(value) for name, value in first.items() if isinstance(value, Value)}
+        )
+        whole = query(
+            bound._text(is_whole=True), rules, kb, assume=assume, options=QueryOptions(QueryLimits(answers=1))
+        )
+        rest = dict(zip(whole.columns, whole.result.rows[0], strict=False)) if whole.columns else {}
+        terms = bound._terms | {name: Constant(value) for name, value in rest.items() if isinstance(value, Value)}
+        for atom in atoms:
+            if (ground := atom.replaced(terms)).is_ground:
+                yield why(atom_goal(ground), rules, kb, assume=assume)
+
+
+def _capital(name: str) -> str:
+    return name[0].upper() + name[1:]
+
+
+def _said(term: Term) -> str:
+    return f"[{term.name}]" if isinstance(term, Variable) else str(term.value)
+
+
+def _number(text: str) -> Value:
+    """The number that a text is; else the text."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    if not number.is_finite() or abs(number.adjusted()) > 30:
+        return text
+    return int(number) if number == number.to_integral_value() else number
+
+
+def _stems(text: str) -> list[str]:
+    """Beginnings of the words, without endings of plurals and verbs, in small letters."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return [re.sub(r"(?:ies|es|s|ing|ed)$", "", word) if len(word) > 4 else word for word in words if len(word) > 2]
+
+
+def _has(name: str, words: str) -> bool:
+    """True if the name has all words, or words that begin so."""
+    known = re.findall(r"\w+", name.casefold())
+    return all(any(word.startswith(part) for word in known) for part in re.findall(r"\w+", words.casefold()))
+
+
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
