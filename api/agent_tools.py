@@ -22,7 +22,7 @@ from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
 from hapax.grammar.parser import parse_rules
-from hapax.grammar.reference import language_page as language_page
+from hapax.grammar.reference import language_page
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
@@ -110,6 +110,11 @@ class AgentTools:
         finding = (self.list_predicates, self.search_names, self.search_facts, self.search_statements)
         reading = (*finding, self.query, self.why, self.why_not, self.check_rules)
         return reading if self._asking is None else (*reading, self.ask)
+
+    @staticmethod
+    def language() -> str:
+        """The page on the rule language, in Markdown."""
+        return language_page()
 
     def list_predicates(self) -> dict[str, Any]:
         """List the predicates that goals can use, with their argument types, meaning and numbers of facts."""

@@ -48,11 +48,11 @@ _VARIABLE = re.compile(r"\?([^\W\d_]\w*)")
 _REPLY = re.compile(r"\{.*\}", re.DOTALL)
 
 
-class _Part(BaseModel):
+class _ReplyPart(BaseModel):
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
 
-class StatedLiteral(_Part):
+class StatedLiteral(_ReplyPart):
     """A literal of a reply; an argument that begins with ? is a variable."""
 
     predicate: str
@@ -60,7 +60,7 @@ class StatedLiteral(_Part):
     negated: bool = False
 
 
-class StatedComparison(_Part):
+class StatedComparison(_ReplyPart):
     """A comparison of a reply."""
 
     left: str
@@ -68,7 +68,7 @@ class StatedComparison(_Part):
     right: str
 
 
-class Translation(_Part):
+class Translation(_ReplyPart):
     """A model's reply. `asked`: variables that are asked for; `order`: the one that sorts, `-?X` from the greatest."""
 
     goal: list[StatedLiteral] = []
@@ -81,7 +81,7 @@ class Translation(_Part):
 
 
 @dataclass(frozen=True)
-class QuestionAnswer:
+class AnsweredQuestion:
     """A question with the goal that a model made of it, and the engine's answers.
 
     `reading`: the goal in words. `assume`: what the question supposes. `answers` is None where the predicates cannot
@@ -124,7 +124,7 @@ def ask(
     *,
     opening: OpeningOptions | None = None,
     limits: QueryLimits | None = None,
-) -> QuestionAnswer:
+) -> AnsweredQuestion:
     """Answer a question in words: a model states it as a goal, over the predicates and values that exist.
 
     The model must follow instructions; its reply is kept, so that the same question costs nothing again. Raises
@@ -139,9 +139,9 @@ def ask(
     (reply,) = JournaledGenerator(opened, journal, role="question").generate([request], parameters)
     read = reader.read(reply.text)
     try:
-        return QuestionAnswer(question, nearest=reader.nearest) if read is None else read.answered(rules, kb, limits)
+        return AnsweredQuestion(question, nearest=reader.nearest) if read is None else read.answered(rules, kb, limits)
     except GoalRejected as fault:
-        return QuestionAnswer(question, nearest=reader.nearest, notes=(str(fault),))
+        return AnsweredQuestion(question, nearest=reader.nearest, notes=(str(fault),))
 
 
 class _QuestionReader:
@@ -251,7 +251,7 @@ class _QuestionReader:
 
 @dataclass(frozen=True)
 class _Goal:
-    """What a question asks: literals and comparisons that hold together, under assumptions."""
+    """Literals and comparisons that hold together, under assumptions."""
 
     question: str
     literals: Sequence[Literal]
@@ -297,7 +297,7 @@ class _Goal:
         first = f", the first {self.limit}" if self.limit else ""
         return f"{asked}{' and '.join(said)}{given}{ordered}{first}?"
 
-    def answered(self, rules: Library, kb: KnowledgeBase, limits: QueryLimits | None) -> QuestionAnswer:
+    def answered(self, rules: Library, kb: KnowledgeBase, limits: QueryLimits | None) -> AnsweredQuestion:
         """The engine's answers, with the proof of the first."""
         goal, assume = self._text(is_whole=False), [atom_goal(literal.atom) for literal in self.assumed]
         options = QueryOptions(limits)
@@ -308,7 +308,7 @@ class _Goal:
             answers.keep(self.limit)
         notes = [] if answers.holds else near_misses(goal, rules, kb, assume=assume)
         proofs = tuple(self._proofs(answers, rules, kb, assume))
-        return QuestionAnswer(
+        return AnsweredQuestion(
             self.question,
             goal,
             self._reading(rules.completed()),

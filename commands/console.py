@@ -34,7 +34,6 @@ from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, Ru
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Setting, worded_for
 from hapax.grammar.words import counted
-from hapax.kb import system
 
 if TYPE_CHECKING:
     from hapax.engine.search.progress import Watcher
@@ -362,7 +361,7 @@ class Work:
 
     def __init__(self, doing: str) -> None:
         self._text, self._left = doing, ""
-        self._began = self._since = system.monotonic()
+        self._began = self._since = time.perf_counter()
 
     def __call__(self, text: str, done: int = 0, total: int = 0) -> None:
         """Say something else: a text, and how many parts are done of how many."""
@@ -370,15 +369,17 @@ class Work:
         if total:
             self._text = f"{text}: {done:,} of {total:,}"
         if 0 < done < total:
-            seconds = (system.monotonic() - self._since) * (total - done) / done
+            seconds = (time.perf_counter() - self._since) * (total - done) / done
             self._left = f", about {timedelta(seconds=round(seconds))} left"
         else:
             # The next parts have a pace of their own.
-            self._since = system.monotonic()
+            self._since = time.perf_counter()
 
     def line(self) -> Text:
         """The line as it is now."""
-        return Text(f"{visible(self._text)} ({timedelta(seconds=round(system.monotonic() - self._began))}{self._left})")
+        return Text(
+            f"{visible(self._text)} ({timedelta(seconds=round(time.perf_counter() - self._began))}{self._left})"
+        )
 
 
 @contextmanager

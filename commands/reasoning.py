@@ -171,7 +171,7 @@ def ask(question: str, paths: tuple[Path, ...], database: str, **options: Any) -
     sys.exit(FAILED if answered.answers is None else DONE)
 
 
-def _print_answered(answered: hapax.QuestionAnswer) -> None:
+def _print_answered(answered: hapax.AnsweredQuestion) -> None:
     """Print goal and reading, then the answers with the proof of the first."""
     if answered.answers is None:
         lines = ["This cannot be said with these predicates. Nearest are:", *(f"  {name}" for name in answered.nearest)]

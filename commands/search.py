@@ -116,11 +116,8 @@ def with_executors(command: F) -> F:
 def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
     """Show the order in which variables would be searched and the cost of a run. No question is asked.
 
-    Nothing is sent, so a plan needs no network and no key. Without an alias or an earlier search, it says what it
-    assumes of a server.
-
-    Stored answers are counted exactly. Other expected numbers follow from measurements of other searches and from the
-    ledger. The most a run can need holds without repeated requests.
+    A plan needs no network and no key. Stored answers are counted exactly; other expected numbers follow from earlier
+    searches and the ledger. The most a run can need holds without repeated requests.
 
     \b
     hapax plan --rule allergy

@@ -181,14 +181,14 @@ def mcp_server(tools: AgentTools) -> MCPServer[Any]:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.resources import TextResource
 
-    from hapax.api.agent_tools import INSTRUCTIONS, language_page
+    from hapax.api.agent_tools import INSTRUCTIONS
 
     server: MCPServer[Any] = MCPServer(
         "hapax", instructions=INSTRUCTIONS, version=version("hapax-kb"), log_level="WARNING"
     )
     for tool in tools.tools:
         server.add_tool(_refusing(tool))
-    page = TextResource(uri="hapax://language", name="language", mime_type="text/markdown", text=language_page())
+    page = TextResource(uri="hapax://language", name="language", mime_type="text/markdown", text=tools.language())
     server.add_resource(page)
     return server
 

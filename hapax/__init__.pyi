@@ -15,7 +15,7 @@ from .api.importing import FactRules as FactRules
 from .api.importing import add_facts as add_facts
 from .api.importing import import_facts as import_facts
 from .api.importing import merge as merge
-from .api.questions import QuestionAnswer as QuestionAnswer
+from .api.questions import AnsweredQuestion as AnsweredQuestion
 from .api.questions import ask as ask
 from .api.rules import check_rules as check_rules
 from .api.rules import compile_rules as compile_rules

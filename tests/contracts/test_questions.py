@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cli_fixture import invoke
 from openai_fake import FakeServer
 
 import hapax
-from hapax.grammar.yaml_files import read_yaml
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
-QUESTIONS: dict[str, list[dict[str, Any]]] = read_yaml((HERE / "questions.yaml").read_text("utf-8"))
+QUESTIONS: dict[str, list[dict[str, Any]]] = yaml.safe_load((HERE / "questions.yaml").read_text("utf-8"))
 CASES = [(base, case) for base, cases in QUESTIONS.items() for case in cases]
 RULES = {
     "airports": EXAMPLES / "airports" / "airports.rules",
