@@ -21,7 +21,7 @@ from hapax.grammar.moments import moment_of
 from hapax.grammar.prolog_text import has_clause, prolog_atom, prolog_value
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import IS_MISSING, MISSING, OPERATIONS, TESTS, Constant
+from hapax.grammar.terms import IS_MISSING, MISSING, OPERATIONS, TESTS, TRUTHS, Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,11 @@ def allowed_goal(
 ) -> tuple[Goal, tuple[Diagnostic, ...]]:
     """The goal, and diagnostics for everything in it that is not allowed."""
     checker = _GoalChecker(library, elsewhere)
+    written = list(all_names(term))
     term = _with_missing(checker.goal(term))
-    names = (name for name in answered_names(term) if not name.startswith("_"))
-    return Goal(term, tuple(dict.fromkeys(names))), tuple(checker.diagnostics)
+    names = {name for name in answered_names(term) if not name.startswith("_")}
+    # As written, which named columns need not be.
+    return Goal(term, tuple(sorted(names, key=written.index))), tuple(checker.diagnostics)
 
 
 def _with_missing(term: GoalTerm) -> GoalTerm:
@@ -271,6 +273,8 @@ class _GoalChecker:
 
     def goal(self, term: GoalTerm) -> GoalTerm:
         """The term, checked as something to call."""
+        if isinstance(term, Constant) and term.value in TRUTHS:
+            return Compound("=", (Constant(1), Constant(int(TRUTHS[str(term.value)]))), Place("<goal>"))
         if isinstance(term, Constant) and self.library.knows(f"{term.value}/0"):
             return Compound(str(term.value), (), Place("<goal>"))
         if not isinstance(term, Compound):

@@ -48,7 +48,8 @@ from hapax.grammar.link_json import statements_of_link_json
 from hapax.grammar.moments import UNITS, duration_text
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Constant
+from hapax.grammar.shorthand import ShorthandWriter
+from hapax.grammar.terms import TRUTHS, Constant
 from hapax.grammar.texts import MAXIMUM_DIGITS, number_value, unquoted
 from hapax.grammar.words import counted
 
@@ -69,18 +70,35 @@ GOES_ON_AFTER = frozenset(
 )
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
+_SHORT = frozenset(("RANGE", "LBRACE", "OR", "PERCENT", "mod", *_OPERATIONS, *TRUTHS))
+"""Terminals, and words, of which one is in each statement with shorthand."""
 _BEFORE_NOT = GOES_ON_AFTER | {"FACT", "NEVER", "_UNLESS"}
 _BEFORE_ITEM = frozenset(
-    ("AND", "OR", "COMMA", "ARROW", "NECK", "NOT", "LPAR", "FACT", "EXAMPLE", "NEVER", "GIVEN", "DERIVED", "_UNLESS")
+    (
+        "AND",
+        "OR",
+        "COMMA",
+        "ARROW",
+        "NECK",
+        "NOT",
+        "LPAR",
+        "LBRACE",
+        "FACT",
+        "EXAMPLE",
+        "NEVER",
+        "GIVEN",
+        "DERIVED",
+        "_UNLESS",
+    )
 )
 """Terminals behind which an item of a premise, a fact or a declared atom begins."""
-_BEHIND_ITEM = frozenset(("AND", "OR", "COMMA", "ARROW", "NECK", "RPAR", "_UNLESS", "$END"))
+_BEHIND_ITEM = frozenset(("AND", "OR", "COMMA", "ARROW", "NECK", "RPAR", "RBRACE", "_UNLESS", "$END"))
 _CLAUSES = {("closed", "NUMBER", "by"), ("import", "TEXT", "as"), ("functional", "TOLERANCE", "key")} | {
     (keyword, "RPAR", "key") for keyword in ("oracle", "functional", "given", "derived")
 }
 """Words inside a statement that have a meaning there, behind its keyword and the terminal before them."""
 _COMMA = frozenset(("COMMA",))
-ENDS_ITEM = frozenset(("RPAR", "WORD", "NUMBER", "TEXT"))
+ENDS_ITEM = frozenset(("RPAR", "RBRACE", "WORD", "NUMBER", "TEXT"))
 """Terminals that can end an item of a premise."""
 _NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE"))
 
@@ -344,6 +362,7 @@ def _only_named(name: str) -> NoReturn:
 def _read_statements(file: str, text: str) -> RuleSource:
     """The statements of a text."""
     source = RuleSource(file)
+    writer = ShorthandWriter(partial(_report, source))
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for tokens in _statements(_tokens(_lark(), text)):
@@ -357,8 +376,13 @@ def _read_statements(file: str, text: str) -> RuleSource:
                 # `fcat p("a")` is an atom with a blank in its name.
                 source.lines.append(_broken(tokens, syntax.MISSPELT))
                 source.diagnostics.append(_misspelt(file, tokens, near))
-            else:
+            elif _SHORT.isdisjoint(token.value if token.type == "WORD" else token.type for token in tokens):
                 source.lines.append(line)
+            else:
+                count = len(source.diagnostics)
+                plain = list(writer.statement(line))
+                is_sound = count == len(source.diagnostics)
+                source.lines += plain if is_sound else [_broken(tokens, _keyword(tokens))]
         except _TooLarge as error:
             source.lines.append(_broken(tokens, _keyword(tokens)))
             source.diagnostics.append(hint(error.label).at(_place(file, tokens[0]), limit=str(error.limit)))
@@ -369,7 +393,13 @@ def _read_statements(file: str, text: str) -> RuleSource:
                 source.diagnostics.append(_syntax_diagnostic(file, tokens, error))
             else:
                 source.diagnostics.append(UNEXPECTED_TOKEN.at(_place(file, tokens[0]), found="", expected=""))
+    source.lines += writer.added.values()
     return source
+
+
+def _report(source: RuleSource, label: str, at: syntax.Spot, **words: str) -> None:
+    """Add the diagnostic of a hint to those of a file."""
+    source.diagnostics.append(hint(label).at(Place(source.file, *at), fix=(), **words))
 
 
 def parse_statements(file: str, text: str) -> tuple[Diagnostic, ...]:
@@ -416,9 +446,9 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
                 yield current
             current, opened, broken = [], [], False
             continue
-        if token.type == "LPAR":
-            opened.append(_opens_arguments(current))
-        elif token.type == "RPAR" and opened:
+        if token.type in ("LPAR", "LBRACE"):
+            opened.append(token.type == "LPAR" and _opens_arguments(current))
+        elif token.type in ("RPAR", "RBRACE") and opened:
             opened.pop()
         unclosed = token.type in _NOT_INSIDE_PARENTHESES or (token.type == "AND" and opened and opened[-1])
         broken = bool(opened) and (broken or bool(unclosed))
@@ -469,7 +499,7 @@ def _parse(tokens: list[Token]) -> syntax.RawNode:
     """The parsed statement. Raises UnexpectedToken or _TooLarge."""
     if len(tokens) > MAXIMUM_TOKENS:
         raise _TooLarge("too long", MAXIMUM_TOKENS)
-    _refuse_depth(tokens, "too deep", ("LPAR",), ("RPAR",), _OPERATIONS)
+    _refuse_depth(tokens, "too deep", ("LPAR", "LBRACE"), ("RPAR", "RBRACE"), _OPERATIONS)
     line: syntax.RawNode = _built(_lark(), "statement", _with_parentheses(list(_with_keywords(tokens))), tokens)
     return line
 
@@ -518,6 +548,8 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "NOT"
         elif is_rule and depth == 0 and before in ENDS_ITEM and _begins_exception(tokens, index):
             terminal = "_UNLESS"
+        elif token.value in ("count", "sum", "min", "max", "mean", "avg") and _collects(tokens, index):
+            terminal = "COLLECT"
         elif token.value == "mod" and _is_operation(tokens, index):
             terminal = "MOD"
         elif token.value == "is" and before == "WORD" and _is_assignment(tokens, index):
@@ -540,13 +572,13 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
         yield token
         if token.type == "LPAR":
             premises.append(premises[-1] and begins_item and not _holds_values(tokens[index:]))
-        elif token.type == "RPAR" and len(premises) > 1:
+        elif token.type == "LBRACE":
+            premises.append(True)
+        elif token.type in ("RPAR", "RBRACE") and len(premises) > 1:
             premises.pop()
         elif token.type == "COLON" and len(premises) == 2 and any(before.type == "DEFINE" for before in tokens[:index]):
             premises[-1] = True  # behind what an aggregate counts
         is_name = token.type == "WORD" and not token.value[0].isupper() and token.value[0] != "_"
-        # Prolog's goals are no predicates of rules, of which none would have facts.
-        is_name = is_name and token.value not in ("true", "false", "fail")
         if is_name and premises[-1] and begins_item and following.type in _BEHIND_ITEM:
             yield Token.new_borrow_pos("LPAR", "(", token)
             yield Token.new_borrow_pos("RPAR", ")", token)
@@ -560,6 +592,16 @@ def _holds_values(tokens: list[Token]) -> bool:
         depth += (token.type == "LPAR") - (token.type == "RPAR")
         if depth == 0:
             return following.type in ("COMPARE", "LESS", *_OPERATIONS)
+    return False
+
+
+def _collects(tokens: list[Token], index: int) -> bool:
+    """True for the `sum` of `sum P * N : { ... }`."""
+    for token, following in pairwise(tokens[index + 1 :]):
+        if token.type == "COLON":
+            return following.type == "LBRACE"
+        if token.type not in ("WORD", "NUMBER", "TEXT", "LPAR", "RPAR", *_OPERATIONS):
+            return False
     return False
 
 
@@ -763,7 +805,28 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
 
     def atom(self, parts: list[Any]) -> syntax.RawAtom:
         name, *arguments, _ = parts
-        return syntax.RawAtom(name, tuple(filter(None, arguments)), at=_span(parts))
+        groups: list[list[Any]] = [[]]
+        for argument in filter(None, arguments):
+            if isinstance(argument, Token):  # a sign of *or*
+                groups.append([])
+            else:
+                groups[-1].append(argument)
+        pools = tuple(map(tuple, groups)) if len(groups) > 1 else ()
+        return syntax.RawAtom(name, tuple(groups[0]), pools, at=_span(parts))
+
+    def range(self, parts: list[Any]) -> syntax.RawOperation:
+        return syntax.RawOperation(parts[0], syntax.RANGE, parts[2], at=_span(parts))
+
+    def collected(self, parts: list[Any]) -> syntax.RawCollected:
+        function, expression, _, premise, _ = parts
+        name = syntax.RawWords((str(function),), at=_at(function))
+        counted = (expression,) if expression is not None else ()
+        return syntax.RawCollected(name, counted, premise=premise, at=_span(parts))
+
+    def collected_set(self, parts: list[Any]) -> syntax.RawCollected:
+        function, _, counted, premise, _ = parts
+        name = syntax.RawWords((str(function)[1:],), at=_at(function))
+        return syntax.RawCollected(name, counted, premise=premise, is_set=True, at=_span(parts))
 
     def minus(self, parts: list[Any]) -> syntax.RawNode:
         _, operand = parts

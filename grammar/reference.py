@@ -70,6 +70,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   one, and a variable does not: `trip(id: I, air_time: T) & is_missing(T)` is about rows without an air time.
 - A predicate may have no arguments: `raining`, or `raining()`. Rules and rule files state it.
 - `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.
+- `p(1..3; 7).` states four facts, and `X = 1..N` gives X each whole number from 1 to N. A calculation may stand as an
+  argument: `p(X + 1)`. `true` and `false` (or `fail`) are items of a premise.
 - Upper and lower case make no difference in data types. A variable has the most specific of its types. Every type but
   Person and its subtypes is a subtype of Object.
 - The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions), and of several at once from
@@ -201,6 +203,10 @@ every dish. The premise's other variables only have to have some value.
 shops are cheapest there is an atom for each. `min`, `max`, `argmin` and `argmax` also compare texts and dates, but a
 text among numbers that are declared has no value, and no sum.
 
+A rule may have an aggregate of its own: `N = count : { p(X, Y) }` and `S = sum P : { p(X, P) }` as in Soufflé, over all
+rows, or `N = #count{ Y : p(X, Y) }` as in clingo. Its groups are the variables that the rule has elsewhere, too, and
+there a count or sum of no rows is 0.
+
 The premise may have several cases, joined by `|`. With `min`, `max` and `sum` a case may have atoms of the aggregate:
 
 ```
@@ -294,6 +300,7 @@ Beside Soufflé, clingo, ProbLog, Logica and Nemo:
 | construct | here | also in |
 |---|---|---|
 | recursion, negation, `or`, aggregates | as above | all of them |
+| ranges, pools, collections | `X = 1..N`, `p(a; b).`, `N = count : { p(X) }` | clingo, Soufflé without pools |
 | exact fractions | every number | none: they have floats or integers |
 | `mod`, `//`, `**`, `abs`, `min`, `max` | [expressions](#expressions) | all of them, clingo for integers |
 | functions and order of texts | `starts_with(C, "Nor")`, `C < "M"` | Soufflé, Logica, Nemo |

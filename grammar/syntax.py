@@ -16,7 +16,7 @@ Spot: TypeAlias = tuple[int, int, int, int]
 class RawNode:
     """A part of a statement. `at`: its range in the text, for diagnostics."""
 
-    at: Spot = field(default=(1, 1, 1, 1), kw_only=True)
+    at: Spot = field(default=(1, 1, 1, 1), kw_only=True, repr=False)
 
 
 @dataclass
@@ -64,7 +64,7 @@ RawPlainArgument: TypeAlias = RawWords | RawText | RawNumber
 
 @dataclass
 class RawOperation(RawNode):
-    """Two expressions joined by an operation such as `+`."""
+    """Two expressions joined by an operation such as `+`, or by `..`, which makes a range."""
 
     left: RawExpression
     operator: str
@@ -73,10 +73,25 @@ class RawOperation(RawNode):
 
 @dataclass
 class RawAtom(RawNode):
-    """A predicate's name, in which blanks are possible, and its arguments; in an expression a function."""
+    """A predicate's name, in which blanks are possible, and its arguments; in an expression a function.
+
+    `pools`: the groups of arguments of `p(a; b)`, if there are several; `arguments` are then those of the first.
+    """
 
     name: RawWords
     arguments: tuple[RawArgument, ...]
+    pools: tuple[tuple[RawArgument, ...], ...] = ()
+
+
+@dataclass
+class RawCollected(RawAtom):
+    """`sum P : { premise }`: a function of what is counted, its arguments, over the rows of a premise.
+
+    `is_set`: `#sum{ P, X : premise }`, which counts what is listed alone.
+    """
+
+    premise: RawPremise = ()
+    is_set: bool = False
 
 
 RawExpression: TypeAlias = RawPlainArgument | RawQuantity | RawOperation | RawAtom
@@ -252,6 +267,8 @@ COMPARISONS = {
     "=\\=": "\\=",
 }
 """Spellings of comparisons, each with the one that rules are printed with."""
+
+RANGE = ".."
 
 MISSPELT = "misspelt"
 """Kind of a statement that begins with a misspelt keyword."""

@@ -241,6 +241,9 @@ TESTS = frozenset(("starts_with", "ends_with", "contains", "matches", IS_MISSING
 
 TRUE = "true"
 
+TRUTHS = {"true": True, "false": False, "fail": False}
+"""Items of premises and goals that always or never hold."""
+
 VERSION_MARK = " version "
 """Between name and version of a Python function in the name of its operation, which no rule can write."""
 

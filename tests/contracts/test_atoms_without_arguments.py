@@ -94,6 +94,32 @@ def test_words_of_other_meanings_stay() -> None:
     assert hapax.program("p(raining). p(X) -> q(X, wet)").query("q(X, Y)").rows == [("raining", "wet")]
     with pytest.raises(hapax.HapaxError, match="sunny is no predicate"):
         hapax.program("p(a).").query("sunny")
-    for text in ("it is raining -> wet", "q(X) :- p(X), true.", "q(X) :- p(X), fail."):
-        with pytest.raises(hapax.HapaxError, match="HPX028"):
+    with pytest.raises(hapax.HapaxError, match="HPX028"):
+        hapax.parse_rules("it is raining -> wet")
+
+
+def test_true_and_false_are_items() -> None:
+    """Of a premise, of a case and of a negation, and of goals; a rule of `true` alone is a fact."""
+    program = hapax.program(
+        "q(1; 5). r(X) :- q(X), true. s(X) :- q(X), (X > 3 ; fail). t(X) :- q(X), not false. u(2) :- true."
+    )
+    found = {goal: program.query(goal).rows for goal in ("r(X)", "s(X)", "t(X)", "u(X)", "q(X), true", "q(X), fail")}
+
+    assert found == {
+        "r(X)": [(1,), (5,)], "s(X)": [(5,)], "t(X)": [(1,), (5,)], "u(X)": [(2,)], "q(X), true": [(1,), (5,)],
+        "q(X), fail": [],
+    }  # fmt: skip
+
+
+def test_ranges_and_pools_have_an_end() -> None:
+    """More than ten thousand numbers, ends that are no numbers, and pools in premises are refused with a code."""
+    for text, code in {
+        "p(1..100000).": "HPX085",
+        "q(1..200, 1..200).": "HPX085",
+        "p(a..b).": "HPX086",
+        "p(X) & X > 1..3 -> q(X)": "HPX087",
+        "given p(1..3)": "HPX088",
+        "p(X) -> q(a; b)": "HPX088",
+    }.items():
+        with pytest.raises(hapax.RulesRejected, match=code):
             hapax.parse_rules(text)

@@ -45,6 +45,7 @@ def test_a_row_is_one_fact_and_rules_name_its_columns() -> None:
     assert invoke("check", "trips.rules").stdout == ""
     assert invoke("query", "is_long(I)", "--db", "t.db").stdout.split() == ["I", "u1"]
     assert invoke("query", "trip(air_time: T, id: u3)", "--db", "t.db").stdout.split() == ["T", "50"]
+    assert invoke("query", "trip(air_time: T, id: I), T < 60", "--db", "t.db").stdout.split() == ["T", "I", "50", "u3"]
 
 
 def test_an_empty_cell_is_no_fault() -> None:
