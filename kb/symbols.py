@@ -7,17 +7,15 @@ empty cell is 0.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from hapax.grammar.terms import MAXIMUM_POWER, MISSING, CutDecimal, Value
 from hapax.kb import values
-
-if TYPE_CHECKING:
-    import sqlite3
 
 TAGGED_BITS = 60
 """Whole numbers below two to this power are their own tags; the sum of two tags is far below SQLite's 64 bits."""
@@ -130,9 +128,10 @@ class Symbols:
                 self._tags[constant] = 2 * value + 1
             elif value is MISSING:
                 self._tags[constant] = MISSING_TAG
-                if self._borrowed is None:
-                    row = (MISSING_TAG, values.encode_value(MISSING))
-                    self._conn.execute("INSERT OR IGNORE INTO symbols (id, symbol) VALUES (?, ?)", row)
+                row = (MISSING_TAG, values.encode_value(MISSING))
+                is_stored = self._conn.execute("SELECT 1 FROM symbols WHERE id = ? AND symbol = ?", row).fetchone()
+                if self._borrowed is None and not is_stored:
+                    self._conn.execute("INSERT INTO symbols (id, symbol) VALUES (?, ?)", row)
             else:
                 symbols[constant] = values.encode_value(value)
         ids = self._ids(set(symbols.values()))
@@ -143,19 +142,25 @@ class Symbols:
         """Ids of symbols, new ones included."""
         # Sorted, so that ids do not depend on the order of a set.
         ordered = sorted(texts)
+        refused: sqlite3.OperationalError | None = None
         if self._borrowed is None:
             # Ids go up by two: odd integers are the tags of whole numbers.
             first = self.last_tag + 2
             made = dict(zip(ordered, range(first, first + 2 * len(ordered), 2), strict=True))
             sql = "INSERT INTO symbols (symbol, id) VALUES (?, ?) ON CONFLICT (symbol) DO NOTHING"
-            if self._conn.executemany(sql, made.items()).rowcount == len(made):
-                return made
+            try:
+                if self._conn.executemany(sql, made.items()).rowcount == len(made):
+                    return made
+            except sqlite3.OperationalError as error:
+                refused = error  # a file that is only read, and may have all of them
         sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
         found: dict[str, int] = dict(self._conn.execute(sql, (json.dumps(ordered, ensure_ascii=False),)))
         if self._borrowed is not None:
             for text in ordered:
                 if text not in found:
                     found[text] = self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
+        elif refused is not None and len(found) < len(ordered):
+            raise refused
         return found
 
     def values(self, tags: Iterable[int]) -> dict[int, Value]:
