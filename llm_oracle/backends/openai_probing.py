@@ -160,6 +160,8 @@ class Prober:
     """Replies about claims that were asked alone; None for one without a verdict."""
     _is_refused: bool = False
     """True if the server refused the latest request for which a value was to be found."""
+    _reason: str = ""
+    """Why its latest reply had no value."""
     _has_tokens: bool = False
     """True if the latest claim asked alone got log-probabilities, or votes."""
 
@@ -264,7 +266,7 @@ class Prober:
                     return replace(candidate, words=words)
         raise HapaxError(
             f"{self.served.name} cannot be a critic: it gives no log-probabilities, and when asked whether a "
-            "statement is correct, it says neither yes nor no.",
+            f"statement is correct, it says neither yes nor no{f': {self._reason}' if self._reason else ''}.",
             Remedy("Choose another {}.", Setting("critic")),
         )
 
@@ -384,11 +386,12 @@ class Prober:
                 texts(reply)  # raises TransientFault for one of another form, which the next reply need not have
             try:
                 return read(reply, request)
-            except TransientFault:
+            except TransientFault as fault:
                 # An answer without the value: the server does not know the option, and would not when asked again.
+                self._reason = fault.reason
                 return None
 
-        self._is_refused = False
+        self._is_refused, self._reason = False, ""
         try:
             return self._answer(request, read_or_none)
         except (Refused, RetriesExhausted) as fault:

@@ -35,6 +35,9 @@ MOST_TOP = 20
 FEWER_TOP = 5
 """OpenAI's limit for completions."""
 
+LEAST_TEMPERATURE = 0.01
+"""Sent in place of 0, which some servers refuse."""
+
 TOKENS_PER_VERDICT = 8
 """Most tokens of a line with a number and a verdict."""
 
@@ -112,6 +115,8 @@ class Questions:
             turns = [{"role": "user", "content": "\n\n".join(turn["content"] for turn in turns)}]
         body: dict[str, Any] = {"model": self.served.model, able.limit_name: tokens + able.room}
         body |= {name: value for name, value in options.items() if name not in able.dropped}
+        if body.get("temperature") == 0:
+            body["temperature"] = LEAST_TEMPERATURE
         if able.streams:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         if able.endpoint == CHAT:

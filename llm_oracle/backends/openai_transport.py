@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import threading
 import weakref
 from collections import Counter
@@ -53,6 +54,9 @@ DECREASE = 0.75
 SUCCESSES_PER_STEP = 25
 COOL_DOWN = 2.0
 """Seconds after a refusal in which further ones count as the same congestion and do not slow down again."""
+
+LEAST_ANSWER = 64
+"""Tokens of an answer below which a server that refuses their number is not asked with fewer."""
 
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
@@ -374,6 +378,9 @@ class HttpTransport:
                         self._works()
                         return answer
         except Refused as refused:
+            fewer = _with_fewer_tokens(request, refused)
+            if fewer is not None:
+                return await self._answer(fewer, read, account)
             # A server that has answered others may dislike this request alone, if it says anything.
             is_doubtful = refused.kind is Kind.NOT_ACCEPTED and (refused.status or 0) < 500 and refused.said
             if is_doubtful and self._answered:
@@ -477,6 +484,21 @@ class HttpTransport:
     def _fault(self, error: ServerError) -> TransientFault | Refused:
         error = replace(error, message=self._server.redacted(error.message))
         return error.fault(self._server.place, self._server.key_name, self._server.base_url)
+
+
+def _with_fewer_tokens(request: ServerRequest, refused: Refused) -> ServerRequest | None:
+    """The request with half as many tokens for its answer, if their number is refused; None where it is small."""
+    name = next((name for name in ("max_tokens", "max_completion_tokens") if name in request.body), "")
+    tokens = request.body.get(name, 0) // 2
+    if tokens < LEAST_ANSWER or not _TOKENS_REFUSED.search(refused.said):
+        return None
+    most = replace(request.most, completion_tokens=math.ceil(request.most.completion_tokens / 2))
+    return replace(request, body={**request.body, name: tokens}, most=most)
+
+
+_TOKENS_REFUSED = re.compile(
+    r"max_(completion_)?tokens\b.*\d|at most \d+ (completion|output) tokens|context length.*\bcompletion", re.IGNORECASE
+)
 
 
 def _is_unusable(answer: object) -> bool:

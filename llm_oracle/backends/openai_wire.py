@@ -96,8 +96,12 @@ def parsed(content: bytes) -> Any:
     Some servers send a stream of events whether or not one was asked for; it is put together.
     """
     body = content.strip().removeprefix(codecs.BOM_UTF8)
+    # Signs of life of a router, before a reply that is no stream.
+    body = _COMMENTS.sub(b"", body)
     try:
-        return normalised(_joined(body) if body.startswith(_EVENTS) else _whole(body.decode()))
+        reply = _joined(body) if body.startswith(_EVENTS) else _whole(body.decode())
+        # A gateway may write JSON into a text of JSON.
+        return normalised(json.loads(reply) if isinstance(reply, str) else reply)
     except (ValueError, RecursionError):
         if body.startswith(b"<"):
             fact = "a web page instead of a reply; the base URL of a server usually ends in /v1"
@@ -114,6 +118,7 @@ def _whole(body: str) -> Any:
     return reply
 
 
+_COMMENTS = re.compile(rb"^(?::[^\n]*\s+)+(?=[{\[\"])")
 _EVENTS = (b"data:", b"event:", b":", b"id:")
 """Beginnings of a stream of events."""
 
@@ -163,9 +168,13 @@ def normalised(reply: Any) -> Any:
         if isinstance(_at(choice, "delta"), dict):  # as in a stream
             choice.setdefault("message", choice["delta"])
         message = _at(choice, "message")
-        parts = _at(message, "content")
+        content = _at(message, "content")
+        parts = [content] if isinstance(content, dict) else content
         if isinstance(parts, list):
-            said = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
+            texts_only = [{"text": part} if isinstance(part, str) else part for part in parts]
+            said = [
+                part.get("text") for part in texts_only if isinstance(part, dict) and part.get("type") in _TEXT_PARTS
+            ]
             message["content"] = "".join(text for text in said if isinstance(text, str)) if said else None
             if parts and not said:
                 message.setdefault("reasoning_content", "thoughts")
@@ -214,8 +223,12 @@ def _require_text(choice: Mapping[str, Any], reply: Any) -> None:
     if thought or (is_cut and not content) or is_thinking:
         spent = _count(_at(reply, "usage", "completion_tokens")) or _reasoning_tokens(reply)
         tokens = f"its {spent} tokens" if spent else "its tokens"
-        kind = Kind.CUT_OFF if is_cut else Kind.UNUSABLE
-        raise TransientFault(f"no text: the model spent {tokens} on reasoning. {MORE_TOKENS}", kind=kind)
+        if is_cut:
+            raise TransientFault(f"no text: the model spent {tokens} on reasoning. {MORE_TOKENS}", kind=Kind.CUT_OFF)
+        raise TransientFault(
+            f"no text: the server gives all {tokens.removeprefix('its ')} as reasoning. {MORE_TOKENS}; a parser of "
+            "reasoning on the server may also take answers for thoughts"
+        )
     if message.get("content") is None:
         raise TransientFault(f"a message without text (finish_reason {choice.get('finish_reason')})")
 

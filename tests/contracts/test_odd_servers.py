@@ -194,3 +194,54 @@ def test_thoughts_that_are_in_the_total_alone_count_in_ledger_and_limit(tmp_path
     assert sum(row["requests"] for row in listed) == sent < 10
     assert sum(row["completion_tokens"] for row in listed) == 910 * sent
     assert sum(row["cost"] for row in listed) == pytest.approx(950e-6 * sent)
+
+
+def _in_object(body: Any) -> Any:
+    message = body["choices"][0].get("message")
+    if message:
+        message["content"] = {"type": "text", "text": message["content"]}
+    return body
+
+
+def _in_texts(body: Any) -> Any:
+    message = body["choices"][0].get("message")
+    if message:
+        message["content"] = [message["content"]]
+    return body
+
+
+def _over_the_wire(begin: str, *, twice: bool) -> Callable[[FakeServer, int, Asked], bytes]:
+    """A reply as bytes, after this text, perhaps as JSON within a text of JSON."""
+
+    def reply(fake: FakeServer, number: int, asked: Asked) -> bytes:
+        status, body, _ = fake.answer(asked)
+        text = json.dumps(json.dumps(body) if twice else body)
+        head = f"HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+        return f"{head}{begin}{text}".encode()
+
+    return reply
+
+
+def _no_zero(fake: FakeServer, number: int, asked: Asked) -> Reply | None:
+    said = {"error": "Input validation error: `temperature` must be strictly positive"}
+    return (422, said, {}) if asked.body.get("temperature") == 0 else None
+
+
+ODD: dict[str, Callable[[FakeServer, int, Asked], Any]] = {
+    "comments before JSON": _over_the_wire(": OPENROUTER PROCESSING\n\n: OPENROUTER PROCESSING\n\n", twice=False),
+    "JSON in JSON": _over_the_wire("", twice=True),
+    "content in an object": lambda fake, number, asked: _in_object,
+    "content in a list of texts": lambda fake, number, asked: _in_texts,
+    "no temperature of 0": _no_zero,
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_replies_in_odd_forms_are_read(odd: Callable[[FakeServer, int, Asked], Any], tmp_path: Path) -> None:
+    """A search of such a server has the facts of a plain one, whatever the form of its replies."""
+    with FakeServer(WORLD) as fake:
+        fake.misbehave = lambda number, asked: odd(fake, number, asked)
+        result = search(tmp_path, f"openai:tiny@{fake.url}", "--likelihood", "frequency")
+
+    assert result.exit_code == 0, result.output
+    assert {"Norwegian krone", "euro"} <= currencies(tmp_path)
