@@ -166,7 +166,8 @@ class Questions:
         samples, wanted = answered_texts(reply), request.body.get("n", 1)
         if len(samples) < wanted:
             raise TransientFault(f"{len(samples)} samples where {wanted} were asked for")
-        ballots = [_ballot(text, request.claims) for text in samples[:wanted]]
+        # Some servers repeat the prompt before its answer.
+        ballots = [_ballot(text.removeprefix(request.prompt), request.claims) for text in samples[:wanted]]
         votes = [[vote for vote in column if vote is not None] for column in zip(*ballots, strict=True)]
         shares = [FirstToken(sum(said) / len(said), 1.0) if said else None for said in votes]
         return shares, usage(reply, request.prompt, samples)
