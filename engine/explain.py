@@ -323,7 +323,8 @@ class _Explainer:
             lines: list[Story] = []
             for child in part.children:
                 if id(child) in self.explained and child.children:
-                    lines.append(Story(f"{self._words(child.goal)}  [see above]", "goal"))
+                    text, words = self._words(child.goal)
+                    lines.append(Story(f"{text}  [see above]", "goal", words=words, by="see above"))
                 else:
                     lines.append(stories[id(child)])
             # By identity: equal subproofs are the same object.
@@ -334,12 +335,15 @@ class _Explainer:
                 fact = self.kb.fact(*fact_key(part.goal.atom))
                 # The spelling of the user's file, if the fact was imported under canonical names.
                 if fact is not None and fact.source is Source.GIVEN and fact.basis:
-                    lines.append(Story(_given_line(fact), "fact"))
+                    lines.append(Story(_given_line(fact), "fact", by=_origin(fact)))
             if part.left_out:
                 text = f"and {part.left_out:,} more rows of the group; {Operation('query')} lists them"
                 lines.append(Story(text, "goal", more=part.left_out))
             chain = "".join(f"  [{text}]" for text in self._chain(part))
-            stories[id(part)] = Story(f"{self._words(part.goal)}  [{reason(part)}]{chain}", "goal", tuple(lines))
+            text, words = self._words(part.goal)
+            # A fact says itself where it comes from.
+            by = next((line.by for line in lines if line.kind == "fact"), reason(part))
+            stories[id(part)] = Story(f"{text}  [{reason(part)}]{chain}", "goal", tuple(lines), words=words, by=by)
         return stories[id(proof)]
 
     def _chain(self, proof: Proof) -> Iterator[str]:
@@ -352,12 +356,14 @@ class _Explainer:
         if len(scores) > 1:
             yield f"chain {' x '.join(f'{score:.2f}' for score in reversed(scores))} = {math.prod(scores):.4g}"
 
-    def _words(self, goal: BodyLiteral) -> str:
+    def _words(self, goal: BodyLiteral) -> tuple[str, str]:
+        """The goal with its atom, and in words alone."""
         is_negation = isinstance(goal, Literal) and goal.atom.indicator in self.library.negations
         if not isinstance(goal, Literal) or is_negation or not is_worded(goal.atom, self.library):
-            return item_text(goal, self.library)
-        generic = [variable.name for variable in goal.variables]
-        return f"{literal_text(goal, self.library, generic=generic)}  {goal}"
+            text = item_text(goal, self.library)
+            return text, text
+        words = literal_text(goal, self.library, generic=[variable.name for variable in goal.variables])
+        return f"{words}  {goal}", words
 
 
 def _postorder(proof: Proof) -> Iterator[Proof]:
@@ -383,7 +389,8 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
     if story.fact is not None:
         # The promise of the fact's run that covers it; none for a fact that a source states.
         promises = (f"certificate of {certificate.text}" for certificate in certificates_of(kb, [story.fact]))
-        yield Story(_fact_line(story), "fact", tuple(Story(promise, "certificate") for promise in promises))
+        promised = tuple(Story(promise, "certificate") for promise in promises)
+        yield Story(_fact_line(story), "fact", promised, by=_origin(story.fact))
     identity = fact_id(*fact_key(atom))
     for item in kb.withdrawals(identity, undone=True):
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
@@ -401,6 +408,13 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
 def _given_line(fact: FactRecord) -> str:
     written = f", {fact.basis}" if fact.basis else ""
     return f"fact {fact.id}, given by the user{written}"
+
+
+def _origin(fact: FactRecord) -> str:
+    """Where a fact comes from, in a reader's words."""
+    if fact.source is Source.GIVEN or fact.probability is None:
+        return fact.basis or fact.source.value
+    return f"{fact.basis or 'from a model'}, P(yes) {fact.probability:.2f}"
 
 
 def _claims(atom: Atom, library: Library) -> tuple[str, ...]:

@@ -19,13 +19,16 @@ _INDENTED = 20
 class Story:
     """A line of an explanation with the lines that support it. `kind` is for programs: goal, call, gate ...
 
-    `more`: the number of lines of this kind that the line stands for, where not all are shown.
+    `more`: the number of lines of this kind that the line stands for, where not all are shown. `words` and `by`: what
+    the line says to a reader without atoms and ids, and why it holds; empty where `text` alone says it.
     """
 
     text: str
     kind: str
     children: tuple[Story, ...] = ()
     more: int = 0
+    words: str = ""
+    by: str = ""
 
     def lines(self) -> Iterator[tuple[int, Story]]:
         """Every line with its depth, from the top."""

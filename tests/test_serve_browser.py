@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -290,7 +291,7 @@ def test_a_statement_is_judged_by_a_key(chromium: Any, address: str, database: P
 
 
 def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, database: Path, tmp_path: Path) -> None:
-    """Two tabs of a voter lose no vote, and the page of another voter shows the agreement without a reload."""
+    """Two tabs of a voter lose no vote, another voter looks at another item, and sees the agreement without a reload."""
     copy = copied(database, tmp_path)
     with serving(copy) as address:
         contexts = [logged_in(chromium, address, viewport=DESK) for _ in range(2)]
@@ -298,26 +299,82 @@ def test_votes_of_two_tabs_and_their_agreement_are_seen_at_once(chromium: Any, d
         first, second, other = mine.new_page(), mine.new_page(), others.new_page()
         for page, voter in ((first, "ann"), (second, "ann"), (other, "ben")):
             page.goto(f"{address}/judge?voter={voter}")
-        item = first.locator(".sentence").inner_text()
+        item, seen_by_other = (page.locator(".sentence").inner_text() for page in (first, other))
+        count = int(first.locator("progress").get_attribute("max"))
         assert "No item has two votes yet" in other.locator("#agreement").inner_text()
         press(first, "1")
         assert second.locator(".sentence").inner_text() == item
         press(second, "3")
         told = second.locator("main").inner_text()
-        press(other, "3")
-        other.wait_for_function(AGREED, arg="100 %")
+        judge_all(other, "3")
         first.wait_for_function(AGREED, arg="100 %")
-        press(first, "1")
-        press(second, "1")
-        press(other, "2")
-        first.wait_for_function(AGREED, arg="50 %")
+        judge_all(first, "1")
+        other.goto(f"{address}/judge?voter=ben")
+        judge_all(other, "3")
+        share = f"{round(100 / count)} %"
+        first.wait_for_function(AGREED, arg=share)
         for context in contexts:
             context.close()
 
+    assert seen_by_other != item
     assert "in place of “Yes”" in told
     with hapax.KnowledgeBase(copy, read_only=True) as kb:
         answers = [(vote.voter, vote.answer) for vote in kb.votes()]
-    assert sorted(answers) == [("ann", "rule"), ("ann", "yes"), ("ben", "facts"), ("ben", "rule")]
+    assert sorted(answers) == sorted([("ann", "rule"), *[("ann", "yes")] * (count - 1), *[("ben", "rule")] * count])
+
+
+def judge_all(page: Any, key: str) -> None:
+    """Give one answer until nothing is left."""
+    while page.locator(".sentence").count():
+        press(page, key)
+
+
+def test_fifty_statements_are_judged_by_keyboard_alone(chromium: Any, tmp_path: Path) -> None:
+    """Name, answers, struck facts and the way back need no mouse, and every answer is stored."""
+    (tmp_path / "tea.rules").write_text(
+        'given drinks(Person, Tea): "[1] drinks [2]"\ngiven wakes(Person, Tea): "[1] is woken by [2]"\n'
+        "@name waking\n@generic none\ndrinks(Person X, Tea T) -> wakes(Person X, Tea T)\n",
+        "utf-8",
+    )
+    rows = "".join(f"drinks,person {number},tea {number}\n" for number in range(50))
+    (tmp_path / "facts.csv").write_text(rows, "utf-8")
+    database = tmp_path / "kb.db"
+    run("import", tmp_path / "facts.csv", "--rules", tmp_path / "tea.rules", "--db", database)
+    run("derive", tmp_path / "tea.rules", "--db", database)
+    with (
+        serving(database, "--rules", str(tmp_path / "tea.rules")) as address,
+        opened(chromium, f"{address}/judge", DESK) as page,
+    ):
+        while page.evaluate("() => document.activeElement.name") != "voter":
+            page.keyboard.press("Tab")
+        page.keyboard.type("ann")
+        page.keyboard.press("Enter")
+        page.locator(".sentence").wait_for()
+        for number in range(50):
+            key = "1234"[number % 4]
+            if key == "2":
+                page.keyboard.press("a")
+            with page.expect_navigation():
+                page.keyboard.press(key)
+        with page.expect_navigation():
+            page.keyboard.press("6")
+        struck = page.locator(".strikes :checked").count()
+        page.keyboard.press("a")
+        with page.expect_navigation():
+            page.keyboard.press("1")
+        end = page.locator("main").inner_text()
+
+    with hapax.KnowledgeBase(database, read_only=True) as kb:
+        votes = [(vote.question, vote.answer) for vote in kb.votes()]
+    assert struck == 1
+    assert "Nothing is left" in end
+    assert Counter(votes) == {
+        ("soundness", "yes"): 14,
+        ("soundness", "facts"): 12,
+        ("soundness", "rule"): 12,
+        ("soundness", "unsure"): 12,
+        ("audit Q3", "no"): 12,
+    }
 
 
 def test_a_reload_or_a_killed_server_loses_nothing(chromium: Any, database: Path, tmp_path: Path) -> None:

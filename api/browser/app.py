@@ -28,7 +28,7 @@ from hapax.api.browser import pages, tables
 from hapax.api.browser.drawing import rule_map
 from hapax.api.browser.facets import FacetCounter, Facets, wanted_of
 from hapax.api.browser.guard import Access, Guard
-from hapax.api.browser.judging import ANSWER_LABELS, Cells, ItemToJudge, Judging, VoterAgreement
+from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
 from hapax.api.browser.rendering import page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
 from hapax.api.browser.statement_pages import NotStored, StatementReader, nested, story_table
@@ -54,6 +54,8 @@ from hapax.kb.word_index import WordIndex
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 DEFAULT_KIND = "soundness"
 """The sheet of an address that names none."""
+CHOSEN = ("rule", "end", "predicate", "most")
+"""Conditions by which voters choose items."""
 INDEX_SECONDS = 2.0
 """Seconds that a search waits for the index of words; a page that comes without it asks again."""
 
@@ -427,7 +429,7 @@ class _Views:
                 explanation = why_not(atom, library, kb)
         lines, more = nested(explanation.story)
         parts = {"lines": story_table(explanation.story)}
-        return self._with_tables(request, "why", atom, parts, shown={"lines": lines}, more=more)
+        return self._with_tables(request, "why", atom, parts, lines=lines, more=more)
 
     def runs(self, request: Request) -> Response:
         return self._table(request, "Runs", tables.runs)
@@ -462,33 +464,57 @@ class _Views:
             raise NotStored("This server stores no votes.", Remedy("Start it with {}.", Setting("judge")))
         if request.method == "POST":
             return await self._vote(request)
-        voter, kind = request.query_params.get("voter", ""), request.query_params.get("kind") or DEFAULT_KIND
-        skip, again = _number(request.query_params, "skip", 0), request.query_params.get("again", "")
+        asked = request.query_params
+        kind = asked.get("kind") or DEFAULT_KIND
         wording = WORDINGS[self._judging.sheet(kind).kind]
-        shown, agreement = await run_in_threadpool(self._next_to_judge, request, kind, voter, skip, again)
-        values: dict[str, Any] = {"voter": voter, "kind": kind, "sheets": self._judging.sheets, "wording": wording}
-        values |= {"shown": shown, "agreement": agreement, "replaced": request.query_params.get("replaced")}
-        values |= {"last": request.query_params.get("last", ""), "labels": ANSWER_LABELS}
+        values = await run_in_threadpool(self._next_to_judge, request, kind)
+        values |= {"kind": kind, "sheets": self._judging.sheets, "wording": wording, "labels": ANSWER_LABELS}
+        values |= {"replaced": asked.get("replaced"), "here": _judging_address({**asked, "kind": kind})}
         return self._page(request, "judge", title="Judge", **values)
 
     async def _vote(self, request: Request) -> Response:
         async with request.form() as form:
-            voter, item, question, answer, comment = (
-                str(form.get(name, "")) for name in ("voter", "item", "question", "answer", "comment")
-            )
+            texts = {
+                name: str(form.get(name, "")) for name in ("voter", "item", "question", "answer", "comment", *CHOSEN)
+            }
             kind = str(form.get("kind", "")) or DEFAULT_KIND
-            cells = Cells(answer, comment, tuple(map(str, form.getlist("marked"))))
+            marked, facts, struck = (tuple(map(str, form.getlist(name))) for name in ("marked", "fact", "struck"))
+        cells = Cells(texts["answer"], texts["comment"], marked, facts, struck)
+        voter, item, question = texts["voter"], texts["item"], texts["question"]
         # In a thread: another program may be writing to the file.
         replaced = await run_in_threadpool(self._judging.vote, kind, voter, item, question, cells)
-        address = {"voter": voter, "kind": kind, "last": item, **({"replaced": replaced} if replaced else {})}
-        return RedirectResponse(f"/judge?{urlencode(address)}", 303)
+        return RedirectResponse(_judging_address({**texts, "kind": kind})(last=item, replaced=replaced), 303)
 
-    def _next_to_judge(
-        self, request: Request, kind: str, voter: str, skip: int, again: str
-    ) -> tuple[ItemToJudge | None, VoterAgreement | None]:
+    def _next_to_judge(self, request: Request, kind: str) -> dict[str, Any]:
+        asked = request.query_params
+        voter, last, skip = asked.get("voter", ""), asked.get("last", ""), _number(asked, "skip", 0)
+        chosen = {name: asked[name] for name in CHOSEN if asked.get(name)}
         with self._open(request) as kb:
-            shown = self._judging.next(kb, kind, voter, skip, again) if voter else None
-            return shown, self._judging.agreement(kb, kind)
+            shown = None
+            if voter:
+                shown = self._judging.next(kb, kind, voter, wanted_of(chosen), skip=skip, again=asked.get("again", ""))
+            return {
+                "shown": shown,
+                "voter": voter,
+                "chosen": chosen,
+                "last": last,
+                "told": self._judging.told(kb, last) if last else "",
+                "agreement": self._judging.agreement(kb, kind),
+                "rules": [] if voter else [row[0] for row in tables.rules(kb).rows],
+                "names": []
+                if voter
+                else sorted({name.split("/")[0] for name in pages.labels(kb, self._browser.library(kb))}),
+            }
+
+
+def _judging_address(asked: Mapping[str, str]) -> Callable[..., str]:
+    """The address of the page for judging with a voter's choices, and with some parameters added."""
+    kept = {name: asked[name] for name in ("voter", "kind", *CHOSEN) if asked.get(name)}
+
+    def address(**added: object) -> str:
+        return f"/judge?{urlencode(kept | {name: value for name, value in added.items() if value != ''})}"
+
+    return address
 
 
 def _number(asked: QueryParams, name: str, default: int) -> int:

@@ -122,7 +122,8 @@ class Facets:
             return [
                 *facets,
                 self._option("judge", "Judged by", [NOBODY, *voters]),
-                self._decimal("least", "Facts at least as sure as"),
+                self._decimal("least", "Every fact P(yes) from"),
+                self._decimal("most", "A fact P(yes) to"),
             ]
         models = self._texts("SELECT DISTINCT model FROM assessments ORDER BY model")
         word = "P(yes)" if name == "facts" else "Score"

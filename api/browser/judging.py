@@ -8,13 +8,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 
 import numpy as np
 
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
-from hapax.engine.judgements import FALSE_FACTS, MODEL_VOTER, SOUND, UNSOUND_RULE, UNSURE, DrawKind
-from hapax.evaluation.shared.stored_statements import stored_library
-from hapax.evaluation.votes.items import FACT, ItemSource, derived_records, subject_id
+from hapax.api.browser.tables import Wanted
+from hapax.engine.judgements import (
+    FALSE_FACTS,
+    MODEL_VOTER,
+    SOUND,
+    UNJUDGED,
+    UNSOUND_RULE,
+    UNSURE,
+    DrawKind,
+    Judgements,
+)
+from hapax.engine.search.score_maps import AUDIT_QUESTION
+from hapax.evaluation.shared.stored_statements import judgement_text, stored_library
+from hapax.evaluation.votes.items import FACT, STATEMENT, ItemSource, derived_records, subject_id
 from hapax.evaluation.votes.questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.evaluation.votes.sheets import check_voter_names
 from hapax.evaluation.votes.tally import krippendorff_alpha, percent
@@ -41,6 +53,9 @@ _DRAWS: Mapping[SheetKind, Sequence[DrawKind]] = {
     SheetKind.PREDICATES: ("predicates",),
 }
 """The draws of `votes next` whose items are on sheets of a kind."""
+
+SHOWN_SECONDS = 600.0
+"""Seconds for which an item is left to the voter who looks at it."""
 
 ANSWER_LABELS = {
     SOUND: "Yes",
@@ -70,18 +85,24 @@ class VoterAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """An answer with its comment. `marked`: keys of questions that may stay open, answered with their first choice."""
+    """An answer with its comment. `marked`: keys of questions that may stay open, answered with their first choice.
+
+    `facts`: ids of the facts that could be struck beside it; `struck`: of those that are wrong.
+    """
 
     answer: str
     comment: str = ""
     marked: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    struck: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ItemToJudge:
     """A question about an item. `judged`: items that the voter has judged; `items`: all there are.
 
-    `optional`: questions beside it that may stay open; `skip`: items that the voter has passed over.
+    `optional`: questions beside it that may stay open; `skip`: items that the voter has skipped; `struck`: ids of the
+    facts beside it that the voter has found wrong.
     """
 
     item: VotingItem
@@ -90,18 +111,21 @@ class ItemToJudge:
     judged: int
     items: int
     skip: int
+    struck: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Judging:
     """Votes on the items of one knowledge base.
 
-    `rules`: reads the rules of its derived statements; `schemas`: Winograd schemas to judge, by id.
+    `rules`: reads the rules of its derived statements; `schemas`: Winograd schemas to judge, by id; `shown`: voters
+    with the items that they are looking at, and since when, by sheet and item.
     """
 
     database: Path
     rules: Callable[[KnowledgeBase], Library] = lambda _: Library()
     schemas: Mapping[str, VotingItem] = field(default_factory=dict)
+    shown: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
 
     @property
     def sheets(self) -> Mapping[str, JudgingSheet]:
@@ -118,25 +142,54 @@ class Judging:
             )
         raise HapaxError(f"There is no kind {name!r}. Choose one of {', '.join(self.sheets)}.")
 
-    def next(self, kb: KnowledgeBase, name: str, voter: str, skip: int, again: str = "") -> ItemToJudge | None:
+    def next(
+        self, kb: KnowledgeBase, name: str, voter: str, wanted: Wanted, *, skip: int = 0, again: str = ""
+    ) -> ItemToJudge | None:
         """The next question about a readable item that the voter has not judged; None when there is none left.
 
-        `again`: the id of an item that is asked about anew.
+        Items that others are looking at are left to them. `again`: the id of an item that is asked about anew.
         """
         check_voter_names((voter,))
-        sheet, pool = self.sheet(name), item_pool(kb, name, self.schemas)
+        sheet, pool = self.sheet(name), item_pool(kb, name, self.schemas, wanted)
         judged = _judged(kb, sheet, voter)
+        done = sum(pool.has(kb, subject) for subject in judged) if pool.is_part else len(judged)
+        counts = done, pool.count(kb)
         if again.startswith(sheet.prefix) and (item := self._item(kb, sheet, subject_id(again))):
-            question = sheet.asked(item.questions)[0]
-            optional = sheet.optional(item.questions) if question.key == sheet.last else []
-            return ItemToJudge(item, question, optional, len(judged), pool.count(kb), skip)
+            return self._asked(kb, sheet, item, voter, sheet.asked(item.questions)[0], counts=(*counts, skip))
         subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
+        now = monotonic()
         for place, subject in enumerate(_distinct(subjects)):
-            if place >= skip and (item := self._item(kb, sheet, subject)):
+            other, since = self.shown.get((name, subject), (voter, now))
+            is_free = other == voter or now - since > SHOWN_SECONDS
+            if place >= skip and is_free and (item := self._item(kb, sheet, subject)):
+                # A voter looks at one item of a sheet.
+                for key in [key for key, (looking, _) in self.shown.items() if (key[0], looking) == (name, voter)]:
+                    self.shown.pop(key, None)
+                self.shown[name, subject] = (voter, now)
                 question = self._open_question(kb, sheet, item, voter)
-                optional = sheet.optional(item.questions) if question.key == sheet.last else []
-                return ItemToJudge(item, question, optional, len(judged), pool.count(kb), place)
+                return self._asked(kb, sheet, item, voter, question, counts=(*counts, place))
         return None
+
+    @staticmethod
+    def _asked(
+        kb: KnowledgeBase,
+        sheet: JudgingSheet,
+        item: VotingItem,
+        voter: str,
+        question: ItemQuestion,
+        *,
+        counts: tuple[int, int, int],
+    ) -> ItemToJudge:
+        """A question with what stands beside the last one of its item. `counts`: of judged, all and skipped items."""
+        is_last = question.key == sheet.last
+        optional = sheet.optional(item.questions) if is_last else []
+        struck = {fact for fact in item.facts if is_last and (voter, "no") in _truths(kb, fact)}
+        return ItemToJudge(item, question, optional, *counts, struck=frozenset(struck))
+
+    def told(self, kb: KnowledgeBase, item_id: str) -> str:
+        """What the votes on a statement have come to, in words; empty for other items."""
+        judgement = Judgements.stored(kb).of(subject_id(item_id)) if item_id.startswith(STATEMENT) else UNJUDGED
+        return f"{judgement_text(judgement)}{' Datasets leave it out.' if judgement.is_wrong else ''}"
 
     def vote(self, name: str, voter: str, item_id: str, question_key: str, cells: Cells) -> str:
         """Store a vote in place of the same voter's; returns the answer that it replaces.
@@ -161,7 +214,15 @@ class Judging:
                 for optional in sheet.optional(item.questions)
                 if optional.key in cells.marked
             ]
+            if foreign := {*cells.facts, *cells.struck} - {*item.facts}:
+                raise HapaxError(f"{min(foreign)!r} is no fact of this item. Judge the next.")
+            marks += [VoteRecord(fact, AUDIT_QUESTION, voter, "no") for fact in cells.struck]
+            taken_back = [(fact, AUDIT_QUESTION, voter) for fact in cells.facts if fact not in cells.struck]
             with kb.transaction():
+                kb.write(
+                    "DELETE FROM votes WHERE statement_id = ? AND question = ? AND voter = ? AND answer = 'no'",
+                    taken_back,
+                )
                 earlier = next((found for found in kb.votes(vote.statement_id) if found.id == vote.id), None)
                 # A second tab shows no comment of the first, so an empty one takes nothing back.
                 if earlier is not None and not vote.comment:
@@ -172,7 +233,7 @@ class Judging:
     def unjudged(self, kb: KnowledgeBase, name: str) -> int:
         """The number of items of a sheet that nobody has judged."""
         judged = kb.sql("SELECT count(DISTINCT statement_id) FROM votes WHERE question = ?", (self.sheet(name).last,))
-        return max(0, item_pool(kb, name, self.schemas).count(kb) - int(judged[0][0]))
+        return max(0, item_pool(kb, name, self.schemas, Wanted()).count(kb) - int(judged[0][0]))
 
     def agreement(self, kb: KnowledgeBase, name: str) -> VoterAgreement | None:
         """Agreement of people on the last question of a sheet; None where no item has two votes."""
@@ -228,24 +289,27 @@ def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool
     Those that nobody has judged come in the order of their ids, which is in no order of the search.
     """
     if sheet.others:
-        yield from _in_pool(kb, sheet, pool, _BEGUN, (voter, f"{sheet.others}%"))
+        yield from _in_pool(kb, pool, _BEGUN, (voter, f"{sheet.others}%"))
     for draw in _DRAWS.get(sheet.kind, ()) if kb.has(DRAWN_ITEMS.name) else ():
-        yield from (subject for (subject,) in kb.sql(_DRAWN, (draw,)))
+        yield from _in_pool(kb, pool, _DRAWN, (draw,))
     last, fresh = "", _FRESH.format(pool=pool.sql)
     while found := kb.sql(fresh, (*pool.parameters, last, sheet.last)):
         yield from (subject for (subject,) in found)
         ((last,),) = found[-1:]
-    yield from _in_pool(kb, sheet, pool, _VOTED, (sheet.last,))
+    yield from _in_pool(kb, pool, _VOTED, (sheet.last,))
 
 
-def _in_pool(
-    kb: KnowledgeBase, sheet: JudgingSheet, pool: ItemPool, sql: str, parameters: Sequence[object]
-) -> Iterator[str]:
-    """The ids that a query of votes gives, without those of items that the sheet does not have."""
+def _in_pool(kb: KnowledgeBase, pool: ItemPool, sql: str, parameters: Sequence[object]) -> Iterator[str]:
+    """The ids that a query of votes or draws gives, without those of items that were not chosen."""
     for (subject,) in kb.sql(sql, parameters):
         # Other statements and facts are found missing when they are read.
-        if sheet.kind not in (SheetKind.BASELINE, SheetKind.SCHEMAS) or pool.has(kb, subject):
+        if not pool.is_part or pool.has(kb, subject):
             yield subject
+
+
+def _truths(kb: KnowledgeBase, fact: str) -> set[tuple[str, str]]:
+    """Voters on the truth of a fact, with their answers."""
+    return {(vote.voter, vote.answer) for vote in kb.votes(fact) if vote.question == AUDIT_QUESTION}
 
 
 def _distinct(subjects: Iterable[str]) -> Iterator[str]:

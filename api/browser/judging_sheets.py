@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from hapax.api.browser import tables
+from hapax.api.browser.tables import DERIVED, Wanted
 from hapax.engine.judgements import (
     DATA_TYPE_QUESTION,
     ENTAILMENT_QUESTION,
@@ -23,8 +25,9 @@ from hapax.evaluation.votes.questions import (
     ItemQuestion,
     SheetKind,
 )
+from hapax.grammar.errors import HapaxError
 from hapax.kb.derived_ids import DerivedIds
-from hapax.kb.store import STANDING, KnowledgeBase
+from hapax.kb.store import KnowledgeBase
 
 SCHEMA_PREFIX = "schema:"
 """Prefix of the ids of Winograd schemas."""
@@ -32,8 +35,6 @@ SCHEMA_PREFIX = "schema:"
 DISPUTED = "schemas-disputed"
 """The sheet of the schemas on which annotators differ."""
 
-_STATEMENTS = f"SELECT DISTINCT id FROM statements WHERE {STANDING}"  # noqa: S608  ours
-_FACTS = "SELECT id FROM facts WHERE source = 'model'"
 _DERIVED = "SELECT DISTINCT id FROM derived_ids WHERE id NOT IN (SELECT id FROM statements)"
 _VALUES = "(SELECT value FROM json_each(?))"
 _LISTED = "SELECT id FROM (SELECT value AS id FROM json_each(?)) WHERE 1"
@@ -112,12 +113,13 @@ SHEETS: Mapping[str, JudgingSheet] = {
 class ItemPool:
     """A SELECT of the ids of all items of a sheet, which ends in a condition, with its parameters.
 
-    `size`: their number where it is known without reading them.
+    `size`: their number where it is known without reading them. `is_part`: votes and draws may be of other items.
     """
 
     sql: str
     parameters: tuple[object, ...] = ()
     size: int | None = None
+    is_part: bool = False
 
     def count(self, kb: KnowledgeBase) -> int:
         """The number of items."""
@@ -130,31 +132,57 @@ class ItemPool:
         return bool(kb.sql(f"{self.sql} AND id = ? LIMIT 1", (*self.parameters, identity)))
 
 
-def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str]) -> ItemPool:
-    """The items of the sheet of this name. `schemas`: the ids of the schemas that the server has."""
-    kind = SHEETS[name].kind
+def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str], wanted: Wanted) -> ItemPool:
+    """The wanted items of the sheet of this name. `schemas`: the ids of the schemas that the server has.
+
+    Raises HapaxError for conditions that such items do not have.
+    """
+    kind, is_part = SHEETS[name].kind, wanted != Wanted()
     if kind is SheetKind.PREDICATES:
-        return ItemPool(_FACTS)
+        if wanted.rule or wanted.end:
+            raise HapaxError("Facts have no rule and no end. Choose them by predicate or probability.")
+        return ItemPool(*tables.chosen_ids("facts", replace(wanted, source="model")), is_part=is_part)
     if kind is SheetKind.SCHEMAS:
-        listed = ItemPool(_LISTED, (json.dumps([identity.removeprefix(SCHEMA_PREFIX) for identity in schemas]),))
+        if is_part:
+            raise HapaxError("Schemas have no rule, end, predicate or probability. Choose none of them.")
+        listed = (json.dumps([identity.removeprefix(SCHEMA_PREFIX) for identity in schemas]),)
         if name != DISPUTED:
-            return listed
-        return ItemPool(f"{listed.sql} AND id IN ({_DIFFERENT})", (*listed.parameters, f"{SCHEMA} %"))
+            return ItemPool(_LISTED, listed, is_part=True)
+        return ItemPool(f"{_LISTED} AND id IN ({_DIFFERENT})", (*listed, f"{SCHEMA} %"), is_part=True)
+    searched = ItemPool(*tables.chosen_ids("statements", wanted), is_part=is_part)
     if kind is SheetKind.BASELINE:
-        return _baseline_pool(kb)
-    size = kb.standing_count()
-    if not any(kb.derived_counts().values()) or not DerivedIds(kb).prepare():
-        return ItemPool(_STATEMENTS, size=size)
-    size += ItemPool(_DERIVED).count(kb)
-    return ItemPool(f"SELECT id FROM ({_STATEMENTS} UNION ALL {_DERIVED}) WHERE 1", size=size)  # noqa: S608  ours
+        return _baseline_pool(kb, searched)
+    if not is_part:
+        searched = replace(searched, size=kb.standing_count())
+    derived = _derived_pool(kb, wanted)
+    if derived is None:
+        return searched
+    size = None if searched.size is None else searched.size + derived.count(kb)
+    both = f"SELECT id FROM ({searched.sql} UNION ALL {derived.sql}) WHERE 1"  # noqa: S608  ours
+    return ItemPool(both, (*searched.parameters, *derived.parameters), size, is_part)
 
 
-def _baseline_pool(kb: KnowledgeBase) -> ItemPool:
+def _derived_pool(kb: KnowledgeBase, wanted: Wanted) -> ItemPool | None:
+    """The wanted statements of `derive`; None if there are none. The probabilities of their facts are not stored."""
+    is_left_out = wanted.end not in ("", DERIVED) or wanted.most is not None
+    if is_left_out or not any(kb.derived_counts().values()) or not DerivedIds(kb).prepare():
+        return None
+    sql, parameters = _DERIVED, list[object]()
+    for condition, value in (("name = ?", wanted.rule), (f"name IN ({tables.WITH_PREDICATE})", wanted.predicate)):
+        if value:
+            sql += f" AND number IN (SELECT number FROM derivations WHERE kind = 'rule' AND {condition})"  # noqa: S608
+            parameters.append(value)
+    return ItemPool(sql, tuple(parameters))
+
+
+def _baseline_pool(kb: KnowledgeBase, searched: ItemPool) -> ItemPool:
     """As `votes export baseline` draws: of statements with labels, if there are any, without values of wrong types."""
     judged = Judgements.stored(kb).texts
     wrong = {identity for identity, judgement in judged.items() if judgement.typed is False}
     labelled = {identity for identity, judgement in judged.items() if judgement.truth} - wrong
-    chosen = ItemPool(f"{_STATEMENTS} AND id IN {_VALUES}", (json.dumps(sorted(labelled)),))
+    labels = (*searched.parameters, json.dumps(sorted(labelled)))
+    chosen = ItemPool(f"{searched.sql} AND id IN {_VALUES}", labels, is_part=True)
     if labelled and kb.sql(f"{chosen.sql} LIMIT 1", chosen.parameters):
         return chosen
-    return ItemPool(f"{_STATEMENTS} AND id NOT IN {_VALUES}", (json.dumps(sorted(wrong)),))
+    others = (*searched.parameters, json.dumps(sorted(wrong)))
+    return ItemPool(f"{searched.sql} AND id NOT IN {_VALUES}", others, is_part=True)

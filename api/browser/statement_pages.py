@@ -40,6 +40,8 @@ class StoryLine:
 
     text: str
     kind: str
+    words: str
+    by: str
     opens: bool
     unfolded: bool
     closes: int
@@ -56,21 +58,26 @@ def nested(story: Story) -> tuple[list[StoryLine], int]:
     next_depths = [*(depth for depth, _ in lines[1:]), 0]
     nested_lines = []
     for (depth, part), next_depth in zip(lines, next_depths, strict=True):
-        # A conclusion shows its premises at once; whatever is behind a fact stays folded.
-        unfolded = any(child.kind == "goal" for child in part.children)
-        nested_lines.append(StoryLine(part.text, part.kind, next_depth > depth, unfolded, max(0, depth - next_depth)))
+        # A conclusion shows its premises at once; whatever is behind a fact unfolds with one click.
+        unfolded = part.kind not in ("goal", "ranking") or any(child.kind == "goal" for child in part.children)
+        opens, closes = next_depth > depth, max(0, depth - next_depth)
+        nested_lines.append(StoryLine(part.text, part.kind, part.words, part.by, opens, unfolded, closes))
     # Counted without keeping them: a proof may have millions of lines.
     return nested_lines, sum(1 for _ in story.lines()) - len(nested_lines)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownStatement:
-    """A statement with its story and votes. `lines`: the first of its story; `more`: number of the others."""
+    """A statement with its story and votes. `lines`: the first of its proof; `more`: number of the others.
+
+    `ranking`: how its values were chosen and ranked, if a search did it.
+    """
 
     record: StatementRecord
     story: Story
     lines: list[StoryLine]
     more: int
+    ranking: list[StoryLine]
     votes: tuple[tuple[str, str, int], ...]
     judgement: str
 
@@ -80,7 +87,11 @@ class ShownStatement:
     ) -> ShownStatement:
         """A statement as pages show it. `votes`: those on its text."""
         story = why_statement(theory, statement)
-        return cls(statement, story, *nested(story), vote_counts(votes), judgement_text(judged.of(statement.id)))
+        # The proof comes last.
+        *ranked, proof = story.children
+        ranking, _ = nested(Story("How its values were chosen and ranked", "ranking", tuple(ranked)))
+        counts, judgement = vote_counts(votes), judgement_text(judged.of(statement.id))
+        return cls(statement, story, *nested(proof), ranking if ranked else [], counts, judgement)
 
 
 @dataclass(frozen=True, slots=True)

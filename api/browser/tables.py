@@ -28,6 +28,10 @@ MOST_CHOICES = 200
 SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 """SQL for the text of a statement."""
 
+# In a rule's text a predicate stands between a blank, or the end of a line, and a bracket.
+WITH_PREDICATE = "SELECT name FROM rules WHERE instr(' ' || replace(text, char(10), ' '), ' ' || ? || '(') > 0"
+"""SELECT of the rules that have a predicate."""
+
 MINUS = "-"
 """Before the name of a column: from the greatest down."""
 
@@ -92,7 +96,7 @@ class Wanted:
     `end`: of a statement, or DERIVED for those that `derive` concluded. `words`: all are in the sentence or the
     arguments. `about`: a value that is substituted or an argument. `judge`: a voter on statements, `nobody`, or the
     model that scored a value. `least` and `most`: of the probability or score; of a statement, `least` is that of each
-    fact of its proof.
+    fact of its proof, and `most` that of one of them.
     """
 
     words: str = ""
@@ -158,11 +162,12 @@ class _Select:
         """The numbers of rows by the values of a column, for its commonest values."""
         if self._is_empty:
             return Counter()
-        sql = f"SELECT {column}, count(*) FROM {self._where} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_CHOICES}"  # noqa: S608  ours
+        sql = f"SELECT {column}, count(*) FROM {self.where_text} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_CHOICES}"  # noqa: S608  ours
         return Counter({str(value): count for value, count in kb.sql(sql, self.parameters)})
 
     @property
-    def _where(self) -> str:
+    def where_text(self) -> str:
+        """The source with its conditions."""
         return f"{self.source} WHERE {' AND '.join(self.conditions)}" if self.conditions else self.source
 
     @property
@@ -172,7 +177,7 @@ class _Select:
 
     def window(self, kb: KnowledgeBase, page: Page, start: int, most: int) -> tuple[list[tuple[Any, ...]], bool, str]:
         """Rows from a place on in the order of the page, True if there are more, and the SQL that gives all."""
-        sql = f"SELECT {self.columns} FROM {self._where}"  # noqa: S608  ours; values are parameters
+        sql = f"SELECT {self.columns} FROM {self.where_text}"  # noqa: S608  ours; values are parameters
         order = self._order(page)
         if self._is_empty:
             return [], False, self._printed(f"{sql} ORDER BY {order}")
@@ -256,7 +261,7 @@ def _derived_rows(wanted: Wanted) -> _Select:
     """The statements of `derive` that have the wanted properties."""
     select = _Select(f"rule, {SENTENCE}, substitution", VIEW, "rule, number", {"rule": "rule"})
     _add_conditions(select, wanted)
-    if wanted.run or wanted.judge or wanted.least is not None:
+    if wanted.run or wanted.judge or wanted.least is not None or wanted.most is not None:
         select.where("0")  # they are of no run, nobody judged them, and their proofs are made when they are read
     return select
 
@@ -268,9 +273,7 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
     if wanted.rule:
         select.where("rule = ?", wanted.rule)
     if wanted.predicate:
-        # In a rule's text a predicate stands between a blank, or the end of a line, and a bracket.
-        named = "instr(' ' || replace(text, char(10), ' '), ' ' || ? || '(') > 0"
-        select.where(f"rule IN (SELECT name FROM rules WHERE {named})", wanted.predicate)  # noqa: S608  ours
+        select.where(f"rule IN ({WITH_PREDICATE})", wanted.predicate)
     if wanted.about:
         texts = _json_texts(wanted.about)
         # The pair of a substitution ends with the value's JSON text.
@@ -329,7 +332,17 @@ def _searched_rows(wanted: Wanted) -> _Select:
             "WHERE fact_id IN (SELECT id FROM facts WHERE probability < ?))",
             wanted.least,
         )
+    if wanted.most is not None:
+        unsure = "SELECT key FROM statement_facts WHERE fact_id IN (SELECT id FROM facts WHERE probability <= ?)"
+        select.where(f"statements.key IN ({unsure})", wanted.most)
     return select
+
+
+def chosen_ids(name: str, wanted: Wanted) -> tuple[str, tuple[object, ...]]:
+    """SELECT, with its parameters, of the ids of the statements of searches, or of the facts, that are wanted."""
+    select = _searched_rows(wanted) if name == "statements" else _fact_rows(wanted)
+    select.where(STANDING if name == "statements" else "1")
+    return f"SELECT DISTINCT id FROM {select.where_text}", tuple(select.parameters)  # noqa: S608  ours
 
 
 def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> None:

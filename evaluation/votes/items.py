@@ -41,7 +41,7 @@ from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.verbalize import literal_text, stated_literals
 from hapax.kb.derived_ids import DerivedIds
-from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
+from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord, fact_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.prompts import sentence
 
@@ -308,14 +308,15 @@ class ItemSource:
             )
         return self._rules[statement.rule]
 
-    def _facts(self, statement: StatementRecord) -> tuple[str, ...]:
-        """The facts of a statement's proof in words: those of models and of people, and failed searches."""
-        # A dictionary as an ordered set: several steps of a proof may use the same fact.
-        texts: dict[str, None] = {}
+    def _facts(self, statement: StatementRecord) -> dict[str, str]:
+        """The facts of a statement's proof in words, with their ids; a failed search has none."""
+        texts: dict[str, str] = {}
         for part in proof_from_json(statement.proof).parts():
             if part.by in (By.FACT, By.GIVEN, By.NEGATION) and isinstance(part.goal, Literal):
-                texts[literal_text(part.goal, self._library_of(statement))] = None
-        return tuple(texts)
+                is_stored = part.by is not By.NEGATION
+                text = literal_text(part.goal, self._library_of(statement))
+                texts[text] = fact_id(part.goal.atom.predicate, part.goal.atom.values) if is_stored else ""
+        return texts
 
     def _stated_values(self, statement: StatementRecord) -> Iterator[tuple[Variable, Value]]:
         """The searched variables that the statement names, with their values, in the order of the rule.

@@ -7,7 +7,7 @@ so the instructions, examples and qualifications here are our own.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -78,11 +78,15 @@ class ItemQuestion:
 
 @dataclass(frozen=True, slots=True)
 class VotingItem:
-    """Lines to read, and questions about them. `id` names the subject of the votes."""
+    """Lines to read, and questions about them. `id` names the subject of the votes.
+
+    `facts`: the ids of the facts that the last lines state, empty for a line that states none.
+    """
 
     id: str
     lines: tuple[str, ...]
     questions: tuple[ItemQuestion, ...]
+    facts: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -152,15 +156,15 @@ def predicate_item(identity: str, claim: str, typed: Sequence[tuple[str, str]]) 
     return VotingItem(identity, (f"Statement: {visible(claim)}",), (*references, truth, *types))
 
 
-def soundness_item(identity: str, premise: str, conclusion: str, facts: tuple[str, ...]) -> VotingItem:
-    """Item about the truth of a statement. `facts`: sentences of its proof."""
+def soundness_item(identity: str, premise: str, conclusion: str, facts: Mapping[str, str]) -> VotingItem:
+    """Item about the truth of a statement. `facts`: sentences of its proof with the ids of facts, or empty texts."""
     lines = [f"Statement: If {visible(premise)}, then {visible(conclusion)}."]
     lines += [f"Fact: {visible(sentence(fact))}" for fact in facts]
     questions = (
         ItemQuestion(SOUNDNESS_QUESTION, SOUNDNESS_TEXT, SOUNDNESS_ANSWERS),
         ItemQuestion(SOUNDNESS_WORDING, "Is the statement good English?"),
     )
-    return VotingItem(identity, tuple(lines), questions)
+    return VotingItem(identity, tuple(lines), questions, tuple(facts.values()))
 
 
 def baseline_item(identity: str, templates: tuple[tuple[int, str, AnswerPair], ...]) -> VotingItem:
@@ -233,7 +237,7 @@ def _schema(
 
 def _soundness(number: str, clauses: tuple[str, str], fact: str, answer: str, reason: str = "") -> WorkedExample:
     """Example of a statement with one fact, in good English."""
-    item = soundness_item(number, *clauses, (fact,))
+    item = soundness_item(number, *clauses, {fact: ""})
     return WorkedExample(item, (answer, "yes"), reason)
 
 

@@ -403,6 +403,45 @@ def test_a_vote_that_is_not_on_the_sheet_or_comes_from_elsewhere_is_refused(serv
     assert votes_of(judged, "eve") == []
 
 
+def test_items_are_chosen_by_rule_end_predicate_and_doubt(served: Served) -> None:
+    """The page for judging asks about chosen items alone, and refuses conditions that no such item has."""
+    ids = {end: {row["id"] for row in data(served, f"/statements?end={end}")} for end in ("head", "long_tail")}
+    for chosen in ("end=head", "end=long_tail", "end=head&rule=currency", "end=long_tail&predicate=lives_in&most=0.96"):
+        found = re.search(r'name="item" value="statement:([^"]+)"', served.ask(f"/judge?voter=flo&{chosen}").text)
+        assert found is not None, chosen
+        assert found[1] in ids["head" if "head" in chosen else "long_tail"]
+
+    for empty in ("rule=other", "predicate=other", "most=0.1", "end=derived"):
+        assert "Nothing is left" in shown(served, f"/judge?voter=flo&{empty}")
+    assert served.ask("/judge?voter=flo&kind=predicates&end=head").status == 400
+
+
+def test_two_voters_look_at_different_items(served: Served) -> None:
+    """An item that one voter looks at is left to that voter, and comes back on a reload."""
+    items = [
+        re.findall(r'name="item" value="([^"]+)"', served.ask(f"/judge?voter={voter}&kind=wording").text)
+        for voter in ("tim", "tom", "tim")
+    ]
+
+    assert items[0] == items[2] != items[1]
+
+
+def test_a_struck_fact_is_a_vote_that_can_be_taken_back(served: Served, judged: Path) -> None:
+    """A fact beside a statement is denied with it; struck no more, the denial is gone; what the votes come to is told."""
+    page = served.ask("/judge?voter=ivy").text
+    item, fact = (re.findall(rf'name="{name}" value="([^"]+)"', page)[0] for name in ("item", "fact"))
+    form = {"voter": "ivy", "item": item, "answer": "facts", "fact": fact}
+    told = served.send("/judge", {**form, "struck": fact}).text
+    struck = votes_of(judged, "ivy")
+    served.send("/judge", form)
+    foreign = served.send("/judge", {**form, "struck": "other"})
+
+    assert ("false by majority" in told, "Datasets leave it out" in told) == (True, True)
+    assert {vote[:2] for vote in struck} == {("soundness", "facts"), ("audit Q3", "no")}
+    assert [vote[:2] for vote in votes_of(judged, "ivy")] == [("soundness", "facts")]
+    assert foreign.status == 400
+
+
 def test_nothing_is_written_or_asked_without_permission(facts: Path, served_facts: Served) -> None:
     """Without --judge and --ask votes and questions are refused with the option, and pages change no byte."""
     before = facts.read_bytes()

@@ -14,6 +14,7 @@ from typing import Any
 import hapax
 from benchmarks.server import ExclusionReader, reply_to
 from hapax.api.browser.judging import Cells, Judging
+from hapax.api.browser.tables import Wanted
 from hapax.engine.search.settings import SearchSettings
 from hapax.evaluation.dataset import build
 from hapax.evaluation.dataset.selection import SelectionOptions, Target
@@ -265,7 +266,7 @@ def judge(place: ScenarioFolder, voter: str) -> None:
     judging = Judging(place.database)
     items: list[VotingItem] = []
     with KnowledgeBase(place.database, read_only=True) as kb:
-        while (shown := judging.next(kb, "soundness", voter, len(items))) is not None:
+        while (shown := judging.next(kb, "soundness", voter, Wanted(), skip=len(items))) is not None:
             items.append(shown.item)
     for item in items:
         question = item.questions[0]

@@ -1,10 +1,10 @@
 "use strict";
 
-// Keys 1 to 6 on the page for judging: they press what shows their number.
+// Keys on the page for judging press what shows them.
 document.addEventListener("keydown", (event) => {
-  const typing = event.target instanceof HTMLInputElement && event.target.type !== "submit";
+  const typing = event.target.matches("input:not([type=checkbox]), select");
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  const target = document.querySelector(`#judge [data-key="${CSS.escape(event.key)}"]`);
+  const target = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
   if (target) target.click();
 });
 
