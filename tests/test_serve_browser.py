@@ -38,7 +38,7 @@ PICTURES = Path(__file__).parent.parent / "docs" / "serve"
 MOST_BYTES = 300_000
 """Size of a picture."""
 SCHEMAS = Path(__file__).parent.parent / "examples" / "schemas" / "mine.jsonl"
-SHEETS_SHOWN = ("soundness", "wording", "statements", "predicates", "baseline", "schemas")
+SHEETS_SHOWN = ("soundness", "wording", "statements", "predicates", "schemas")
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1100, "height": 800}
 Look = tuple[dict[str, int], str]
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,13 @@ from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
 from hapax.api.browser.rendering import page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
-from hapax.api.browser.statement_pages import NotStored, StatementReader, nested, story_table
+from hapax.api.browser.statement_pages import NotStored, StatementReader, StoryLine, nested, story_table
 from hapax.api.browser.tables import Page, StoredTable, Wanted
 from hapax.api.explanations import why, why_not
-from hapax.api.goals import query
+from hapax.api.goals import Answers, query
 from hapax.engine.inference.limits import QueryLimits
+from hapax.engine.inference.session import PrologTerm
+from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
 from hapax.engine.query_options import QueryOptions
@@ -46,6 +48,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
+from hapax.grammar.terms import Value
 from hapax.kb.csv_text import write_rows
 from hapax.kb.running import Wish
 from hapax.kb.store import KnowledgeBase
@@ -391,28 +394,29 @@ class _Views:
 
     def _goal(self, request: Request) -> Response:
         """The page of a goal: its answers, and the forecast of what models would be asked."""
-        goal = request.query_params.get("goal", "").strip()
-        forecast = None
-        answers, faults, near = None, "", list[str]()
+        goal, form = request.query_params.get("goal", "").strip(), request.query_params.get("format")
+        values: dict[str, Any] = dict.fromkeys(("answers", "forecast"))
+        values |= {"goal": goal, "row": _number(request.query_params, "row", 0), "faults": "", "near": [], "proofs": []}
         with self._open(request) as kb:
             library = self._browser.library(kb)
-            names = sorted(pages.labels(kb, library))
-            if goal:
-                try:
-                    answers = query(goal, library, kb, options=GOAL_OPTIONS)
-                    near = [] if answers or answers.holds else near_misses(goal, library, kb)
-                    if self._browser.tools is not None:
-                        forecast = self._browser.tools.forecast(goal)
-                except HapaxError as fault:
-                    faults = str(fault)
-        if answers is not None and request.query_params.get("format") == "json":
-            return JSONResponse(answers.to_json())
-        if answers is not None and request.query_params.get("format") == "csv":
-            table = StoredTable(tuple(answers.columns), list(answers.rows), "", Page())
-            return PlainTextResponse(_csv(table), media_type="text/csv")
-        values: dict[str, Any] = {"goal": goal, "answers": answers, "faults": faults, "near": near, "names": names}
-        values |= {"forecast": forecast, "outcome": self._outcomes.get(goal, "")}
-        return self._page(request, "ask", title="Ask", **values)
+            values["starts"] = pages.goal_starts(kb, library)
+            try:
+                answers = query(goal, library, kb, options=GOAL_OPTIONS) if goal else None
+                if answers is not None and form == "json":
+                    return JSONResponse(answers.to_json())
+                if answers is not None and form == "csv":
+                    table = StoredTable(tuple(answers.columns), list(answers.rows), "", Page())
+                    return PlainTextResponse(_csv(table), media_type="text/csv")
+                values["answers"] = answers
+                if answers is not None and (answers or answers.holds):
+                    values["proofs"] = _proofs(goal, answers, values["row"], library, kb)
+                elif answers is not None:
+                    values["near"] = near_misses(goal, library, kb)
+                if answers is not None and self._browser.tools is not None:
+                    values["forecast"] = self._browser.tools.forecast(goal)
+            except HapaxError as fault:
+                values["faults"] = str(fault)
+        return self._page(request, "ask", title="Ask", outcome=self._outcomes.get(goal, ""), **values)
 
     async def why(self, request: Request) -> Response:
         """The story of an atom: why it holds, or why it does not."""
@@ -505,6 +509,19 @@ class _Views:
                 if voter
                 else sorted({name.split("/")[0] for name in pages.labels(kb, self._browser.library(kb))}),
             }
+
+
+def _proofs(goal: str, answers: Answers, row: int, library: Library, kb: KnowledgeBase) -> list[list[StoryLine]]:
+    """The first lines of the proofs of an answer: of each atom that it makes ground."""
+    values: dict[str, Value] = {}
+    for name, value in zip(answers.columns, answers.result.rows[row] if row < len(answers.rows) else (), strict=False):
+        if not isinstance(value, PrologTerm):
+            values[name] = value
+    proofs = []
+    for atom in pages.atoms_of_answer(Theory(library, kb).goal(goal), values, library):
+        with suppress(HapaxError):  # an atom of a part that only Prolog can answer
+            proofs.append(nested(why(atom, library, kb).story)[0])
+    return proofs
 
 
 def _judging_address(asked: Mapping[str, str]) -> Callable[..., str]:

@@ -159,11 +159,11 @@ class Judging:
         subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
         now = monotonic()
         for place, subject in enumerate(_distinct(subjects)):
-            other, since = self.shown.get((name, subject), (voter, now))
-            is_free = other == voter or now - since > SHOWN_SECONDS
+            looking, since = self.shown.get((name, subject), (voter, now))
+            is_free = looking == voter or now - since > SHOWN_SECONDS
             if place >= skip and is_free and (item := self._item(kb, sheet, subject)):
                 # A voter looks at one item of a sheet.
-                for key in [key for key, (looking, _) in self.shown.items() if (key[0], looking) == (name, voter)]:
+                for key in [key for key, (whose, _) in self.shown.items() if (key[0], whose) == (name, voter)]:
                     self.shown.pop(key, None)
                 self.shown[name, subject] = (voter, now)
                 question = self._open_question(kb, sheet, item, voter)
@@ -187,7 +187,7 @@ class Judging:
         return ItemToJudge(item, question, optional, *counts, struck=frozenset(struck))
 
     def told(self, kb: KnowledgeBase, item_id: str) -> str:
-        """What the votes on a statement have come to, in words; empty for other items."""
+        """The judgement that the votes on a statement have come to, in words; empty for other items."""
         judgement = Judgements.stored(kb).of(subject_id(item_id)) if item_id.startswith(STATEMENT) else UNJUDGED
         return f"{judgement_text(judgement)}{' Datasets leave it out.' if judgement.is_wrong else ''}"
 
@@ -257,12 +257,11 @@ class Judging:
         """The item about a statement, fact or schema; None if it does not stand or cannot be read."""
         if sheet.kind is SheetKind.SCHEMAS:
             return self.schemas.get(sheet.prefix + subject)
-        source = ItemSource(kb, sheet.kind, (sheet.template,), derived_by=self.rules(kb))
+        source = ItemSource(kb, sheet.kind, derived_by=self.rules(kb))
         if sheet.kind is not SheetKind.PREDICATES:
             stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [subject])
             records = stored[-1:]
-            # No baseline asks about derived statements.
-            if not records and sheet.kind is not SheetKind.BASELINE:
+            if not records:
                 records = derived_records(kb, self.rules(kb), [subject])
             return next(iter(source.items(records)), None)
         if (fact := kb.facts_by_id([subject]).get(subject)) is None:

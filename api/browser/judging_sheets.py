@@ -13,13 +13,10 @@ from hapax.engine.judgements import (
     ENTAILMENT_QUESTION,
     SOUNDNESS_QUESTION,
     SOUNDNESS_WORDING,
-    Judgements,
 )
-from hapax.evaluation.link.probing_questions import TEMPLATES, Template
-from hapax.evaluation.votes.items import FACT, PREMISE_AND_CONCLUSION, STATEMENT
+from hapax.evaluation.votes.items import FACT, STATEMENT
 from hapax.evaluation.votes.questions import (
     AUDIT,
-    BASELINE,
     SCHEMA,
     SCHEMA_AVAILABLE,
     ItemQuestion,
@@ -49,14 +46,13 @@ class JudgingSheet:
     """A sheet as people choose it on the page.
 
     `last`: key of the question that ends an item; `others`: beginning of the keys of the questions before it, empty if
-    there are none; `template`: number of the template of a baseline.
+    there are none.
     """
 
     kind: SheetKind
     label: str
     last: str
     others: str = ""
-    template: int = PREMISE_AND_CONCLUSION
 
     @property
     def prefix(self) -> str:
@@ -76,16 +72,6 @@ class JudgingSheet:
         return bool(self.others) and question.key.startswith(self.others) and question.key != self.last
 
 
-def _baseline(template: Template) -> JudgingSheet:
-    label = f"question {template.number} of LINK's table 12: {template.text}"
-    return JudgingSheet(SheetKind.BASELINE, label, f"{BASELINE} {template.number}", template=template.number)
-
-
-def _baseline_name(template: Template) -> str:
-    # The default of `votes export baseline` has the bare name.
-    return BASELINE if template.number == PREMISE_AND_CONCLUSION else f"{BASELINE}-{template.number}"
-
-
 def _schemas(label: str) -> JudgingSheet:
     return JudgingSheet(SheetKind.SCHEMAS, label, f"{SCHEMA} {list(SCHEMA_AVAILABLE)[-1]}", f"{SCHEMA} ")
 
@@ -102,7 +88,6 @@ SHEETS: Mapping[str, JudgingSheet] = {
     "predicates": JudgingSheet(
         SheetKind.PREDICATES, "facts of models: references, types, truth", f"{AUDIT} Q3", f"{AUDIT} "
     ),
-    **{_baseline_name(template): _baseline(template) for template in TEMPLATES},
     "schemas": _schemas("Winograd schemas: what the pronouns mean, whether the schema can be used"),
     DISPUTED: _schemas("Winograd schemas on which annotators differ"),
 }
@@ -150,8 +135,6 @@ def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str], wanted: Want
             return ItemPool(_LISTED, listed, is_part=True)
         return ItemPool(f"{_LISTED} AND id IN ({_DIFFERENT})", (*listed, f"{SCHEMA} %"), is_part=True)
     searched = ItemPool(*tables.chosen_ids("statements", wanted), is_part=is_part)
-    if kind is SheetKind.BASELINE:
-        return _baseline_pool(kb, searched)
     if not is_part:
         searched = replace(searched, size=kb.standing_count())
     derived = _derived_pool(kb, wanted)
@@ -173,16 +156,3 @@ def _derived_pool(kb: KnowledgeBase, wanted: Wanted) -> ItemPool | None:
             sql += f" AND number IN (SELECT number FROM derivations WHERE kind = 'rule' AND {condition})"  # noqa: S608
             parameters.append(value)
     return ItemPool(sql, tuple(parameters))
-
-
-def _baseline_pool(kb: KnowledgeBase, searched: ItemPool) -> ItemPool:
-    """As `votes export baseline` draws: of statements with labels, if there are any, without values of wrong types."""
-    judged = Judgements.stored(kb).texts
-    wrong = {identity for identity, judgement in judged.items() if judgement.typed is False}
-    labelled = {identity for identity, judgement in judged.items() if judgement.truth} - wrong
-    labels = (*searched.parameters, json.dumps(sorted(labelled)))
-    chosen = ItemPool(f"{searched.sql} AND id IN {_VALUES}", labels, is_part=True)
-    if labelled and kb.sql(f"{chosen.sql} LIMIT 1", chosen.parameters):
-        return chosen
-    others = (*searched.parameters, json.dumps(sorted(wrong)))
-    return ItemPool(f"{searched.sql} AND id NOT IN {_VALUES}", others, is_part=True)

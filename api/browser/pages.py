@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -15,16 +17,27 @@ from hapax.api.browser.tables import SENTENCE, Page, StoredTable, Wanted
 from hapax.engine.run_memory import stored_rule
 from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.goals import Compound, Goal, GoalVariable, goal_name, goal_text
+from hapax.grammar.prolog_text import prolog_value
 from hapax.grammar.rules import Library
+from hapax.grammar.terms import Constant, Value
 from hapax.grammar.verbalize import statement_text
 from hapax.kb.derived_statements import current_counts
 from hapax.kb.records import PREDICATES, RULES, Distribution, RuleRecord, RunRecord
 from hapax.kb.store import STANDING, KnowledgeBase
+from hapax.kb.values import decode_values
 from hapax.kb.word_index import WordMatches
 
 FEW = Page(rows=10)
 STRIKING = 3
 """Statements on the front page, each of another rule."""
+MOST_STARTS = 40
+"""Predicates that the page for asking lists."""
+_ANY_FACT = (
+    "SELECT arguments FROM facts WHERE predicate = ? AND json_valid(arguments) "
+    "AND json_array_length(arguments) = ? LIMIT 1"
+)
 MOST_SCORED = 25_000
 """Statements of a rule that its plots take at least, where it has more than twice as many."""
 MOST_RESAMPLED = 10_000
@@ -230,6 +243,58 @@ def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSu
         if summary is not None:
             return run, summary
     return None, RuleSummary()
+
+
+@dataclass(frozen=True, slots=True)
+class GoalStart:
+    """A goal about a predicate, with what it says, its number of facts, and the same goal about a value of a fact."""
+
+    goal: str
+    says: str
+    facts: int
+    example: str
+
+
+def goal_starts(kb: KnowledgeBase, library: Library) -> list[GoalStart]:
+    """Goals about the predicates of a knowledge base, those with the most facts first."""
+    counts, known = kb.fact_counts(), labels(kb, library)
+    starts = []
+    for indicator in sorted({*counts, *known}, key=lambda name: (-counts.get(name, 0), name))[:MOST_STARTS]:
+        name, _, arity = indicator.rpartition("/")
+        types = library.signature(indicator).argument_types if library.knows(indicator) else ("Value",) * int(arity)
+        variables = [_variable(types, place) for place in range(len(types))]
+        cells = kb.sql(_ANY_FACT, (name, int(arity))) if counts.get(indicator) and len(types) > 1 else []
+        goal, example = goal_name(name), ""
+        for (cell,) in cells:
+            with suppress(ValueError, TypeError, HapaxError):  # a cell that another program spoiled
+                # The first argument is a value of this knowledge base, the others are asked for.
+                example = f"{goal}({', '.join([prolog_value(decode_values(cell)[0] or ''), *variables[1:]])})"
+        if variables:
+            goal = f"{goal}({', '.join(variables)})"
+        starts.append(GoalStart(goal, known.get(indicator, ""), counts.get(indicator, 0), example))
+    return starts
+
+
+def _variable(types: Sequence[str], place: int) -> str:
+    """A variable that is called like its type, with a number where the type occurs again."""
+    name = re.sub(r"[^0-9A-Za-z]", "", types[place].title()).lstrip("0123456789") or "Value"
+    return f"{name}{place + 1}" if types.count(types[place]) > 1 else name
+
+
+def atoms_of_answer(goal: Goal, row: Mapping[str, Value], library: Library) -> list[str]:
+    """The atoms of a goal that an answer makes ground, each with a proof of its own."""
+    term = goal.term
+    parts = term.arguments if isinstance(term, Compound) and term.functor == "," else (term,)
+    atoms = []
+    for part in parts:
+        if isinstance(part, Compound) and library.knows(part.indicator):
+            arguments = [
+                Constant(row[term.name]) if isinstance(term, GoalVariable) and term.name in row else term
+                for term in part.arguments
+            ]
+            if all(isinstance(term, Constant) for term in arguments):
+                atoms.append(goal_text(Goal(replace(part, arguments=tuple(arguments)), ())))
+    return atoms
 
 
 def labels(kb: KnowledgeBase, library: Library) -> Mapping[str, str]:

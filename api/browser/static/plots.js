@@ -2,7 +2,7 @@
 // follow the light and the dark page. Without this script a figure has its caption and its words.
 (() => {
   "use strict";
-  const colours = { head: "var(--head)", passed: "var(--head)", long_tail: "var(--tail)", stopped: "var(--tail)" };
+  const colours = { head: "var(--head)", long_tail: "var(--tail)", passed: "var(--link)", stopped: "var(--edge)" };
   const colour = (kind) => colours[kind] ?? "var(--ink)";
   const style = { fontSize: "11px", color: "var(--quiet)" }; // of axes; set by script, which the page's policy allows
   const rounded = (value) => Number(value.toPrecision(3)).toLocaleString("en");
