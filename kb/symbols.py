@@ -140,27 +140,21 @@ class Symbols:
 
     def _ids(self, texts: Collection[str]) -> dict[str, int]:
         """Ids of symbols, new ones included."""
+        last = self.last_tag
+        found: dict[str, int] = {}
+        if last:
+            sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
+            found.update(self._conn.execute(sql, (json.dumps(list(texts), ensure_ascii=False),)))
         # Sorted, so that ids do not depend on the order of a set.
-        ordered = sorted(texts)
-        refused: sqlite3.OperationalError | None = None
-        if self._borrowed is None:
-            # Ids go up by two: odd integers are the tags of whole numbers.
-            first = self.last_tag + 2
-            made = dict(zip(ordered, range(first, first + 2 * len(ordered), 2), strict=True))
-            sql = "INSERT INTO symbols (symbol, id) VALUES (?, ?) ON CONFLICT (symbol) DO NOTHING"
-            try:
-                if self._conn.executemany(sql, made.items()).rowcount == len(made):
-                    return made
-            except sqlite3.OperationalError as error:
-                refused = error  # a file that is only read, and may have all of them
-        sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
-        found: dict[str, int] = dict(self._conn.execute(sql, (json.dumps(ordered, ensure_ascii=False),)))
+        new = sorted(set(texts).difference(found))
         if self._borrowed is not None:
-            for text in ordered:
-                if text not in found:
-                    found[text] = self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
-        elif refused is not None and len(found) < len(ordered):
-            raise refused
+            for text in new:
+                self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
+            return found | {text: self._borrowed[text] for text in new}
+        # Ids go up by two: odd integers are the tags of whole numbers.
+        found.update(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
+        new_rows = [(symbol, found[symbol]) for symbol in new]
+        self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", new_rows)
         return found
 
     def values(self, tags: Iterable[int]) -> dict[int, Value]:
