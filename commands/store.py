@@ -74,48 +74,23 @@ def stats(database: str, as_json: bool) -> None:
 
 @click.command()
 @with_database
-@click.option(
-    "--seal",
-    "key",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="KEY",
-    help="Sign the root with this SSH key, or the public one of a key in ssh-agent.",
-)
-@click.option(
-    "--signers",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Accept only a seal of somebody in this file (ssh-keygen's ALLOWED SIGNERS).",
-)
 @with_json
-def verify(database: str, key: Path | None, signers: Path | None, as_json: bool) -> None:
+def verify(database: str, as_json: bool) -> None:
     """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
 
     Checks SQLite's structures, the identity of every row (a hash of its content), all references, and the proof of
     every stored statement.
 
-    The root is a hash over all rows. A seal is a signed root: after it, every change of any row shows. docs/faults.md
-    has an example.
-
     \b
     hapax kb verify --db hapax.db
-    hapax kb verify --db hapax.db --seal ~/.ssh/id_ed25519
-    hapax kb verify --db hapax.db --signers signers.txt
     """
-    if key is not None and signers is not None:
-        raise click.UsageError("--seal makes a seal and --signers checks one. Give them one after the other.")
     with open_kb(database, read_only=True) as kb:
-        # Sealing verifies first.
-        checked = hapax.verify(kb, signers=signers) if key is None else hapax.seal(kb, key)
+        checked = hapax.verify(kb)
     if as_json:
         click.echo(json.dumps(checked.to_json(), ensure_ascii=False))
     elif checked.is_clean:
         proofs = f" and {counted(checked.proofs, 'proof')} replayed" if checked.proofs else ""
         click.echo(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
-        if checked.roots is not None:
-            click.echo(f"root {checked.roots.root} of {counted(checked.roots.run_count, 'run')}")
-        if checked.seal is not None:
-            by = f"{checked.seal.signer}, " if checked.seal.signer else ""
-            click.echo(f"sealed by {by}{checked.seal.key}")
     else:
         print_table(checked.columns, checked.cells())
     if checked.others and not as_json:

@@ -32,7 +32,6 @@ from .api.statements import Statement as Statement
 from .api.statements import Statements as Statements
 from .api.statements import derive as derive
 from .api.verifying import Verification as Verification
-from .api.verifying import seal as seal
 from .api.verifying import verify as verify
 from .engine.certificates import Promise as Promise
 from .engine.contents import Contents as Contents

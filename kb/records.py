@@ -877,4 +877,4 @@ TABLES: tuple[TableSchema[Any], ...] = (
     JUDGING_DRAWS,
     DRAWN_ITEMS,
 )
-"""Every table of records, the view of facts among them, which seals and `verify` read."""
+"""Every table of records, the view of facts among them, which `verify` reads."""

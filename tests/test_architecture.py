@@ -314,7 +314,6 @@ OTHER_FILES = {
     "evaluation/dataset/": "writes into the folder of `unfinished`, or at a path of `atomic_path`",
     "api/browser/report.py": "writes at a path of `atomic_path`",
     "kb/backups.py": "writes at the path of `unfinished`",
-    "kb/seals.py": "writes at the path of `unfinished`",
     "kb/whole_files.py": "writes at the path of `unfinished`, or to a device that the user names",
     "llm_oracle/backends/counts.py": "writes into the folder of `unfinished`, in the user's cache",
     "llm_oracle/backends/gguf_files.py": "writes into the folder of `unfinished`, in the user's cache",

@@ -52,7 +52,6 @@ NOT_RUN = {
     r"answers\.json|whole\.txt": "needs answers of other programs; test_entailment",
     r"graphs/|--of shop_in": "needs published entailment graphs; test_entailment",
     r"sheets/|^votes (report|next)|reversed\.jsonl": "needs what people have filled in; test_vote_sheets",
-    r"^kb verify .*--(seal|signers)": "needs a key; test_damaged_files",
     r"evaluate booqa": "needs a WordNet; test_booqa",
     r"--queue": "waits for a service of batches; test_offline_queue",
     r"^kb mcp": "waits for an agent; test_agents",

@@ -24,14 +24,9 @@ from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
 from hapax.grammar.words import counted
-from hapax.kb import own_files
-from hapax.kb.seals import seal_path, signature_path
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.unfinished import exchange, unfinished
 from hapax.kb.values import encode_tree
-
-SEAL = "seal"
-"""The seal of the knowledge base, with the signature in `seal.sig`."""
 
 DERIVED_FILE = "derived.jsonl"
 """The statements that `derive` concluded, with their proofs."""
@@ -88,7 +83,6 @@ def write_dataset(
         tree = json.loads(encode_tree(summary.to_json()))
         _write(folder / METADATA, json.dumps(tree, ensure_ascii=False, indent=2) + "\n")
         _write(folder / "rules.rules", rules_text(source.library))
-        _copy_seal(source, folder)
         # Compared only now: the same command run again, as after a kill, is no conflict and needs no --force.
         if may_be_there and not _is_same(folder, place):
             raise HapaxError(
@@ -136,14 +130,6 @@ def _derived_notes(derived: DerivedCounts, has_ends: bool) -> Iterator[str]:
             f"{counted(derived.out_of_date, 'statement')} that hapax derive stored left out: facts or rules "
             f"have changed since. Run {Operation('derive')} again."
         )
-
-
-def _copy_seal(source: DatasetSource, folder: Path) -> None:
-    """Copy the seal of the knowledge base, if it has one that fits."""
-    if source.seal is not None and source.kb.path is not None:
-        sealed = seal_path(source.kb.path)
-        (folder / SEAL).write_bytes(own_files.read(sealed))
-        signature_path(folder / SEAL).write_bytes(own_files.read(signature_path(sealed)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -25,8 +25,6 @@ from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.verbalize import atom_text, literal_text
 from hapax.grammar.words import counted
 from hapax.kb.records import Assessment, FactRecord, RunRecord, StatementRecord
-from hapax.kb.seals import Roots, Seal, roots_of, seal_path
-from hapax.kb.seals import read as read_seal
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, LogLikelihood, ModelIdentity
 
@@ -108,19 +106,6 @@ class DatasetSource:
         run_ids = {place.run_id for place in self.selection.places}
         runs = sorted(self.kb.runs(), key=lambda run: (run.started, run.id))
         return {run.id: run for run in runs if run.id in run_ids}
-
-    @cached_property
-    def roots(self) -> Roots:
-        """Merkle roots of the knowledge base."""
-        return roots_of(self.kb)
-
-    @cached_property
-    def seal(self) -> Seal | None:
-        """The seal of the knowledge base as it is; None without one. Raises HapaxError for a seal that is not good."""
-        path = seal_path(self.kb.path) if self.kb.path else None
-        sealed = read_seal(path) if path is not None and path.exists() else None
-        # A seal of an earlier state would fail every verification of the dataset, so it is not copied.
-        return sealed if sealed is not None and sealed.roots == self.roots else None
 
     @property
     def judged_notes(self) -> list[str]:

@@ -510,13 +510,11 @@ class DatasetSummary:
     def to_json(self) -> dict[str, Any]:
         """The content of `metadata.json`, which `--json` prints."""
         labels, runs = [], []
-        roots = {run.run: run.root for run in self.source.roots.runs}
-        sealed = self.source.seal
         for (label, source), count in sorted(self.tally.labels.items()):
             labels.append({"label": label, "source": source, "statements": count})
         for run in self.source.runs.values():
             attributes = {name: getattr(run, name) for name in ("id", "command", "started", "status")}
-            runs.append({**attributes, "root": roots.get(run.id), "settings": dict(run.settings)})
+            runs.append({**attributes, "settings": dict(run.settings)})
         return {
             "name": self.target.tasks,
             "layout": LAYOUT,
@@ -537,8 +535,6 @@ class DatasetSummary:
             "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],
             "certificates": [certificate.to_json() for certificate in self.certificates],
             "notes": list(self.notes),
-            "root": self.source.roots.root,
-            "sealed_by": sealed.key if sealed else None,
             "runs": runs,
         }
 

@@ -1,4 +1,4 @@
-"""Damages and changes from outside: `verify` names them, no command serves them, seals show them, backups have none."""
+"""Damages and changes from outside: `verify` names them, no command serves them, backups have none."""
 
 from __future__ import annotations
 
@@ -252,101 +252,6 @@ def test_what_a_proof_lacks_is_named(proved: Path, tmp_path: Path) -> None:
 
     assert [damage for damage in damages(proved) if damage["table"] == "statements"] == []
     assert len([damage for damage in damages(gone) if damage["table"] == "statements"]) == statements
-
-
-# --- seals ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the SSH keys of Ada and of Eve, and a file of signers that lists Ada's."""
-    folder = tmp_path_factory.mktemp("keys")
-    for name in ("ada", "eve"):
-        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
-        subprocess.run(command, check=True)
-    (folder / "signers").write_text(f"ada {(folder / 'ada.pub').read_text()}")
-    return folder
-
-
-def test_a_sealed_file_is_checked(database: Path, keys: Path, tmp_path: Path) -> None:
-    """Root and key are found as they were, by OpenSSH alone, too, and the signer that a file lists; a backup has the root."""
-    sealed = run("kb", "verify", "--db", database, "--seal", keys / "ada").stdout
-    command = ["ssh-keygen", "-Y", "check-novalidate", "-n", "hapax", "-s", f"{database}.seal.sig"]
-    with database.with_name("kb.db.seal").open() as text:
-        said = subprocess.run(command, stdin=text, capture_output=True, check=True, text=True).stdout
-    hapax.backup(database, tmp_path / "copy.db")
-    roots = [
-        json.loads(run("kb", "verify", "--db", tmp_path / name, "--json").stdout)["root"]
-        for name in ("kb.db", "copy.db")
-    ]
-
-    assert run("kb", "verify", "--db", database).stdout == sealed
-    assert sealed.splitlines()[2].removeprefix("sealed by ") in said
-    assert "ada, ED25519 key" in run("kb", "verify", "--db", database, "--signers", keys / "signers").stdout
-    assert roots[0] == roots[1]
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "UPDATE {} SET probability = 1.0",
-        "UPDATE runs SET command = 'import'",
-        'UPDATE {} SET types = \'["Town","Town"]\'',
-    ],
-)
-def test_a_change_that_no_identity_shows_breaks_the_seal_of_its_run(database: Path, keys: Path, sql: str) -> None:
-    """A changed probability belongs to no identity, and later rows to no seal; sealing takes them in."""
-    run("kb", "verify", "--db", database, "--seal", keys / "ada")
-    change(database, sql.format(relation(database, "uses_currency")))
-    with hapax.KnowledgeBase(database) as kb:
-        (identity,) = [found.id for found in kb.runs()]
-        assert identity in [damage["row"] for damage in damages(database)]
-        run("kb", "verify", "--db", database, "--seal", keys / "ada")
-        hapax.add_facts(kb, "owns", [("Ann", "mill")], OWNS)
-
-    assert damages(database)
-    run("kb", "verify", "--db", database, "--seal", keys / "ada")
-    assert damages(database) == []
-
-
-def test_a_forged_seal_is_refused(database: Path, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed seal, another's and a lost one are damages where a file of signers is named; a damaged file gets none."""
-    signers = ("--signers", keys / "signers")
-    seal = database.with_name("kb.db.seal")
-    run("kb", "verify", "--db", database, "--seal", keys / "ada")
-    assert damages(database, *signers) == []
-
-    text = seal.read_text()
-    seal.write_text(text.replace("run ", "ran ", 1))
-    assert "seal" in damages(database)[0]["reason"]
-    run("kb", "verify", "--db", database, "--seal", keys / "eve")
-    assert damages(database) == []
-    assert damages(database, *signers)
-    seal.unlink()
-    assert damages(database, *signers)
-
-    with hapax.KnowledgeBase(database, read_only=True) as kb:
-        with pytest.raises(hapax.HapaxError, match="ssh-keygen -t ed25519"):
-            hapax.seal(kb, keys / "none")
-        with monkeypatch.context() as without:
-            without.setenv("PATH", str(keys))
-            with pytest.raises(hapax.HapaxError, match="Install OpenSSH"):
-                hapax.seal(kb, keys / "ada")
-    change(database, "UPDATE symbols SET symbol = replace(symbol, 'euro', 'arsenic')")
-    assert invoke("kb", "verify", "--db", database, "--seal", keys / "ada").exit_code == 1
-    assert not seal.exists()
-
-
-def test_the_commands_of_the_page_work(database: Path) -> None:
-    """Every line of the section on seals in docs/faults.md ends with exit code 0, and OpenSSH finds Ada's signature good."""
-    section = (ROOT / "docs" / "faults.md").read_text("utf-8").partition("\n## Seals\n")[2].partition("\n## ")[0]
-    lines = "".join(re.findall(r"^```\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
-    database.rename(database.with_name("hapax.db"))
-    script = f'set -e\nexport PYTHONPATH="{ROOT}"\nhapax() {{ "{sys.executable}" -m hapax.cli "$@"; }}\n{lines}'
-    ended = subprocess.run(["sh", "-c", script], cwd=database.parent, capture_output=True, check=False, text=True)
-
-    assert ended.returncode == 0, ended.stderr
-    assert 'Good "hapax" signature for ada' in ended.stdout
 
 
 # --- backups ----------------------------------------------------------------------------------------------------------

@@ -155,23 +155,6 @@ def test_a_planted_link_beside_a_knowledge_base_changes_nothing(
         assert done.exit_code == 0, done.stderr
 
 
-def test_a_seal_replaces_a_link_and_not_its_target(clone: Path, private: Path, tmp_path: Path) -> None:
-    """`verify --seal` writes the seal beside the knowledge base, where a link was."""
-    key = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    assert imported(clone).exit_code == 0
-    linked(clone, "hapax.db.seal", private)
-    linked(clone, "hapax.db.seal.sig", private)
-    before = command(clone, "verify", "--db", "hapax.db")
-    sealed = command(clone, "verify", "--db", "hapax.db", "--seal", key)
-
-    assert "symbolic link" in before.stdout + before.stderr
-    assert sealed.exit_code == 0, sealed.stdout + sealed.stderr
-    assert private.read_text() == "key"
-    assert not (clone / "hapax.db.seal").is_symlink()
-    assert command(clone, "verify", "--db", "hapax.db").exit_code == 0
-
-
 def test_a_folder_for_sheets_writes_through_no_link(clone: Path, private: Path, rules: Path) -> None:
     """Files that a command names itself in an output folder replace links of their names."""
     assert search(clone, rules).exit_code == 0

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +158,7 @@ def test_statements_with_one_text_are_one_row_with_all_proofs(tmp_path: Path) ->
     assert (row["critic_model"], row["facts"]) == (None, [])
 
 
-# Version and seal
+# Version
 
 
 def test_the_checksum_is_of_what_is_asked(kitchen: Path, whole: Path) -> None:
@@ -170,24 +169,6 @@ def test_the_checksum_is_of_what_is_asked(kitchen: Path, whole: Path) -> None:
     assert metadata(folder)["version"] == "2.1"
     assert metadata(folder)["checksum"] == metadata(whole)["checksum"] != metadata(other)["checksum"]
     assert metadata(folder)["checksum"] in card(folder)
-
-
-def test_a_dataset_carries_the_seal_of_its_knowledge_base(searched: Path, tmp_path: Path) -> None:
-    """The root is in the metadata, and seal and signature lie beside them, unless rows came later."""
-    kitchen, key = Path(shutil.copy(searched, tmp_path / "kb.db")), tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    with hapax.KnowledgeBase(kitchen, read_only=True) as kb:
-        hapax.seal(kb, key)
-    folder = made(kitchen, "--format", "jsonl")
-    command = ["ssh-keygen", "-Y", "check-novalidate", "-n", "hapax", "-s", str(folder / "seal.sig")]
-    said = subprocess.run(command, input=(folder / "seal").read_bytes(), capture_output=True, check=True).stdout
-    judge(kitchen, "ann", {})
-    later = made(kitchen, "--format", "jsonl", folder="later")
-
-    assert f"root {metadata(folder)['root']}\n" in (folder / "seal").read_text("utf-8")
-    assert metadata(folder)["sealed_by"] in said.decode()
-    assert metadata(later)["sealed_by"] is None
-    assert not (later / "seal").exists()
 
 
 # What is taken
