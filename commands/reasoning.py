@@ -90,6 +90,8 @@ with_entail = click.option(
 def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
     """Answer a goal over the knowledge base, or over the facts and rules of PATHS alone.
 
+    In the place of a goal, a rule file answers those that it asks: `?- ancestor(ann, X).`
+
     \b
     hapax query 'ancestor(ann, X)' family.rules
     hapax query 'is_ingredient_in(butter, Dish)'
@@ -102,6 +104,32 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     """
     if options["as_csv"] and options["as_json"]:
         raise click.UsageError("--csv and --json contradict each other.")
+    goals = [goal]
+    if _is_file(goal):
+        paths = (Path(goal), *paths)
+        goals = list(sound_library(paths[:1], database).goals)
+        if not goals:
+            raise click.UsageError(f"{goal} asks no goal. Name one before it, or write it there: ?- ancestor(ann, X).")
+        if len(goals) > 1 and options["output"]:
+            raise click.UsageError("-o takes the answers of one goal. Name it in the place of the file.")
+    for asked in goals:
+        if goals != [goal]:
+            err.print(escape(f"?- {' '.join(asked.split())}"), soft_wrap=True)
+        _answer(asked, paths, database, assume, options)
+
+
+def _is_file(text: str) -> bool:
+    """True for the path of a file; a goal may be longer than any path."""
+    try:
+        return Path(text).is_file()
+    except OSError:
+        return False
+
+
+def _answer(
+    goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    """Print the answers of a goal; with --ask, end the command if facts are still missing."""
     library = sound_library(paths, database)
     # Options that contradict each other end the command here.
     limits, probability = made(hapax.QueryLimits, options), probability_options(options)
@@ -139,7 +167,8 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if answers.stopped:
         err.print(escape(answers.stopped), soft_wrap=True)
     # Facts are still missing, as where a budget was reached.
-    sys.exit(DONE if answers.complete else BUDGET_REACHED)
+    if not answers.complete:
+        sys.exit(BUDGET_REACHED)
 
 
 @click.command()

@@ -136,6 +136,7 @@ class _Assembly:
         self.opposites: list[tuple[str, str]] = []
         self.facts: list[Atom] = []
         self.examples: list[Atom] = []
+        self.goals: list[str] = []
         self.declarations: list[Declaration] = []
         self.pair_places: dict[tuple[str, str], Place] = {}
         """The place of each pair of subtypes or opposites."""
@@ -156,6 +157,7 @@ class _Assembly:
             tuple(self.examples),
             tuple(self.declarations),
             self.pair_places,
+            goals=tuple(self.goals),
         )
         known = library
         if self.known != Library():
@@ -215,6 +217,8 @@ class _Assembly:
                 case syntax.RawFact():
                     stated = self.facts if line.keyword == "fact" else self.examples
                     stated.append(self._ground(line.atom))
+                case syntax.RawGoal():
+                    self.goals.append(line.text)
                 case syntax.RawProperty():
                     self._declare_property(line)
                 case syntax.RawDisjoint():

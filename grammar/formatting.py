@@ -11,7 +11,7 @@ from hapax.grammar.syntax import COMPARISONS
 
 _SIGNS = {"ARROW": "->", "AND": "&", "OR": "|", "NOT": "not"}
 """The sign that stands for all spellings of a terminal."""
-_TIGHT_BEFORE = frozenset(("COMMA", "RPAR", "DOT", "COLON"))
+_TIGHT_BEFORE = frozenset(("COMMA", "RPAR", "DOT", "COLON", "RANGE"))
 _OPERATORS = frozenset(
     (
         "AND",
@@ -129,7 +129,7 @@ def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | No
         return ""
     last = before[-1]
     opens_arguments = token.type == "LPAR" and last.type == "WORD" and last.value not in ("not", "unless")
-    if token.type in _TIGHT_BEFORE or last.type == "LPAR" or opens_arguments:
+    if token.type in _TIGHT_BEFORE or last.type in ("LPAR", "RANGE") or opens_arguments:
         return ""
     # `A - 1` has a blank behind the minus, `= -1` has none.
     is_sign = last.type == "MINUS" and (len(before) < 2 or before[-2].type in _OPERATORS)

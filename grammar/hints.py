@@ -545,6 +545,23 @@ order matters.
 
 WORD_HINTS: tuple[Hint, ...] = (
     Hint(
+        "directive",
+        "HPX089",
+        "{directive} of Soufflé is no statement here",
+        "Declare given edge(from: Number, to: Text), begin variables with capital letters, import tables, and ask "
+        "?- path(X, Y).",
+        (".decl edge(x:number, y:symbol)", ".input edge", ".output path(IO=stdout)", ".type Node <: symbol"),
+        "given edge(from: Number, to: Text)",
+    ),
+    Hint(
+        "probability",
+        "HPX090",
+        "facts and rules of a file are certain",
+        "Leave the probability out; those of facts are the scores that models gave them.",
+        ("0.3::p(a)", "0.3::p(X) :- q(X)"),
+        "p(a)",
+    ),
+    Hint(
         "dash",
         "HPX033",
         'the sign "{sign}" is a dash, not the hyphen of an arrow or a minus',

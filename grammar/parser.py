@@ -370,6 +370,10 @@ def _read_statements(file: str, text: str) -> RuleSource:
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
             source.lines.append(syntax.RawBroken("file"))
             break
+        if tokens[0].type == "ASK" and len(tokens) > 1:
+            asked = text[tokens[1].start_pos : tokens[-1].end_pos]
+            source.lines.append(syntax.RawGoal(asked, at=_span(tokens)))
+            continue
         try:
             line = _parse(tokens)
             if isinstance(line, syntax.RawFact) and (near := _near_keywords(tokens)):
@@ -664,6 +668,10 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
     if near := _near_keywords(tokens):
         return _misspelt(file, tokens, near)
+    if tokens[0].type == "DIRECTIVE":
+        return hint("directive").at(_place(file, tokens[0]), fix=(), directive=str(tokens[0]))
+    if [token.type for token in tokens[:3]] == ["NUMBER", "COLON", "COLON"]:
+        return hint("probability").at(_place(file, tokens[0]), fix=())
     at_end = error.token.type == "$END"
     place, sign = _place(file, tokens[-1] if at_end else error.token), str(error.token)
     if error.token.type == "DOT":

@@ -33,6 +33,7 @@ def format_library(library: Library) -> str:
         "\n".join(_declaration_text(declaration, library) for declaration in library.declarations),
         "\n".join(f"fact {fact}" for fact in library.facts),
         "\n".join(f"@example {atom}" for atom in library.examples),
+        "\n".join(f"?- {goal}" for goal in library.goals),
     ]
     # A reader gives these names by position, so that `@name` is left out for them.
     for position, rule in enumerate(library.rules, start=1):

@@ -329,7 +329,8 @@ _GOALS = """## Goals
 
 A goal is written like the premise of a rule, and may be any Prolog goal of the predicates below. A predicate whose name
 begins with a capital letter is quoted before its bracket, as in `'Reach'(X, Y)`. A variable that occurs once and is
-spelt like a stored value is noted: `plays_at(Ajax, S)` asks for everybody, `plays_at('Ajax', S)` for one club. A goal
+spelt like a stored value is noted: `plays_at(Ajax, S)` asks for everybody, `plays_at('Ajax', S)` for one club. A rule
+file may ask goals, `?- ancestor(ann, X).`, which `hapax query FILE` answers. A goal
 may call the predicates of the rule files and these:
 
 {built_ins}.

@@ -401,6 +401,8 @@ class Library:
     """Where a pair of subtypes or opposites is declared; pairs that were not read from a file have no place."""
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Texts of the files that it was read from, by their names; imported files are among them."""
+    goals: tuple[str, ...] = ()
+    """Goals that the files ask, behind `?-`."""
     is_closed: bool = field(default=False, compare=False)
     """True if the closure rules are among the rules, also of a part of a closed library."""
     left_out: tuple[LeftOut, ...] | None = field(default=None, compare=False)

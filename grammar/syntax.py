@@ -268,6 +268,14 @@ COMPARISONS = {
 }
 """Spellings of comparisons, each with the one that rules are printed with."""
 
+
+@dataclass
+class RawGoal(RawNode):
+    """`?- goal.`, as it was written."""
+
+    text: str
+
+
 RANGE = ".."
 
 MISSPELT = "misspelt"

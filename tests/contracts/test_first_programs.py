@@ -118,3 +118,20 @@ def test_warnings_about_searches_come_with_searches_alone() -> None:
     codes = {found.code for found in hapax.check_rules(hapax.parse_rules(asked + rule))}
     assert {"HPX105", "HPX201", "HPX202"} <= codes
     assert not any(found.severity == "error" for found in hapax.check_rules(hapax.parse_rules(asked + rule)))
+
+
+def test_a_file_asks_goals(tmp_path: Path) -> None:
+    """`query` answers them in order, with the options of a goal; a file without one is an error of usage."""
+    text = "parent(ann, bob). parent(bob, carl).\nold(X) :- parent(X, _).\n?- old(X).\n?- findall(X, old(X), L),\n  length(L, N)."
+    asking, silent = tmp_path / "asking.rules", tmp_path / "silent.rules"
+    asking.write_text(text, "utf-8")
+    silent.write_text("parent(ann, bob).", "utf-8")
+    found = invoke("query", str(asking), "--json").stdout.splitlines()
+
+    assert [json.loads(line)["answers"] for line in found] == [
+        [{"X": "ann"}, {"X": "bob"}],
+        [{"L": ["ann", "bob"], "N": 2}],
+    ]
+    assert invoke("query", str(silent)).exit_code == 2
+    assert invoke("query", str(asking), "-o", str(tmp_path / "out.csv")).exit_code == 2
+    assert "?- old(X)" in invoke("rules", "compile", str(asking), "--to", "rules").stdout
