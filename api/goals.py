@@ -15,7 +15,7 @@ from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import kept_rules, sound_rules
 from hapax.engine.logic.goals import column_kinds
 from hapax.engine.logic.query import answer
-from hapax.engine.near_misses import capitalised_values
+from hapax.engine.near_misses import capitalised_values, idle_premises
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
@@ -202,7 +202,7 @@ def query(
         answers = Answers.probable(probable, kinds, complete, stopped)
     else:
         answers = Answers(found or answer(theory, read, options.limits), kinds, complete=complete, stopped=stopped)
-    answers.notes = capitalised_values(read, theory)
+    answers.notes = [*capitalised_values(read, theory), *idle_premises(read, theory)]
     return answers
 
 

@@ -301,9 +301,7 @@ def _print_answers(answers: Answers, options: Mapping[str, Any], most: int | Non
         print_answer_table(answers, options["at_least"])
     notes = list(answers.notes)
     if not result.rows and result.columns:
-        # A model that was asked has given its values; why one of them is not a fact, `why-not` says.
-        ask = "" if options["ask"] else "Use --ask to ask a model for missing facts. "
-        notes.append(f"No answer. {ask}`hapax why-not` explains why an atom does not hold.")
+        notes.append("No answer. `hapax why-not` explains why an atom does not hold.")
     for note in (*(() if as_json else notes), *result.failures):
         err.print(escape(note), soft_wrap=True)
     if result.truncated:

@@ -119,8 +119,9 @@ class GoalShell(cmd.Cmd):
     completedefault = completenames
 
     def _predicates(self) -> list[str]:
-        declared = [signature.indicator for signature in self.program.rules.completed().signatures]
-        return sorted({*declared, *self.program.kb.fact_indicators()})
+        rules = self.program.rules
+        declared = {signature.indicator for signature in rules.completed().signatures} - rules.excepted
+        return sorted(declared.union(self.program.kb.fact_indicators()))
 
 
 with suppress(ImportError):

@@ -358,8 +358,8 @@ class _Explainer:
 
     def _words(self, goal: BodyLiteral) -> tuple[str, str]:
         """The goal with its atom, and in words alone."""
-        is_negation = isinstance(goal, Literal) and goal.atom.indicator in self.library.negations
-        if not isinstance(goal, Literal) or is_negation or not is_worded(goal.atom, self.library):
+        is_written = isinstance(goal, Literal) and goal.atom.indicator in self.library.exceptions
+        if not isinstance(goal, Literal) or is_written or not is_worded(goal.atom, self.library):
             text = item_text(goal, self.library)
             return text, text
         words = literal_text(goal, self.library, generic=[variable.name for variable in goal.variables])
@@ -669,10 +669,8 @@ class _Failure:
         if goal.negated:
             text = f"{goal.atom} holds, but the rule requires that it does not"
             library = self.theory.library
-            if goal.atom.indicator in library.negations:
-                text = "what it negates holds"
-            elif goal.atom.indicator in library.excepted:
-                text = f"an exception applies: {atom_text(goal.atom, library)}"
+            if (exception := library.exceptions.get(goal.atom.indicator)) is not None:
+                text = "what it negates holds" if exception.in_premise else "the exception applies"
             proof = prove(self.theory, goal.atom) if goal.atom.is_ground else None
             return Story(text, "premise", (_Explainer(self.theory).proof(proof),) if proof is not None else ())
         behind: tuple[Story, ...] = ()

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from rapidfuzz import fuzz, process, utils
 
 from hapax.engine.inference.theory import Theory
+from hapax.engine.logic.failures import idle_negations
+from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules
 from hapax.grammar.arguments import checked, texts
-from hapax.grammar.goals import Compound, Goal, GoalList, GoalTerm, all_names, called_indicators
+from hapax.grammar.goals import Compound, Goal, GoalTerm, all_names, called_indicators
 from hapax.grammar.prolog_text import prolog_atom
+from hapax.grammar.remedies import Setting
+from hapax.grammar.rule_checks import comparison_of_texts, constant_of_wrong_kind
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.texts import is_variable_name
+from hapax.grammar.words import some
 from hapax.kb.store import KnowledgeBase
 
 ALIKE = 80
@@ -45,12 +52,39 @@ def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | S
     counts = Counter(atom.indicator for atom in stated)
     for indicator in base:
         counts[indicator] += kb.fact_count(indicator, MOST_FACTS + 1)
-    lines = []
-    if sum(counts[indicator] for indicator in base) <= MOST_FACTS:
+    lines = list(_of_other_kinds(parsed, theory.library))
+    if not lines and sum(counts[indicator] for indicator in base) <= MOST_FACTS:
         known = _known_names(theory, base, stated)
-        lines = [_about(name, known) for name in dict.fromkeys(_names(parsed.term)) if name not in known]
+        names = dict.fromkeys(_names(parsed.term, theory.library))
+        lines = [_about(name, known) for name in names if known and name not in known]
     lines += [f"{indicator} has no facts." for indicator in base if not counts[indicator]]
+    if asked := [indicator for indicator in base if part.library.is_asked(indicator)]:
+        lines.append(f"{Setting('models')} asks a model for facts of {some(asked)}.")
     return lines
+
+
+def _of_other_kinds(goal: Goal, library: Library) -> Iterator[str]:
+    """The faults of a goal that a rule would have: numbers where the rules have texts or dates, and vice versa."""
+    try:
+        rules = goal_rules(goal, library, by_failure=True)
+    except NotRules:
+        return
+    checked = with_rules(replace(library.completed(), rules=(), facts=(), declarations=()), rules)
+    for diagnostic in (*comparison_of_texts(checked), *constant_of_wrong_kind(checked)):
+        yield re.sub(f" of rule {GOAL} [0-9]+", "", f"{diagnostic.message}. {diagnostic.remedy}.")
+
+
+def idle_premises(goal: Goal, theory: Theory) -> list[str]:
+    """Notes about negations below the goal that exclude nothing, since their predicate is not known."""
+    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    if not any(literal.negated for rule in part.library.rules for literal in rule.literals):
+        return []
+    assumed = {atom.indicator for atom in part.assumed}
+
+    def has_facts(indicator: str) -> bool:
+        return indicator in assumed or bool(theory.kb.fact_count(indicator, 1))
+
+    return list(idle_negations(part.library.rules, theory.library, has_facts))
 
 
 def capitalised_values(goal: Goal, theory: Theory) -> list[str]:
@@ -88,14 +122,13 @@ def _about(name: str, known: Collection[str]) -> str:
     )
 
 
-def _names(term: GoalTerm) -> Iterator[str]:
-    """The texts in a goal, in order."""
-    if isinstance(term, Constant):
-        if isinstance(term.value, str):
-            yield term.value
-    elif isinstance(term, Compound):
-        for part in term.arguments:
-            yield from _names(part)
-    elif isinstance(term, GoalList):
-        for part in term.items:
-            yield from _names(part)
+def _names(term: GoalTerm, library: Library) -> Iterator[str]:
+    """The texts in a goal that facts should have, in order: in atoms, and alone in an equation."""
+    if not isinstance(term, Compound):
+        return
+    for part in term.arguments:
+        if isinstance(part, Constant) and isinstance(part.value, str):
+            if library.knows(term.indicator) or term.functor in ("=", "=="):
+                yield part.value
+        else:
+            yield from _names(part, library)

@@ -325,6 +325,7 @@ FUNCTIONS: dict[str, ExactFunction] = {
     "min": ExactFunction(_extreme(operator.lt), 2, 9),
     "max": ExactFunction(_extreme(operator.gt), 2, 9),
     "lower": ExactFunction(lambda value: _text(value).lower(), 1, 1, TEXT),
+    "upper": ExactFunction(lambda value: _text(value).upper(), 1, 1, TEXT),
     "length": ExactFunction(lambda value: len(_text(value)), 1, 1, NUMBER),
     "concat": ExactFunction(lambda *values: "".join(map(_text, values)), 2, 99, TEXT),
     "starts_with": ExactFunction(_test(str.startswith), 2, 2, TEXT),

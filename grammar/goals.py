@@ -15,13 +15,14 @@ from itertools import chain
 from typing import TypeAlias, TypeGuard
 
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.functions import FUNCTIONS
+from hapax.grammar.functions import FUNCTIONS, ExactFunction
 from hapax.grammar.hints import hint
 from hapax.grammar.moments import moment_of
 from hapax.grammar.prolog_text import has_clause, prolog_atom, prolog_value
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import IS_MISSING, MISSING, OPERATIONS, TESTS, TRUTHS, Constant
+from hapax.grammar.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +282,8 @@ class _GoalChecker:
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
         term = _calculated(self._positional(term))
+        if term.indicator in _EQUATIONS and any(map(self._is_misspelt, term.arguments)):
+            return term
         if term.functor in _BY_COLUMNS and any(map(_is_columns, term.arguments)):
             columns = self._by_columns(term)
             return self.goal(columns) if columns is not None else term
@@ -388,10 +391,28 @@ class _GoalChecker:
                 return self._arguments(term, kind * len(term.arguments))
             if is_function(term):
                 return self._arguments(term, "v" * len(term.arguments))
-        elif isinstance(term, GoalVariable) or (isinstance(term, Constant) and term.is_number):
-            return term
-        self._refuse("not a number", _place(term), found=_text(term))
+        is_simple = isinstance(term, GoalVariable) or (isinstance(term, Constant) and term.is_number)
+        return term if is_simple else self._no_number(term)
+
+    def _no_number(self, term: GoalTerm) -> GoalTerm:
+        if not self._is_misspelt(term):
+            self._refuse("not a number", _place(term), found=_text(term))
         return term
+
+    def _is_misspelt(self, term: GoalTerm) -> bool:
+        """True, and refused, for a term like a function: of a name like one, or with another number of arguments."""
+        if not isinstance(term, Compound) or is_function(term) or term.indicator in ARITHMETIC or is_test(term):
+            return False
+        names = [name for name in FUNCTIONS if name[0].isalpha() and name != "mod"]
+        near = get_close_matches(term.functor.casefold(), names, n=3, cutoff=_ALIKE)
+        if not near or not term.arguments:
+            return False
+        if near[0] == term.functor:
+            remedy = f"Give it {_wanted_arguments(FUNCTIONS[near[0]])}."
+        else:
+            remedy = f"Did you mean {' or '.join(near)}?"
+        self._refuse("unknown function", term.place, remedy, name=term.indicator)
+        return True
 
     def _value_of(self, term: GoalTerm) -> GoalTerm:
         """The term, checked as an expression or a text."""
@@ -413,7 +434,9 @@ class _GoalChecker:
 
     def _unknown(self, term: Compound) -> None:
         by_name: dict[str, list[str]] = {}
-        for indicator in (*(known.indicator for known in self.library.completed().signatures), *BUILT_INS):
+        known = (known.indicator for known in self.library.completed().signatures)
+        callable_ones = (indicator for indicator in known if indicator not in self.library.excepted)
+        for indicator in (*callable_ones, *BUILT_INS, *(f"{test}/2" for test in TESTS)):
             name, _, arity = indicator.rpartition("/")
             if name not in INFIX and name != "\\+":  # operators resemble nothing
                 by_name.setdefault(name.casefold(), []).append(f"{goal_name(name)}/{arity}")
@@ -430,9 +453,21 @@ class _GoalChecker:
         self.diagnostics.append(hint(label).at(place, fix=(), remedy=remedy, **shortened))
 
 
+_EQUATIONS = ("=/2", "==/2", "\\=/2", "\\==/2")
+
+_ALIKE = 0.75
+"""Least likeness of a term's name to that of a function (difflib's ratio): a term with another name is a record."""
+
+
+def _wanted_arguments(function: ExactFunction) -> str:
+    """The numbers of arguments that a function takes, in words."""
+    least, most = function.least, function.most
+    return counted(least, "argument") if least == most else f"{least} to {most} arguments"
+
+
 def _calculated(term: Compound) -> Compound:
     """An equation or inequation with arithmetic as one of values, where Prolog's would be of terms."""
-    if term.indicator not in ("=/2", "==/2", "\\=/2", "\\==/2"):
+    if term.indicator not in _EQUATIONS:
         return term
     left, right = sorted(term.arguments, key=_is_arithmetic)
     if not _is_arithmetic(right):

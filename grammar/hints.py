@@ -903,6 +903,14 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "p(X)",
     ),
     Hint(
+        "unknown function",
+        "HPX085",
+        "{name} is no function",
+        "{remedy}",
+        ("p(X), U = lowr(X)", "p(X), lower(X, 2) = a", "p(X), X > absol(3)"),
+        "p(X), U = lower(X)",
+    ),
+    Hint(
         "not callable",
         "HPX071",
         "{found} is no predicate, so it cannot be a goal",

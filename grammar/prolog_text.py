@@ -469,6 +469,7 @@ _NUMBERS = {
 
 _TEXT_GOALS = {
     "lower": "downcase_atom({0}, {value})",
+    "upper": "upcase_atom({0}, {value})",
     "length": "atom_length({0}, {value})",
     "concat": "atomic_list_concat([{all}], {value})",
     "starts_with": "sub_atom({0}, 0, _, _, {1})",

@@ -99,7 +99,7 @@ trip(T, M, L, D) & V = L / M * 60 & V > 500 & month(D) = 12 & D < "2013-12-25" -
 | `A ** B` | the power; `B` is a whole number from -1000 to 1000 |
 | `abs(A)`, `floor(A)`, `round(A)`, `round(A, 2)` | `round` goes away from zero where two are as near |
 | `min(A, B)`, `max(A, B)` | the smallest and the largest of two or more |
-| `lower(T)`, `length(T)`, `concat(S, ", ", T)` | `length` counts characters |
+| `lower(T)`, `upper(T)`, `length(T)`, `concat(S, ", ", T)` | `length` counts characters |
 | `starts_with(T, "Nor")`, `ends_with(T, "way")`, `contains(T, "rw")` | tests, which hold or do not |
 | `matches(T, "^[A-C]")` | a test: the regular expression is found in the text, within a second |
 | `year(D)`, `month(D)`, `day(D)`, `weekday(D)` | of a date or date-time; Monday is 1 |

@@ -652,10 +652,10 @@ class Library:
         return self.rules if self.is_closed else (*self.rules, *self.aggregate_rules, *self.exception_rules)
 
     @cached_property
-    def negations(self) -> dict[str, ExceptionClause]:
-        """The negated conjunctions in premises, by the indicators of the predicates that stand for them."""
+    def exceptions(self) -> dict[str, ExceptionClause]:
+        """The exceptions of rules and negated conjunctions, by the indicators of the predicates that stand for them."""
         clauses = chain.from_iterable(rule.whole_exceptions for rule in self.rules)
-        return {clause.atom.indicator: clause for clause in clauses if clause.in_premise}
+        return {clause.atom.indicator: clause for clause in clauses}
 
     @cached_property
     def exception_rules(self) -> tuple[Rule, ...]:

@@ -128,8 +128,8 @@ def spelled_template(predicate: str, arity: int) -> str:
 
 
 def item_text(item: BodyLiteral, library: Library) -> str:
-    """An item of a premise as rule text; a negated conjunction is written out."""
-    negation = library.negations.get(item.atom.indicator) if isinstance(item, Literal) else None
+    """An item of a premise as rule text; an exception and a negated conjunction are written out."""
+    negation = library.exceptions.get(item.atom.indicator) if isinstance(item, Literal) else None
     if negation is None or not isinstance(item, Literal):
         return str(item)
     names = (variable.name for variable in negation.atom.arguments if isinstance(variable, Variable))

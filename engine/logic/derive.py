@@ -29,6 +29,7 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import CompiledPremise
 from hapax.engine.logic.demand import joined_names
 from hapax.engine.logic.evaluate import CompiledLibrary, constraints, left_out, open_variables
+from hapax.engine.logic.failures import idle_negations
 from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
 from hapax.engine.logic.products import naming_products
@@ -80,7 +81,7 @@ class DerivationReport:
     left_out: tuple[str, ...] = ()
     """The rules that have errors, with the reasons."""
     failures: tuple[str, ...] = ()
-    """Comparisons that had no value for some rows, with the number of rows and the first one."""
+    """Comparisons that had no value for some rows, with the first one, and negations that exclude nothing."""
 
 
 def derive_all(
@@ -126,7 +127,10 @@ def derive_all(
             atoms = compiled.materialise()
         results = tuple(map(deriver.derive, rules))
         relations.confirm([rule.name for rule in rules])
-        failed = compiled.failures(rules)
+        all_rules = dict.fromkeys((*part.rules, *rules))
+        idle = idle_negations(all_rules, library, lambda indicator: bool(kb.fact_count(indicator, 1)))
+        failed = (*compiled.failures(rules), *idle)
+        atoms = {indicator: count for indicator, count in atoms.items() if indicator not in library.excepted}
         store_words(kb.connection, {rule.name: rule_words(rule, library) for rule in rules})
     return DerivationReport(read, seconds_reading, atoms, results, failures=failed)
 

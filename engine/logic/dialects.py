@@ -475,9 +475,10 @@ class _ScriptWriter:
         if name in TESTS:
             yes, no = exp.Literal.string("true"), exp.Literal.string("false")
             return _Cell(exp.Case(ifs=[exp.If(this=self.test(call, values), true=yes)], default=no), False)
-        if name in ("lower", "concat"):
+        if name in ("lower", "upper", "concat"):
             texts = list(map(self.text, values))
-            return _Cell(exp.Lower(this=texts[0]) if name == "lower" else reduce(_joined, texts), False)
+            cased = {"lower": exp.Lower, "upper": exp.Upper}
+            return _Cell(cased[name](this=texts[0]) if name in cased else reduce(_joined, texts), False)
         if name == "length":
             return _Cell(self._typed(exp.Length(this=self.text(values[0])), True), True)
         if name in ("min", "max") and not all(value.is_number for value in values):

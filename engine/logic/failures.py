@@ -1,9 +1,10 @@
-"""Comparisons that have no value for some rows of a premise, such as a division by zero: told, and never silent."""
+"""What a premise silently lacks: comparisons without a value, such as a division by zero, and misspelt negations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from hapax.engine.logic.compile import CompileContext, PremiseCompiler
 from hapax.engine.logic.goals import GOAL
@@ -46,6 +47,32 @@ def failures(rules: Iterable[Rule], context: CompileContext, relations: Relation
             if comparison is not None and (failure := _failure(rule, item, comparison, context, relations)):
                 found[str(failure)] = None
     return tuple(found)
+
+
+def idle_negations(rules: Iterable[Rule], library: Library, has_facts: Callable[[str], bool]) -> Iterator[str]:
+    """Messages about negated atoms and exceptions of undeclared predicates that nothing states or concludes.
+
+    `has_facts`: true for the indicator of a predicate that has stored facts.
+    """
+    known = library.derived | {fact.indicator for fact in library.facts}
+    others = (signature for signature in library.completed().signatures if signature.indicator not in library.excepted)
+    names = {signature.name: signature.indicator for signature in others}
+    for rule in rules:
+        clauses = [(clause.premise, str(clause)) for clause in rule.whole_exceptions]
+        denied = [((replace(item, negated=False),), str(item)) for item in rule.literals if item.negated]
+        for premise, text in (*denied, *clauses):
+            for item in premise if len(premise) == 1 else ():
+                if not isinstance(item, Literal) or item.negated:
+                    continue
+                indicator = item.atom.indicator
+                is_known = indicator in known | library.excepted or library.signature(indicator).declared
+                # What a model may supply is not known to be false.
+                if is_known or library.is_open(indicator) or has_facts(indicator):
+                    continue
+                written = item.atom.predicate
+                near = get_close_matches(written, [name for name in names if name != written], n=1, cutoff=0.6)
+                question = f" Did you mean {names[near[0]]}?" if near else ""
+                yield f'{rule.place}: {indicator} has neither facts nor rules, so "{text}" excludes nothing.{question}'
 
 
 def _failure(

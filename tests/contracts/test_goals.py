@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 from cli_fixture import invoke, run
+from click.testing import CliRunner
 
 import hapax
+from hapax.cli import main
 
 PLACES = """
 given lives_in(Person, City)
@@ -244,3 +246,84 @@ def test_columns_are_compared_from_the_left(goal: str, rows: list[tuple[str]] | 
             program.query(goal)
     else:
         assert [(row["X"],) for row in program.query(goal)] == rows
+
+
+BOOKS = """
+given book(id: Number, title: Text, year: Number, day: Date)
+book(1, "Emma", 1815, "1815-12-23").
+book(2, "1984", 1949, "1949-06-08").
+given penguin(Bird)
+penguin(pingu). bird(tweety). bird(pingu).
+book(id: I, title: T) -> is_read(I) unless is_baned(I)
+bird(X) -> flies(X) unless penguin(X)
+bird(X) & not pengin(X) -> swims(X)
+oracle likes(Person, Dish)
+"""
+
+
+@pytest.mark.parametrize(
+    ("goal", "place", "near"),
+    [
+        ("book(title: T), U = uper(T)", "1:21", "upper"),
+        ("book(title: T), lowr(T) = emma", "1:17", "lower"),
+        ("book(year: Y), Y > absolute(3) + flor(Y)", "1:34", "floor"),
+        ("book(title: T), U == lower(T, 2)", "1:22", "1 argument"),
+        ("book(title: T), start_with(T, a)", "1:17", "starts_with/2"),
+        ("book(title: T), not is_red(T)", "1:21", "is_read/1"),
+        ("book(tite: T)", "1:1", "title"),
+        ("book(1, T)", "1:1", "book/4"),
+    ],
+)
+def test_a_misspelt_name_in_a_goal_has_its_place_and_the_nearest_name(goal: str, place: str, near: str) -> None:
+    """Functions, tests, predicates, columns, and numbers of arguments."""
+    with pytest.raises(hapax.HapaxError) as refused:
+        hapax.program(BOOKS).query(goal)
+
+    assert f"{place}: error" in str(refused.value)
+    assert near in str(refused.value)
+
+
+def test_a_term_with_a_name_of_its_own_is_a_record() -> None:
+    """As Prolog has it."""
+    assert hapax.program(BOOKS).query("book(id: 1, title: T), X = point(T, 1)")[0]["X"] == "point(Emma, 1)"
+
+
+@pytest.mark.parametrize(
+    ("goal", "told", "never"),
+    [
+        ('book(id: I, year: "1949")', "type of numbers", "No fact has"),
+        ("book(id: I, day: 1815)", "2012-12-01", "--ask"),
+        ('book(id: I, day: D), D > "1815-02-30"', "2012-12-01", "No fact has"),
+        ("book(id: I, title: emma)", "Did you mean 'Emma'?", "--ask"),
+        ('book(title: T), starts_with(T, "X")', "No answer", "No fact has"),
+        ("likes(ann, X)", "--ask asks a model for facts of likes/2", "No fact has"),
+        ("swims(X)", "Did you mean penguin/1?", "--ask"),
+        ("is_read(I)", "is_baned/1 has neither facts nor rules", "No answer"),
+    ],
+)
+def test_notes_on_a_goal_say_what_may_be_meant(tmp_path: Path, goal: str, told: str, never: str) -> None:
+    """Values of another kind, names near those of the facts, misspelt negations; --ask where a model has facts."""
+    path = tmp_path / "books.rules"
+    path.write_text(BOOKS, "utf-8")
+    found = invoke("query", goal, path)
+
+    assert found.exit_code == 0
+    assert told in found.stderr
+    assert never not in found.stderr
+
+
+def test_no_name_of_an_exception_is_shown(tmp_path: Path) -> None:
+    """Neither by `derive`, `why` and `why-not`, nor among the predicates of the shell or the near ones of a goal."""
+    path, kb = tmp_path / "books.rules", tmp_path / "books.db"
+    path.write_text(BOOKS, "utf-8")
+    shown = [
+        invoke("derive", path, "--db", kb),
+        invoke("why", "flies(tweety)", "--db", kb),
+        invoke("why-not", "flies(pingu)", "--db", kb),
+        invoke("query", "unless_penguin(X)", "--db", kb),
+        CliRunner().invoke(main, ["shell", str(path)], input="predicates\n"),
+    ]
+
+    assert not any("unless_penguin_" in result.output for result in shown)
+    assert 'unless penguin("tweety")' in shown[1].stdout
+    assert "flies/1" in shown[-1].stdout
