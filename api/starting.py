@@ -188,7 +188,7 @@ def _other_dates(columns: Sequence[GuessedColumn]) -> list[str]:
 
 def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None, name: str | None) -> str:
     lines = [f"table: {encode_value(name)}"] if name else []
-    if any(None in column.values for column in columns):
+    if key is None and any(None in column.values for column in columns):
         lines.append('empty: fact  # an empty cell is the text ""; skip leaves out its row')
     lines += ["# Each row is one fact, whose arguments are these columns in this order.", "facts:"]
     lines += [f"- predicate: {predicate}", "  columns:"]

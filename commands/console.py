@@ -38,7 +38,7 @@ from hapax.grammar.words import counted
 if TYPE_CHECKING:
     from hapax.engine.search.progress import Watcher
 
-DONE, FAILED, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 3, 4, 130
+DONE, FAILED, WRONG_USAGE, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
@@ -170,12 +170,20 @@ def _ended_by(fault: HapaxError) -> int:
     if isinstance(fault, RulesRejected):
         print_diagnostics(fault.diagnostics, texts=fault.texts)
         # A faulty goal is no fault of the rules.
-        return FAILED if isinstance(fault, GoalRejected) else RULES_REJECTED
+        return FAILED if isinstance(fault, GoalRejected) else rejected_code(fault.diagnostics)
     if isinstance(fault, BudgetReached):
         _print_always(escape(str(fault)))
         return BUDGET_REACHED
     _print_always(f"[red]error:[/] {escape(str(fault))}")
     return FAILED
+
+
+def rejected_code(diagnostics: Iterable[Diagnostic]) -> int:
+    """The exit code for errors of rules: that of wrong usage if files that were named are no rules at all."""
+    from hapax.grammar.hints import UNREADABLE
+
+    errors = [found for found in diagnostics if found.severity is Severity.ERROR]
+    return WRONG_USAGE if errors and all(found.code == UNREADABLE.code for found in errors) else RULES_REJECTED
 
 
 def be_quiet(quiet: bool) -> None:

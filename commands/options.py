@@ -199,8 +199,14 @@ def open_for_goal(database: str, paths: Sequence[Path], library: Library) -> Kno
     With rule files that state facts none is needed: without a name it is one in memory, and a new one gets what the
     rules conclude.
     """
-    if not (paths and library.facts) or Path(database).exists():
+    if Path(database).exists() or not paths:
         return open_kb(database, read_only=True)
+    if not library.facts:
+        named = ", ".join(map(str, paths))
+        raise hapax.HapaxError(
+            f"{named}: no facts are stated there, and there is no knowledge base {database}. Write facts, such as "
+            "parent(ann, bob), or import a table first.",
+        )
     if click.get_current_context().get_parameter_source("database") is ParameterSource.DEFAULT:
         return open_kb(None)
     with open_kb(database) as kb, kb.transaction():

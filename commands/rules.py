@@ -20,12 +20,12 @@ from hapax.api.rules import FORMS, check_files, fix_files, formatted_files
 from hapax.commands.console import (
     DONE,
     FAILED,
-    RULES_REJECTED,
     diagnostic_json,
     err,
     out,
     print_diagnostics,
     print_table,
+    rejected_code,
 )
 from hapax.commands.declared import Finite
 from hapax.commands.options import open_kb, read_library, with_chosen, with_json, with_paths
@@ -105,7 +105,7 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
         summary = [counted(len(checked.library.rules), "rule")]
         summary += [counted(counts[severity], severity) for severity in Severity]
         err.print(", ".join(summary))
-    sys.exit(RULES_REJECTED if counts[Severity.ERROR] else DONE)
+    sys.exit(rejected_code(checked.diagnostics) if counts[Severity.ERROR] else DONE)
 
 
 @click.command()

@@ -182,7 +182,9 @@ def rule_files(paths: Sequence[str | Path]) -> Iterator[Path]:
     for path in map(Path, paths):
         if path.is_dir():
             # Sorted, because the order in a folder depends on the file system.
-            yield from sorted(file for file in path.iterdir() if file.suffix in (".rules", ".txt", ".json"))
+            files = sorted(file for file in path.iterdir() if file.suffix in (".rules", ".txt", ".json"))
+            # A folder without any is a fault of its own.
+            yield from files or [path]
         else:
             yield path
 
@@ -324,6 +326,9 @@ def _or_unreadable(file: str, read: Callable[[str], RuleSource]) -> RuleSource:
 def _opened(name: str) -> RuleSource:
     """The statements of the file with this name. Raises UnreadableFile."""
     path = Path(name)
+    if path.is_dir():
+        reason = "it is a folder without files of rules (*.rules, *.txt)"
+        raise UnreadableFile(reason, Remedy("Name another one; {} reads tables.", Operation("import_facts")))
     try:
         # `-sig`: some editors begin a file with a byte order mark.
         source = _read_source(name, file_content(path).decode("utf-8-sig"))

@@ -21,11 +21,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-from hapax.grammar.arguments import ARROW, is_table
+from hapax.grammar.arguments import ARROW, ArgumentRejected, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.moments import Timed, iso_text
-from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.terms import MISSING
 from hapax.grammar.words import counted, short, some
 from hapax.kb import values
@@ -247,9 +247,18 @@ def opened(
         with sqlite_table(path, name, wanted) as (columns, found):
             yield OpenTable(columns, enumerate(found, 1), _typed_values)
     else:
+        _refuse_rules(path, form)
         known = "csv, db, jsonl, ndjson, parquet, sqlite, sqlite3, tsv, txt"
-        raise HapaxError(
+        raise ArgumentRejected(
             f"{path}: tables are read from {known}, not from {form!r} files. Save the table as one of these."
+        )
+
+
+def _refuse_rules(path: str | Path, form: str) -> None:
+    if form in ("rules", "pl", "lp"):
+        raise ArgumentRejected(
+            f"{path} has facts and rules as text, and is no table.",
+            Remedy("{} stores its facts and what follows.", Operation("derive", str(path))),
         )
 
 
@@ -277,7 +286,8 @@ def _add_facts(source: Source, form: str, intake: FactIntake) -> None:
 
         added = added_reader(form) if isinstance(source, str | Path) else None
         if added is None:
-            raise HapaxError(
+            _refuse_rules(intake.file, form)
+            raise ArgumentRejected(
                 f"{intake.file}: facts are imported from csv or jsonl, not from {form!r}.",
                 Remedy(
                     "Give the file one of these endings, or say which columns of a table are the arguments: {}.",
@@ -376,7 +386,9 @@ def _readable(path: str | Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as fault:
-        raise HapaxError(f"{path}: there is no such file. Name a readable file.") from fault
+        raise ArgumentRejected(f"{path}: there is no such file. Name a readable file.") from fault
+    except IsADirectoryError as fault:
+        raise ArgumentRejected(f"{path} is a folder. Name a file.") from fault
     except OSError as fault:
         raise HapaxError(f"{path}: {fault.strerror or fault}. Name a readable file.") from fault
 
@@ -391,7 +403,7 @@ def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Ite
     if first.startswith(_UTF_16):
         raise HapaxError(f"{intake.file} is UTF-16, not UTF-8. Save it as UTF-8.")
     if "\0" in first:
-        raise HapaxError(f"{intake.file} is not a text: it has zero bytes. Save the table as CSV, in UTF-8.")
+        raise ArgumentRejected(f"{intake.file} is not a text: it has zero bytes. Save the table as CSV, in UTF-8.")
     delimiter = delimiter or max(",\t;|", key=_QUOTED.sub("", first).count)
     limit = csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)

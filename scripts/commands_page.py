@@ -41,7 +41,7 @@ once, under [shared options](#shared-options).
 |---|---|
 | 0 | done |
 | 1 | failed; the message says what to do |
-| 2 | wrong usage |
+| 2 | wrong usage; a named file is missing, or of another kind |
 | 3 | budget reached; answers so far are kept |
 | 4 | rules rejected |
 | 130 | interrupted; answers so far are kept |

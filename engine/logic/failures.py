@@ -1,4 +1,4 @@
-"""What a premise silently lacks: comparisons without a value, such as a division by zero, and misspelt negations."""
+"""Messages about premises: comparisons without a value, such as a division by zero, and misspelt negations."""
 
 from __future__ import annotations
 

@@ -135,3 +135,39 @@ def test_files_that_cannot_be_read_are_reported_with_the_others(tmp_path: Path) 
         *(("HPX012", "bad.rules"), ("HPX060", "bad.json"), ("HPX060", "large.rules"), ("HPX060", "latin.rules")),
         ("HPX060", "missing.rules"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "words"),
+    [
+        *((command, name, words) for command in ("check", "query", "derive") for name, words in (
+            ("empty", "folder without files of rules"),
+            ("tables", "folder without files of rules"),
+            ("none.rules", "No such file"),
+            ("bin.rules", "not UTF-8"),
+            ("tables/t.csv", "hapax import"),
+        )),
+        ("import", "none.csv", "no such file"),
+        ("import", "bin.csv", "zero bytes"),
+        ("import", "ok.rules", "hapax derive ok.rules"),
+        ("init", "ok.rules", "hapax derive ok.rules"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_kind_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, name: str, words: str
+) -> None:
+    """The message names it and the remedy; nothing is made."""
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("tables").mkdir()
+    Path("tables/t.csv").write_text("a,b\n1,2\n", "utf-8")
+    Path("ok.rules").write_text("p(a).\n", "utf-8")
+    Path("bin.rules").write_bytes(b"\xff\xfe\x00p")
+    Path("bin.csv").write_bytes(b"p,\x00\xff\n")
+    before = set(tmp_path.rglob("*"))
+    found = invoke(command, *(["q(X)"] if command == "query" else []), name)
+
+    assert found.exit_code == 2
+    assert name in found.output
+    assert words in " ".join(found.output.split())
+    assert set(tmp_path.rglob("*")) == before
