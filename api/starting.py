@@ -35,6 +35,8 @@ _NUMBERS = 0.8
 _KEYS = 0.8
 """Least share of distinct values in a column that was probably meant as a key."""
 
+_KEY_NAME = re.compile("(^|_)(id|key|code|no|nr|number)$")
+
 _OTHER_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}")
 
 
@@ -155,10 +157,15 @@ def _is_number(value: object) -> bool:
 def _guessed_key(
     columns: Sequence[GuessedColumn], read: OpenTable, table: Path
 ) -> tuple[GuessedColumn | None, list[str]]:
-    """The first column that no two rows have in common; where one only nearly is, notes of the rows that repeat it."""
+    """The first column, or one named like a key, that no two rows have in common.
+
+    Where one only nearly is a key, notes tell of the rows that repeat it.
+    """
     lines = [line for line, row in read.rows if len(row) == len(columns)]
     rows = list(zip(*(column.values for column in columns), strict=True))
     for column in columns:
+        if column is not columns[0] and not _KEY_NAME.search(column.name):
+            continue
         first: dict[object, int] = {}
         repeats = []
         for number, value in enumerate(column.values):
@@ -169,9 +176,7 @@ def _guessed_key(
                 )
         if not repeats and None not in first:
             return column, []
-        # It has the name of a key, or the place of one.
-        is_meant = column is columns[0] or column.name in ("id", "key", "code")
-        if is_meant and None not in first and len(first) > _KEYS * len(rows):
+        if None not in first and len(first) > _KEYS * len(rows):
             return None, [f"{repeat}, too, so that {column.header} is no key." for repeat in repeats]
     return None, []
 

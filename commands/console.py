@@ -30,7 +30,15 @@ from rich.text import Text
 
 from hapax.commands.groups import MOVED, CommandGroup
 from hapax.grammar.arguments import ArgumentRejected
-from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected, Severity
+from hapax.grammar.errors import (
+    UNREADABLE_FILE,
+    Diagnostic,
+    GoalRejected,
+    HapaxError,
+    Place,
+    RulesRejected,
+    Severity,
+)
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Setting, worded_for
 from hapax.grammar.words import counted
@@ -180,10 +188,8 @@ def _ended_by(fault: HapaxError) -> int:
 
 def rejected_code(diagnostics: Iterable[Diagnostic]) -> int:
     """The exit code for errors of rules: that of wrong usage if files that were named are no rules at all."""
-    from hapax.grammar.hints import UNREADABLE
-
     errors = [found for found in diagnostics if found.severity is Severity.ERROR]
-    return WRONG_USAGE if errors and all(found.code == UNREADABLE.code for found in errors) else RULES_REJECTED
+    return WRONG_USAGE if errors and all(found.code == UNREADABLE_FILE for found in errors) else RULES_REJECTED
 
 
 def be_quiet(quiet: bool) -> None:

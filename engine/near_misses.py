@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from rapidfuzz import fuzz, process, utils
 
@@ -18,13 +20,12 @@ from hapax.grammar.prolog_text import prolog_atom
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rule_checks import comparison_of_texts, constant_of_wrong_kind
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Constant, Value
-from hapax.grammar.texts import is_variable_name
+from hapax.grammar.terms import Atom, Constant, Value, expression_variables
 from hapax.grammar.words import some
 from hapax.kb.store import KnowledgeBase
 
 ALIKE = 80
-"""Least likeness of two names, of 100 (rapidfuzz's ratio, without case and punctuation)."""
+"""Least likeness of two names, of 100 (rapidfuzz's ratio, without case, accents and punctuation)."""
 
 MOST_FACTS = 100_000
 """No names are compared if the goal depends on more facts: that would take longer than the goal."""
@@ -88,17 +89,27 @@ def idle_premises(goal: Goal, theory: Theory) -> list[str]:
 
 
 def capitalised_values(goal: Goal, theory: Theory) -> list[str]:
-    """A note for each variable that occurs once and is spelt like a value of the facts."""
-    counts = Counter(all_names(goal.term))
-    # `X` and `A2` are nearly always meant as variables.
-    single = [name for name, number in counts.items() if number == 1 and not is_variable_name(name) and name[0] != "_"]
-    known = dict(zip(single, theory.kb.symbols.known(single), strict=True))
+    """A note for each variable of the goal, or of a rule below it, that occurs once and is spelt like a value."""
+    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    found = [("", name) for name in _single(all_names(goal.term))]
+    for rule in part.library.rules:
+        terms = chain.from_iterable(atom.arguments for atom in rule.atoms)
+        sides = chain.from_iterable(comparison.sides for comparison in rule.comparisons)
+        variables = chain.from_iterable(map(expression_variables, (*terms, *sides)))
+        found += [(f"{rule.place}: ", name) for name in _single(variable.name for variable in variables)]
+    names = [name for _, name in found]
+    known = dict(zip(names, theory.kb.symbols.known(names), strict=True))
     stated = {term.value for atom in theory.library.facts for term in atom.arguments if isinstance(term, Constant)}
     return [
-        f"{name} is a variable here; the stored name is written {prolog_atom(name)}."
-        for name in single
+        f"{place}{name} is a variable here; the stored name is written {prolog_atom(name)}."
+        for place, name in found
         if known[name] is not None or name in stated
     ]
+
+
+def _single(names: Iterable[str]) -> list[str]:
+    """The names that occur once; a single letter, or one behind `_`, is meant as a variable."""
+    return [name for name, number in Counter(names).items() if number == 1 and len(name) > 1 and name[0] != "_"]
 
 
 def _known_names(theory: Theory, predicates: Sequence[str], stated: Sequence[Atom]) -> dict[str, None]:
@@ -112,9 +123,15 @@ def _known_names(theory: Theory, predicates: Sequence[str], stated: Sequence[Ato
     return {value: None for value in values if isinstance(value, str)}
 
 
+def _plain_letters(name: str) -> str:
+    """A name in small letters, without accents and punctuation."""
+    letters = (sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
+    return str(utils.default_process("".join(letters)))
+
+
 def _about(name: str, known: Collection[str]) -> str:
     found = process.extract(
-        name, list(known), scorer=fuzz.ratio, processor=utils.default_process, score_cutoff=ALIKE, limit=MOST_NAMES
+        name, list(known), scorer=fuzz.ratio, processor=_plain_letters, score_cutoff=ALIKE, limit=MOST_NAMES
     )
     near = " or ".join(prolog_atom(choice) for choice, _, _ in found)
     return f"No fact has {prolog_atom(name)}. " + (

@@ -29,7 +29,7 @@ from hapax.grammar.declarations import (
 )
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.functions import FUNCTIONS, TEXT, result_type
-from hapax.grammar.goals import missing_column
+from hapax.grammar.goals import wrong_column
 from hapax.grammar.hints import hint
 from hapax.grammar.moments import DURATION, UNITS, duration_text
 from hapax.grammar.rule_attributes import with_attributes
@@ -270,7 +270,7 @@ class _Assembly:
         )
         unknown = [name for name in line.key or () if name not in columns]
         if unknown:
-            self.report("column", line.at, column=unknown[0], name=name, remedy=missing_column(name, tuple(columns)))
+            self.report("column", line.at, **wrong_column(name, unknown[0], columns, ()))
         key = tuple(columns.index(column) for column in line.key or () if column in columns)
         self.signatures.append(replace(signature, columns=tuple(columns), key=key))
 
@@ -595,8 +595,8 @@ class _Assembly:
         columns = next((found.columns for found in self.declared.values() if found.name == name and found.columns), ())
         unknown = [column for column in named if column not in columns]
         if unknown or len(named) < len(atom.arguments):
-            remedy = missing_column(name, columns)
-            self.report("column", atom.at, column=(unknown or list(named))[0], name=name, remedy=remedy)
+            others = (found.name for found in self.declared.values() if found.columns)
+            self.report("column", atom.at, **wrong_column(name, (unknown or list(named))[0], columns, others))
             return replace(atom, arguments=tuple(named.values()))
         nothing = syntax.RawWords(("_",), at=atom.at)
         return replace(atom, arguments=tuple(named.get(column, nothing) for column in columns))
@@ -684,8 +684,8 @@ class _Assembly:
             question = f"Did you mean {near[0]}?" if near else "The page on the language lists the functions."
             self.report("unknown function", call.name.at, name=name, remedy=question)
         elif not function.least <= count <= function.most:
-            wanted = f"{function.least}" if function.least == function.most else f"{function.least} to {function.most}"
-            self.report("arguments of a function", call.at, name=name, wanted=wanted, count=counted(count, "argument"))
+            words = {"name": name, "wanted": function.wanted, "count": counted(count, "argument")}
+            self.report("arguments of a function", call.at, **words)
         return Arithmetic(name, tuple(self._expression(argument, scope) for argument in map(_unnamed, call.arguments)))
 
     def _constant(self, raw: syntax.RawPlainArgument | syntax.RawQuantity) -> Constant:

@@ -125,6 +125,10 @@ class Diagnostic:
         return f"{_sentence(self.message)} {_sentence(self.remedy)}".rstrip()
 
 
+UNREADABLE_FILE = "HPX060"
+"""The code of a file that was named as rules and cannot be read as such."""
+
+
 class RulesRejected(HapaxError):  # noqa: N818 - reads as what happened
     """Rules that cannot be used; `diagnostics` are all that were found, warnings included.
 

@@ -52,6 +52,11 @@ class ExactFunction:
     most: int
     result: str = ""
 
+    @property
+    def wanted(self) -> str:
+        """The number of values that it takes, in words."""
+        return f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
+
 
 # -- values
 

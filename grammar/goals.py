@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TypeAlias, TypeGuard
 
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.functions import FUNCTIONS, ExactFunction
+from hapax.grammar.functions import FUNCTIONS
 from hapax.grammar.hints import hint
 from hapax.grammar.moments import moment_of
 from hapax.grammar.prolog_text import has_clause, prolog_atom, prolog_value
@@ -195,11 +195,19 @@ def with_present(term: GoalTerm, called: Collection[str]) -> GoalTerm:
     return Compound(",", (term, *tests), term.place) if tests else term
 
 
-def missing_column(predicate: str, columns: Sequence[str]) -> str:
-    """The remedy for a column that the predicate does not have."""
+def wrong_column(predicate: str, column: str, columns: Sequence[str], others: Iterable[str]) -> dict[str, str]:
+    """Problem and remedy of a call by columns, of which one is wrong. `others`: names of predicates with columns."""
+    problem = f"{predicate} has no column {column}"
+    if column in columns:
+        problem = f"{predicate} has {column} twice, or other arguments without the name of a column"
+        return {"problem": problem, "remedy": "Name each argument once."}
+    near = get_close_matches(column.casefold(), columns or (), n=1, cutoff=0.6)
+    question = f"Did you mean {near[0]}? " if near else ""
     if columns:
-        return f"Name each argument once; the columns are {', '.join(columns)}"
-    return f"Declare them, such as given {predicate}(id: Trip, air_time: Minutes)"
+        return {"problem": problem, "remedy": f"{question}The columns are {', '.join(columns)}."}
+    named = get_close_matches(predicate, dict.fromkeys(others), n=1, cutoff=0.6)
+    question = f"Did you mean {named[0]}? If not, declare" if named else "Declare"
+    return {"problem": problem, "remedy": f"{question} them, such as given {predicate}(id: Trip, air_time: Minutes)."}
 
 
 _BARE_NAME = re.compile(r"(?!(?:not|is|mod)$)(?![A-Z_])[^\W\d]\w*")
@@ -326,13 +334,13 @@ class _GoalChecker:
         for part in term.arguments:
             if isinstance(part, Compound) and part.functor == COLUMN and isinstance(part.arguments[0], Constant):
                 named[str(part.arguments[0].value)] = part.arguments[1]
-        if not named:
-            return term
+        if not named or all(term.functor != known.name for known in self.library.completed().signatures):
+            return term if not named else Compound(term.functor, tuple(named.values()), term.place)
         columns = self.library.columns_of(term.functor)
         unknown = [column for column in named if column not in columns]
         if unknown or len(named) < len(term.arguments):
-            remedy = missing_column(term.functor, columns)
-            self._refuse("column", term.place, remedy, column=(unknown or list(named))[0], name=term.functor)
+            words = wrong_column(term.functor, (unknown or list(named))[0], columns, ())
+            self._refuse("column", term.place, words.pop("remedy"), **words)
         arguments = tuple(named.get(column, GoalVariable("_")) for column in columns) or tuple(named.values())
         return Compound(term.functor, arguments, term.place)
 
@@ -403,15 +411,19 @@ class _GoalChecker:
         """True, and refused, for a term like a function: of a name like one, or with another number of arguments."""
         if not isinstance(term, Compound) or is_function(term) or term.indicator in ARITHMETIC or is_test(term):
             return False
+        if term.functor in _AGGREGATED and len(term.arguments) == 1:
+            self._refuse("unknown function", term.place, _COUNTED, name=term.functor)
+            return True
         names = [name for name in FUNCTIONS if name[0].isalpha() and name != "mod"]
         near = get_close_matches(term.functor.casefold(), names, n=3, cutoff=_ALIKE)
         if not near or not term.arguments:
             return False
         if near[0] == term.functor:
-            remedy = f"Give it {_wanted_arguments(FUNCTIONS[near[0]])}."
+            wanted, count = FUNCTIONS[term.functor].wanted, counted(len(term.arguments), "argument")
+            self._refuse("arguments of a function", term.place, name=term.functor, wanted=wanted, count=count)
         else:
             remedy = f"Did you mean {' or '.join(near)}?"
-        self._refuse("unknown function", term.place, remedy, name=term.indicator)
+            self._refuse("unknown function", term.place, remedy, name=term.functor)
         return True
 
     def _value_of(self, term: GoalTerm) -> GoalTerm:
@@ -433,6 +445,9 @@ class _GoalChecker:
         return term
 
     def _unknown(self, term: Compound) -> None:
+        if term.functor in _AGGREGATED:
+            self._refuse("unknown predicate", term.place, _COUNTED, name=term.indicator)
+            return
         by_name: dict[str, list[str]] = {}
         known = (known.indicator for known in self.library.completed().signatures)
         callable_ones = (indicator for indicator in known if indicator not in self.library.excepted)
@@ -455,14 +470,13 @@ class _GoalChecker:
 
 _EQUATIONS = ("=/2", "==/2", "\\=/2", "\\==/2")
 
+_AGGREGATED = ("count", "sum", "avg", "max", "min", "argmax", "argmin")
+
+_COUNTED = "A goal counts by aggregate_all(count, likes(ann, _), N), and adds by aggregate_all(sum(P), costs(_, P), N)."
+"""The remedy for an aggregate as rules have it."""
+
 _ALIKE = 0.75
 """Least likeness of a term's name to that of a function (difflib's ratio): a term with another name is a record."""
-
-
-def _wanted_arguments(function: ExactFunction) -> str:
-    """The numbers of arguments that a function takes, in words."""
-    least, most = function.least, function.most
-    return counted(least, "argument") if least == most else f"{least} to {most} arguments"
 
 
 def _calculated(term: Compound) -> Compound:

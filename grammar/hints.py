@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hapax.grammar.errors import Diagnostic, Place, Severity, TextRepair
+from hapax.grammar.errors import UNREADABLE_FILE, Diagnostic, Place, Severity, TextRepair
 
 
 @dataclass(frozen=True, slots=True)
@@ -628,8 +628,8 @@ MEANING_HINTS: tuple[Hint, ...] = (
     Hint(
         "column",
         "HPX042",
-        "{name} has no column {column}, or other arguments without a name stand beside it",
-        "{remedy}.",
+        "{problem}",
+        "{remedy}",
         (
             "p(id: X) -> q(X)",
             "given p(id: Trip, delay: Minutes)\np(ident: X) -> q(X)",
@@ -903,14 +903,6 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "p(X)",
     ),
     Hint(
-        "unknown function",
-        "HPX085",
-        "{name} is no function",
-        "{remedy}",
-        ("p(X), U = lowr(X)", "p(X), lower(X, 2) = a", "p(X), X > absol(3)"),
-        "p(X), U = lower(X)",
-    ),
-    Hint(
         "not callable",
         "HPX071",
         "{found} is no predicate, so it cannot be a goal",
@@ -985,7 +977,7 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "goal syntax",
         "HPX076",
         "{found} is not expected here",
-        "Write a goal such as: is_allergic_to(Who, nuts) & not likes(Who, 'soy milk').",
+        "{remedy}",
         (
             "",
             "p(X))",
@@ -1016,7 +1008,7 @@ UNEXPECTED_TOKEN = Hint(
 """For statements that resemble no example of SYNTAX_HINTS."""
 
 UNREADABLE = Hint(
-    "unreadable", "HPX060", "the file cannot be read: {reason}", "{remedy}", ("hapax check no_such_file.rules",)
+    "unreadable", UNREADABLE_FILE, "the file cannot be read: {reason}", "{remedy}", ("hapax check no_such_file.rules",)
 )
 """The example is a command, because no text can have this problem."""
 

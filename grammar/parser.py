@@ -234,13 +234,24 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
     return goal
 
 
+_GOAL = "Write a goal such as: is_allergic_to(Who, nuts) & not likes(Who, 'soy milk')."
+
+_OF_OTHERS = {
+    "and": 'Write "&" in place of "and".',
+    "or": 'Write "|" in place of "or", with both sides in parentheses.',
+    ":": "The name of a column begins with a small letter: airport(name: A).",
+}
+"""Remedies for what other languages have, or what a column looks like."""
+
+
 def _goal_diagnostic(text: str, error: UnexpectedToken) -> Diagnostic:
     """The diagnostic of a goal that is malformed at a token."""
     place = _place("<goal>", error.token)
     if error.token.type == "UNCLOSED":
         return hint("open quotation mark").at(place, mark=str(error.token)[0])
     if error.token.type != "$END":
-        return hint("goal syntax").at(place, found=f'"{str(error.token)[:20]}"')
+        found = str(error.token)[:20]
+        return hint("goal syntax").at(place, found=f'"{found}"', remedy=_OF_OTHERS.get(found.casefold(), _GOAL))
     lines = text.rstrip().split("\n")
     last = Place("<goal>", len(lines), max(1, len(lines[-1])))
     opened: list[Token] = []
@@ -252,7 +263,7 @@ def _goal_diagnostic(text: str, error: UnexpectedToken) -> Diagnostic:
     # A goal that lacks a bracket alone.
     if opened and not {"CLOSE", "CLOSE_LIST"}.isdisjoint(error.expected):
         return hint("open bracket").at(_place("<goal>", opened[-1]), bracket=str(opened[-1]))
-    return hint("goal syntax").at(last, found="the end of the goal")
+    return hint("goal syntax").at(last, found="the end of the goal", remedy=_GOAL)
 
 
 def _accepted(read: ReadRules) -> Library:

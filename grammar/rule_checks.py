@@ -333,7 +333,7 @@ def unsafe_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
                     yield fault.at(
                         rule.at(literal.atom.place_of(variable.name)),
                         f"{variable} occurs in rule {rule.name} only in the negated literal {literal}",
-                        f"Add a positive literal that determines the {variable.data_type}",
+                        f"Add a positive literal about {variable.name}, or write _ if its value does not matter",
                     )
 
 

@@ -229,7 +229,7 @@ def opened(
             _, header = next(rows, (0, []))
             if not header:
                 raise HapaxError(f"{path} has no header. Its first row should name the columns.")
-            yield OpenTable([cell.strip() for cell in header], rows, lambda cells: list(map(cell_value, cells)))
+            yield OpenTable([cell.strip() for cell in header], rows, lambda cells: list(map(_foreign_value, cells)))
     elif form in ("jsonl", "ndjson"):
         with _text(path) as stream:
             objects = _objects(stream, wanted, intake)
@@ -252,6 +252,16 @@ def opened(
         raise ArgumentRejected(
             f"{path}: tables are read from {known}, not from {form!r} files. Save the table as one of these."
         )
+
+
+def _foreign_value(cell: str) -> Any:
+    """The value of a cell that a person or another program wrote, with its own quotation marks. Raises ValueError."""
+    try:
+        return cell_value(cell)
+    except ValueError:
+        if cell.lstrip().startswith('"') and values.refusal(cell) is None:
+            return cell.strip()
+        raise
 
 
 def _refuse_rules(path: str | Path, form: str) -> None:

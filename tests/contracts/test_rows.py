@@ -269,3 +269,13 @@ def test_a_column_of_texts_has_texts_alone(tmp_path: Path) -> None:
 
     assert set(found.rows) == {(1, "1984", "01234"), (2, "Emma", "98765"), (3, "1.50", "-3")}
     assert hits.rows == [(1,)]
+
+
+def test_cells_of_other_programs_have_their_own_quotation_marks() -> None:
+    """A cell that begins with one and is no JSON string is a text; semicolons are found by the header."""
+    Path("words.csv").write_text('english;german\nhi;"""hallo"" sagen"\nrun;"laufen, ""rennen"""\n', "utf-8")
+    kb = hapax.KnowledgeBase()
+    report = hapax.import_facts(kb, "words.csv", mapping=hapax.TableMapping.of("word", ["english", "german"]))
+
+    assert report.faults == ()
+    assert {fact.arguments for fact in kb.facts("word")} == {("hi", '"hallo" sagen'), ("run", 'laufen, "rennen"')}
