@@ -112,11 +112,11 @@ class Answers(Tabular, Sequence[dict[str, Any]]):
             raise HapaxError(f"The goal has no variable {name}. {known}.")
         column, rows, results = self.columns.index(name), list(self.rows), list(self.result.rows)
         keys = [_order(row[column], self.kinds[column]) for row in rows]
-        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=by != name)[:limit]
-        self.truncated = self.truncated or len(order) < len(keys)
+        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=by != name)
         self.rows = [rows[number] for number in order]
-        self.result = replace(self.result, rows=[results[number] for number in order], truncated=self.truncated)
+        self.result = replace(self.result, rows=[results[number] for number in order])
         self.probabilities = [self.probabilities[number] for number in order] if self.probabilities else []
+        self.keep(len(order) if limit is None else limit)
 
     def keep(self, limit: int) -> None:
         """Keep the first `limit` answers."""

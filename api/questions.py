@@ -300,12 +300,17 @@ class _Goal:
     def answered(self, rules: Library, kb: KnowledgeBase, limits: QueryLimits | None) -> AnsweredQuestion:
         """The engine's answers, with the proof of the first."""
         goal, assume = self._text(is_whole=False), [atom_goal(literal.atom) for literal in self.assumed]
-        options = QueryOptions(limits)
-        answers = query(goal, rules, kb, assume=assume, options=options)
+        limits = limits or QueryLimits()
+        most = min((limit for limit in (limits.answers, self.limit) if limit), default=None)
+        if self.counts or self.order:
+            # All of them are counted or sorted; what is kept of them is another matter.
+            limits = replace(limits, answers=None)
+        answers = query(goal, rules, kb, assume=assume, options=QueryOptions(limits))
+        count = len(answers) if self.counts else None
         if self.order.removeprefix("-") in answers.columns:
             answers.sort(self.order)
-        if self.limit and not self.counts:
-            answers.keep(self.limit)
+        if most is not None:
+            answers.keep(most)
         notes = [] if answers.holds else near_misses(goal, rules, kb, assume=assume)
         proofs = tuple(self._proofs(answers, rules, kb, assume))
         return AnsweredQuestion(
@@ -314,7 +319,7 @@ class _Goal:
             self._reading(rules.completed()),
             tuple(assume),
             answers,
-            len(answers) if self.counts else None,
+            count,
             proofs,
             notes=(*answers.notes, *answers.warnings, *notes),
         )

@@ -189,6 +189,7 @@ def ask(question: str, paths: tuple[Path, ...], database: str, **options: Any) -
     hapax ask "Who is an ancestor of Dan?" family.rules -m openai:org/model@http://localhost:8000/v1
     """
     library, limits = sound_library(paths, database), made(hapax.QueryLimits, options)
+    limits = replace(limits, answers=limits.answers or MOST_PRINTED)
     with open_kb(database) as kb:
         opening = opening_options(library, options, open_journal(kb, options))
         with working("Asking"):
@@ -213,6 +214,8 @@ def _print_answered(answered: hapax.AnsweredQuestion) -> None:
         else:
             click.echo(answered.count)
         lines = [] if answered.answers.rows or not answered.answers.columns else ["No answer."]
+        if answered.answers.truncated and answered.count is None:
+            lines.append("There are more answers; --limit says how many are shown.")
     for line in (*lines, *answered.notes):
         err.print(escape(line), soft_wrap=True)
     for proof in answered.proofs:

@@ -88,7 +88,8 @@ def test_the_command_shows_goal_meaning_answer_and_proof(bases: Path) -> None:
     asked = invoke("ask", "Where may Kim feel the height if she flies to El Alto?", *given)
     words = ("Kim may feel the height at [Airport]", "if Kim flies to El Alto")
     unsaid = invoke("ask", "Who is the pilot of flight LH400?", *given)
-    told = json.loads(invoke("ask", "How many airports are in Peru?", *given, "--json").stdout)
+    told = json.loads(invoke("ask", "How many airports are in Peru?", *given, "--limit", "1", "--json").stdout)
+    cut = invoke("ask", "Which airports lie above 10000 feet?", *given, "--limit", "1")
 
     assert asked.exit_code == 0, asked.stderr
     assert all(part in asked.stderr for part in words)
@@ -96,6 +97,7 @@ def test_the_command_shows_goal_meaning_answer_and_proof(bases: Path) -> None:
     assert unsaid.exit_code == 1
     assert "lies_in(Airport, Country)" in unsaid.stderr
     assert told["count"] == 2
+    assert "more answers" in cut.stderr
     assert (
         len(json.loads(invoke("query", told["goal"], "--db", bases / "airports.db", "--json").stdout)["answers"]) == 2
     )
