@@ -21,13 +21,14 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hapax.KnowledgeBase
         yield kb
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _silent(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
     """No operation prints."""
     yield
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("_silent")
 def test_contents_are_counted(kb: hapax.KnowledgeBase) -> None:
     """`stats` gives the rows of each table and the calls by role, as a frame and as JSON."""
     contents = hapax.stats(kb)
@@ -37,6 +38,7 @@ def test_contents_are_counted(kb: hapax.KnowledgeBase) -> None:
     assert contents.df().set_index("table").loc["facts", "rows"] == len(kb.facts())
 
 
+@pytest.mark.usefixtures("_silent")
 def test_a_report_is_a_page(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
     """`report` gives the page as text and as values; a notebook shows it in a frame that cannot reach the notebook."""
     page = hapax.report(kb, hapax.parse_rules(RULES), hapax.ReportOptions(kb.place, statements=1))
@@ -48,6 +50,7 @@ def test_a_report_is_a_page(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
     assert shown.count("<") == 2
 
 
+@pytest.mark.usefixtures("_silent")
 def test_a_dataset_is_written_with_its_table(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
     """`write_dataset` writes the formats of its target and gives LINK's table 16."""
     target = hapax.Target(tmp_path / "out", ("jsonl",))
@@ -59,6 +62,7 @@ def test_a_dataset_is_written_with_its_table(kb: hapax.KnowledgeBase, tmp_path: 
     assert written.to_json()
 
 
+@pytest.mark.usefixtures("_silent")
 def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`shipped` names the rules that ship, beside own files; a file of that name in the working folder comes first."""
     monkeypatch.chdir(tmp_path)
@@ -73,6 +77,7 @@ def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert hapax.load_rules("shipped") == own
 
 
+@pytest.mark.usefixtures("_silent")
 def test_answers_come_out_as_data_frames() -> None:
     """Whole numbers are int64 and others float64, thirds too; a number with more digits than a float stays as it is."""
     program = hapax.program("""

@@ -1,5 +1,9 @@
 """The gates: the critic's threshold, retrospective rejection, the likelihood gate, arithmetic."""
 
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -7,14 +11,45 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 
+from hapax.commands.console import CommandLine
 from hapax.engine.inference.session import PrologSession
-from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, LastVerdicts, QuestionGates, gates_in_order
-from hapax.engine.search.ranking import keep_count, kept, released_penalty
+from hapax.engine.search.account import (
+    DroppedLines,
+    GateLoss,
+    PremiseLoss,
+    StepAccount,
+    question_account,
+    shortage,
+)
+from hapax.engine.search.gates import (
+    CONSISTENCY,
+    CRITIC,
+    FACT_FLOOR,
+    TYPE,
+    CriticRule,
+    LastVerdicts,
+    QuestionGates,
+    gates_in_order,
+)
+from hapax.engine.search.ranking import (
+    Ends,
+    EndSize,
+    MatchedPair,
+    divided,
+    ends,
+    keep_count,
+    kept,
+    matched_pairs,
+    random_score,
+    released_penalty,
+)
 from hapax.grammar.arithmetic import holds
 from hapax.grammar.prolog_text import clause_text
+from hapax.grammar.remedies import worded_for
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
 from hapax.kb.records import Candidate, Decision, Distribution
+from hapax.llm_oracle.measures import Measure, TextMeasures
 
 PROBABILITIES = st.floats(0.0, 1.0).map(lambda p: round(p, 3))
 BATCHES = st.lists(st.lists(PROBABILITIES, max_size=6), max_size=5)
@@ -222,3 +257,193 @@ def test_the_last_verdict_is_the_last_one_that_is_stored():
 
     assert (counts["type"].accepted, counts["type"].judged) == (2, 3)
     assert (counts["critic"].accepted, counts["critic"].judged) == (1, 2)
+
+
+ENDS_SCORES = st.dictionaries(st.text(max_size=4), st.sampled_from([-3.0, -2.5, -1.0, 0.0, 4.0]), max_size=40)
+
+
+def split(scores: dict[str, float], values: dict[str, tuple[object, ...]] | None = None) -> Ends:
+    own = {text: (text,) for text in scores}
+    return ends(scores, values or own, lambda text: random_score(0, text))
+
+
+@given(ENDS_SCORES)
+def test_the_ends_are_apart(scores: dict[str, float]) -> None:
+    """No statement is at both ends, each end has at most a third, and every head scores above every long tail."""
+    made = split(scores)
+
+    assert not set(made.head) & set(made.long_tail)
+    assert max(len(made.head), len(made.long_tail)) <= max(1, len(scores) // 3)
+    assert all(scores[likely] > scores[rare] for likely in made.head for rare in made.long_tail)
+
+
+@given(ENDS_SCORES)
+def test_the_order_of_statements_does_not_matter(scores: dict[str, float]) -> None:
+    """The ends follow from the set of statements."""
+    assert split(dict(reversed(scores.items()))) == split(scores)
+
+
+@pytest.mark.parametrize(("count", "size"), [(0, 0), (1, 0), (2, 1), (3, 1), (5, 1), (6, 2), (9, 3), (10, 3)])
+def test_a_third_at_each_end(count: int, size: int) -> None:
+    """Each end has a third, rounded down; a pair is split, and a single statement is at no end."""
+    made = split({str(number): float(number) for number in range(count)})
+
+    assert (len(made.head), len(made.long_tail)) == (size, size)
+
+
+def test_statements_that_the_ranker_cannot_tell_apart_are_at_no_end() -> None:
+    """Where most statements have one score, the ends have the others only."""
+    made = split({"rare": -5.0, "common": 5.0, **{f"same {number}": 0.0 for number in range(10)}})
+
+    assert made == Ends(("common",), ("rare",), pool=12)
+
+
+def test_one_value_does_not_fill_an_end() -> None:
+    """A war with forty inventions takes a quarter of an end; the rest of them are told as crowded out."""
+    wars = {f"war 1, invention {number}": ("war 1", number) for number in range(40)}
+    other = {f"war {number}, wheel {number}": (f"war {number}", f"wheel {number}") for number in range(2, 22)}
+    values: dict[str, tuple[object, ...]] = {**wars, **other}
+    made = split({text: float(place) for place, text in enumerate(values)}, values)
+
+    assert Counter(values[text][0] for text in made.long_tail) == {"war 1": 5}
+    assert len(made.head) == 20
+    assert made.crowded == tuple(wars)[5:20]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=12, unique=True))
+def test_quotas_on_a_tiny_pool_empty_no_end(rows: list[tuple[int, int]]) -> None:
+    """However few statements and values there are, each end keeps its most extreme statement, and what leaves is told."""
+    values: dict[str, tuple[object, ...]] = {f"{row[0]}, {row[1]}": row for row in rows}
+    made = split({text: float(place) for place, text in enumerate(values)}, values)
+    size = max(1, len(rows) // 3)
+    order = list(values)
+
+    assert (made.head[0], made.long_tail[0]) == (order[-1], order[0])
+    assert len(made.head) + len(made.long_tail) + len(made.crowded) == 2 * size
+    for end in (made.head, made.long_tail):
+        assert len(end) >= min(2, size)
+
+
+def test_matched_pairs_differ_in_one_value() -> None:
+    """Statements are paired whose other values are equal and whose names have about as many tokens, each once."""
+    values: dict[str, tuple[object, ...]] = {
+        "h1": ("cake", "Paris"),
+        "h2": ("cake", "Rome"),
+        "t1": ("cake", "Ouagadougou"),
+        "t2": ("pie", "Ouagadougou"),
+        "t3": ("cake", "Apia"),
+    }
+    tokens = {"h1": 2, "h2": 2, "t1": 7, "t2": 7, "t3": 3}
+
+    pairs = matched_pairs(Ends(("h1", "h2"), ("t1", "t2", "t3")), values, tokens)
+
+    assert pairs == [MatchedPair("h1", "t3")]
+
+
+def test_pair_rarity_is_asked_of_common_names() -> None:
+    """By `pair`, only statements with the commoner half of the names are divided."""
+    priors = {"oslo": -3.0, "paris": -1.0, "apia": -9.0, "rome": -2.0}
+    measures = {name: TextMeasures({Measure.PRIOR: prior, Measure.PAIR: 0.0}, 1) for name, prior in priors.items()}
+    scores = {"oslo": 0.0, "paris": 1.0, "apia": 5.0, "rome": -1.0}
+    values = {name: (name,) for name in priors}
+    made = divided(scores, values, measures, lambda _: 0.5, EndSize(by_pairs=True))
+
+    assert (made.head, made.long_tail, made.pool) == (("paris",), ("rome",), 2)
+
+
+HEAD, TAIL = Distribution.HEAD, Distribution.LONG_TAIL
+VERDICTS = st.tuples(
+    st.integers(0, 5), st.sampled_from(["parser", "agreement", "type", "critic"]), st.booleans(), st.floats(0, 1)
+)
+
+
+@given(st.lists(VERDICTS, max_size=12), st.integers(0, 3))
+def test_any_decisions_add_up(verdicts: list[tuple[int, str, bool, float]], unjudged: int) -> None:
+    """Whatever the gates decide on whatever candidates, no line is lost or counted twice, also by a stored account."""
+    pairs = []
+    for number, gate, accepted, score in verdicts:
+        candidate = Candidate("question", f"value{number}", f"{number}. value{number}", "call", number)
+        decision = Decision("run", gate, candidate.id, accepted and gate != "parser", score, 0.9, "reason 7")
+        pairs.append((candidate, decision))
+    step = StepAccount(1, "Food A", "model")
+    step.add(question_account(2, pairs, unjudged, 0))
+
+    assert step.lines == len({candidate.id for candidate, _ in pairs}) + unjudged
+    assert step.lines == step.dropped_count + step.unjudged + step.rejected + step.accepted
+    assert StepAccount.from_json(step.to_json()) == step
+
+
+FIRST = StepAccount(1, "Dish D", "model", questions=1, calls=1)
+SECOND = StepAccount(2, "Dish D", "model")
+REMARKS = {"is a remark": DroppedLines(2, "")}
+CUT_OFF = {"is cut off": DroppedLines(2, "pi"), "is a remark": DroppedLines(1, "")}
+REPEAT = {"repeats line N": DroppedLines(1, "pizza")}
+BY_CRITIC, BY_TYPE = GateLoss(1, 0.4, 0.85), GateLoss(1, 0.8, 0.85)
+UNLIKELY = GateLoss(1, 0.29, 0.85)
+
+
+@pytest.mark.parametrize(
+    ("step", "fact", "remedy"),
+    [
+        (replace(FIRST, calls=2), "2 calls", "--calls"),
+        (replace(FIRST, lines=1, dropped=REPEAT), "1 line", "--temperature"),
+        (replace(FIRST, lines=3, unjudged=2, losses={"critic": BY_CRITIC}), "unjudged", "higher budget"),
+        (replace(FIRST, lines=2, unjudged=1, losses={"critic": BY_CRITIC}), "critic", "--fact-threshold 0.4"),
+        (replace(FIRST, lines=4, dropped=CUT_OFF, losses={"type": BY_TYPE}), "3 of 4 lines", "--values"),
+        (replace(FIRST, lines=2, losses={"type": BY_TYPE}), "type", "--type-threshold 0.8"),
+        (replace(FIRST, lines=2, dropped=REMARKS, listable=True), "2 of 2 lines", "--plan premise-first"),
+        (replace(FIRST, lines=2, dropped=REMARKS), "2 of 2 lines", "--knowledge"),
+        (replace(FIRST, lines=1, losses={"agreement": GateLoss(1)}), "samples", "--temperature"),
+        (replace(FIRST, lines=2, losses={"agreement": GateLoss(2)}, listable=True), "samples", "--plan premise-first"),
+        (replace(FIRST, lines=1, losses={"critic": UNLIKELY}), "0.29", "--knowledge or --critic"),
+        (replace(FIRST, lines=1, losses={"consistency": GateLoss(1)}), "consistency", "--knowledge"),
+        (replace(SECOND, origin="given"), "no fact", "hapax import"),
+        (replace(SECOND, origin="derived"), "no fact", "hapax why-not"),
+        (replace(SECOND, origin="computed"), "no fact", "equation"),
+        (replace(SECOND, extended=1, kept=1), "Prolog derives no statement", "hapax why-not"),
+        (replace(SECOND, extended=3, unranked=2), "likelihood", "--likelihood"),
+        (
+            replace(SECOND, extended=4, failed={"q": PremiseLoss(1, "given"), "p": PremiseLoss(2, "critic", 0.8)}),
+            "2 of 4 substitutions fail p",
+            "--fact-threshold 0.8",
+        ),
+        (replace(SECOND, extended=1, failed={"q": PremiseLoss(1, "given")}), "fails q", "hapax import"),
+        (replace(SECOND, extended=1, failed={"q": PremiseLoss(1, "computed")}), "fails q", "--beam"),
+    ],
+)
+def test_the_last_step_names_its_commonest_loss_and_a_remedy(step: StepAccount, fact: str, remedy: str) -> None:
+    """Where values ran out is said of the last step: most of its lines, values or substitutions, and what helps."""
+    before = StepAccount(1, "Person X", "given", extended=1, kept=1)
+    with worded_for(CommandLine()):
+        lost = shortage([before, step])
+        worded = "" if lost is None else str(lost.remedy)
+
+    assert lost is not None
+    assert fact in lost.fact
+    assert remedy in worded
+    assert str(lost).startswith(f"Step {step.step}, Dish D: ")
+
+
+def test_a_compatible_search_has_to_be_left_for_another_threshold() -> None:
+    """A threshold is no option of a search with --compat, so the remedy leaves that out."""
+    lost = replace(FIRST, lines=1, losses={"critic": BY_CRITIC})
+
+    with worded_for(CommandLine()):
+        assert "no --compat and --fact-threshold 0.4" in str(shortage([lost], "released"))
+
+
+@given(st.lists(st.lists(st.integers(0, 100).map(lambda p: p / 100), max_size=4), max_size=4))
+def test_a_threshold_falls_at_the_end_to_the_best_step_but_not_below_the_floor(batches: list[list[float]]) -> None:
+    """Nothing accepted so far: all that reach the highest step that any reaches; never anything below the floor."""
+    gates = QuestionGates()
+    for number, batch in enumerate(batches):
+        gates.add({Candidate("q", f"{number}.{i}", "", "call", i): {CRITIC.name: p} for i, p in enumerate(batch)})
+    before, scores = list(gates.accepted), [score for batch in batches for score in batch]
+    gates.end()
+    accepted = [gates.scores[candidate][CRITIC.name] for candidate in gates.accepted]
+
+    if before:
+        assert gates.accepted == before
+    else:
+        assert bool(accepted) == any(score >= FACT_FLOOR for score in scores)
+        assert all(max(scores) - score <= 0.05 for score in accepted)

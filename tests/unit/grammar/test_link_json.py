@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hapax.grammar.attributes import default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.link_json import to_link_json
 from hapax.grammar.parser import parse_library, read_rules, read_texts
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
+from hapax.grammar.rules import Library, PredicateKind, Rule, Tolerance
 from hapax.grammar.terms import Atom, Literal, Variable
+from hapax.grammar.verbalize import negated_template, question_template, text_errors
 
 ENTRY = {
     "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]", "was_invented_in(A, Y)": "[A] was invented in [Y]"},
@@ -154,3 +159,131 @@ def test_every_atom_is_placed_at_its_key(
 def words_at(text: str, place: Place) -> str:
     """The rest of the line at a place."""
     return text.replace("\r\n", "\n").split("\n")[place.line - 1][place.column - 1 :]
+
+
+def library_of(text: str) -> Library:
+    return parse_library([("test.rules", text)])
+
+
+def swipl(program: str, goal: str, folder: Path) -> str:
+    """The output of the goal over the program; a warning or error while loading fails the test."""
+    path = folder / "program.pl"
+    path.write_text(program, encoding="utf-8")
+    begin = f"set_stream(user_output, encoding(utf8)), use_module('{path}'), {goal}"
+    command = ["swipl", "-q", "-g", begin, "-t", "halt"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True)
+
+    assert done.stderr == ""
+    return done.stdout
+
+
+HOSTILE = [
+    *("'", "\\", "a'), halt, p('", "é→🙂", "\n\r\t", "\x01\x7f\u2028\ufeff", "[]", "{}", "Upper", "_x", "", "dynamic"),
+    *("is", "a b", "%", "/* */", "\\x41\\", "x" * 100_000, "ﷺ", "\ufffe", "\U0010ffff", "~w", "0'a", ":-"),
+    "end_of_file",
+]
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=50, max_size=50))
+def test_texts_come_back_from_prolog_character_by_character(tmp_path: Path, drawn: list[str]) -> None:
+    """Prolog sees the same code points, of hostile texts and of any others."""
+    texts = [*HOSTILE, *drawn]
+    program = ":- encoding(utf8).\n:- module(m, [t/1]).\n" + "\n".join(f"t({prolog_value(text)})." for text in texts)
+    printed = swipl(program + "\n", "forall(t(T), (atom(T), atom_codes(T, C), print(C), nl))", tmp_path)
+
+    assert printed.splitlines() == ["[" + ",".join(str(ord(character)) for character in text) + "]" for text in texts]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_what_prolog_cannot_hold_is_refused(text: str) -> None:
+    """NUL and lone surrogates are an error that names them."""
+    with pytest.raises(HapaxError, match="U\\+"):
+        prolog_atom(text)
+
+
+@given(st.integers() | st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9))
+def test_numbers_are_exact(value: int | Decimal) -> None:
+    """A number written for Prolog is the same number; a whole one has no denominator."""
+    written = prolog_value(value)
+
+    assert Fraction(written.replace("r", "/")) == value
+    assert value != int(value) or "r" not in written
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), Decimal("1e999999")])
+def test_numbers_without_an_exact_form_are_refused(value: Decimal) -> None:
+    """NaN and numbers that would fill memory are errors."""
+    with pytest.raises(HapaxError, match="exact"):
+        prolog_value(value)
+
+
+def test_tests_come_after_what_binds_their_variables() -> None:
+    """Comparisons and negations follow their literals; a computed equation stands before those that need its result."""
+    library = library_of(
+        "computed later(Year A, Year B) := A > B\n"
+        "computed sum_of(Number A, Number B, Number C) := C = A + B\n"
+        "not q(Person X) & A \\= 3 & C = A + 1 & later(C, B) & p(Person X, Year A) & p(Person Y, Year B) -> r(X, Year C)\n"
+        "later(C, B) & sum_of(A, 1, C) & p(Person X, Year A) & p(Person Y, Year B) -> s(X, Year C)"
+    )
+
+    assert [clause_text(rule, library) for rule in library.rules] == [
+        "r(X, C) :-\n    p(X, A),\n    \\+ q(X),\n    number(A), A =\\= 3,\n    number(A), C is (A + 1),\n"
+        "    p(Y, B),\n    later(C, B).",
+        "s(X, C) :-\n    p(X, A),\n    sum_of(A, 1, C),\n    p(Y, B),\n    later(C, B).",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "values", "agree"),
+    [
+        ("2", ("a", "a"), True),
+        ("2", ("a", "b"), False),
+        ("2", ("1", 1), False),
+        ("2", (1, 3), True),
+        ("2", (1, 4, 2), False),
+        ("2", (1, Decimal("3.01")), False),
+        ("5%", (95, 100), True),
+        ("5%", (-100, -95), True),
+        ("5%", (94, 100, 97), False),
+        ("0%", ("a", "a", 1), False),
+        ("2", (Decimal("1e1000"), 10**1000 + 2), True),
+        ("2", (Decimal("1e99999999"), Decimal("10e99999998")), True),
+        ("50%", (Decimal("1e99999999"), Decimal("1.1e99999999")), False),
+    ],
+)
+def test_values_agree_within_a_tolerance(tolerance: str, values: tuple[str | int | Decimal, ...], agree: bool) -> None:
+    """Up to a difference, or a share of the larger one; texts, and numbers that are too large, only if they are equal."""
+    assert Tolerance.parsed(tolerance).covers_all(values) is agree
+
+
+@pytest.mark.parametrize(
+    ("affirmative", "negated", "question"),
+    [
+        ("[1] can plant [2]", "[1] cannot plant [2]", "can [1] plant [2]?"),
+        ("[1] cannot plant [2]", "[1] can plant [2]", "is it true that [1] cannot plant [2]?"),
+        ("[1] is not able to eat [2]", "[1] is able to eat [2]", "is it true that [1] is not able to eat [2]?"),
+        ("[1] was born in [2]", "[1] was not born in [2]", "was [1] born in [2]?"),
+        ("[1] lived in [2]", "it is not true that [1] lived in [2]", "is it true that [1] lived in [2]?"),
+    ],
+)
+def test_forms_follow_the_verb(affirmative: str, negated: str, question: str) -> None:
+    """Auxiliaries take "not" and move to the front; other verbs are denied and asked as a whole."""
+    assert (negated_template(affirmative), question_template(affirmative)) == (negated, question)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("an uninhabited island", "a uninhabited island"),
+        ("an onerous task", "a onerous task"),
+        ("a unilateral treaty", "an unilateral treaty"),
+        ("a utopia", "an utopia"),
+        ("an urban area", "a urban area"),
+        ("an hour", "a hour"),
+    ],
+)
+def test_the_article_follows_the_sound(right: str, wrong: str) -> None:
+    """Words that begin with the letter of a vowel and the sound of a consonant, and the other way round, are known."""
+    assert list(text_errors(f"PersonX saw {right} of vitamin A in it")) == []
+    assert list(text_errors(f"PersonX saw {wrong} of vitamin A in it")) != []

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hapax.kb.records import CallRecord
+from hapax.kb.spill import spill_path, spilled
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import CallStatistics
+from hapax.llm_oracle.backends.openai_transport import Concurrency
+from hapax.llm_oracle.backends.openai_wire import TransientFault, answered_texts, usage
+from hapax.llm_oracle.backends.redaction import redacted
+from hapax.llm_oracle.budget import Account, Budget, BudgetReached, CallStatistics, Ledger
 from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import (
@@ -125,3 +133,160 @@ def test_what_another_process_asked_meanwhile_is_not_asked_again(tmp_path: Path)
 
         assert (kb.looked_up, model.batches, second.batches) == ([2, 2], [["a"]], [["b"]])
         assert [score.probability for score in scores] == [1 / 3, 1 / 3]
+
+
+OWN, ALIAS = "sk-planted-own-0123456789abcdef", "sk-planted-alias-fedcba9876543210"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (ALIAS, "[key]"),
+        (ALIAS[::-1], "[key]"),
+        (f"first {ALIAS[:24]} and then {ALIAS[24:]}", "first [key] and then 876543210"),
+        (" ".join(ALIAS), "[key]"),
+        (
+            f"it ends with {ALIAS[-14:]}, it begins with sk-planted-alias",
+            "it ends with [key], it begins with [key]",
+        ),
+        ("nine8765, dcba and planted alias trees", "nine8765, dcba and planted alias trees"),
+    ],
+)
+def test_pieces_of_a_key_are_removed(said: str, kept: str) -> None:
+    """A key is found reversed, with signs in between and in parts of twelve signs with a digit; shorter ones stay."""
+    assert redacted(said, ALIAS) == kept
+
+
+CHOICE = {"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}
+
+
+def test_two_first_choices_are_a_fault() -> None:
+    """Two different choices of the same index are no answer, since either could be meant."""
+    with pytest.raises(TransientFault):
+        answered_texts({"choices": [CHOICE, {**CHOICE, "message": {"content": "b"}}]})
+
+
+@pytest.mark.parametrize("count", [2**40, -4, 10**30, True, "7"])
+def test_a_count_beyond_any_context_window_is_not_believed(count: object) -> None:
+    """Usage that no model can have is replaced by an estimate from the text."""
+    found = usage({"usage": {"prompt_tokens": count, "completion_tokens": count}}, "a b c", ("x",))
+
+    assert 0 < found.prompt_tokens < 100
+    assert 0 < found.completion_tokens < 100
+
+
+def call(name: str) -> CallRecord:
+    return CallRecord(name, "critic", "tiny", {"claim": name}, {"probability": 0.5}, 3, 1, 0.25, "now")
+
+
+def test_a_torn_line_is_no_answer(tmp_path: Path) -> None:
+    """Answers behind a lock lie beside the file; a line that a killed process wrote in part is left out; all others come home
+    with the next command that writes."""
+    database = tmp_path / "kb.db"
+    with KnowledgeBase(database) as kb, closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        kb.record_calls([call("first")])
+        assert kb.calls(["first"]) == {"first": call("first")}
+        with spill_path(database).open("ab") as stream:
+            stream.write(spill_path(database).read_bytes()[:25])
+        kb.record_calls([call("second")])
+        assert [record.request_id for record in spilled(database)] == ["first", "second"]
+        other.execute("ROLLBACK")
+    with KnowledgeBase(database) as kb:
+        assert set(kb.calls()) == {"first", "second"}
+    assert not spill_path(database).exists()
+
+
+ATTEMPTS = """
+import json, socket, sys
+from hapax.llm_oracle import egress
+
+class Reached(Exception):
+    pass
+
+def stop(event, arguments):  # runs behind the guard, before anything is sent
+    if event in ("socket.getaddrinfo", "socket.connect"):
+        raise Reached
+
+permitted, hosts = map(json.loads, sys.argv[1:])
+egress.permit(*permitted)
+egress.guard()
+sys.addaudithook(stop)
+reached = []
+for host in hosts:
+    own = socket.socket().connect if host[0].isdigit() else socket.create_connection
+    for connect in (socket.create_connection, own):
+        try:
+            connect((host, 443))
+        except Reached:
+            reached.append(host)
+        except PermissionError:
+            pass
+print(json.dumps(reached))
+"""
+
+
+def reached(permitted: Sequence[str], hosts: Sequence[str]) -> set[str]:
+    """The hosts that a guarded process may reach, by the resolver or by the address alone."""
+    command = [sys.executable, "-c", ATTEMPTS, json.dumps(permitted), json.dumps(hosts)]
+    root = Path(__file__).parents[3]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True, cwd=root)
+    return set(json.loads(ended.stdout))
+
+
+def test_a_guarded_process_reaches_named_hosts_alone() -> None:
+    """Names that are permitted and those below them are looked up, as is this machine; no other name is."""
+    hosts = ["models.example", "eu.models.example", "notmodels.example", "telemetry.example", "localhost", "127.0.0.1"]
+
+    assert reached(["models.example"], hosts) == {"models.example", "eu.models.example", "localhost", "127.0.0.1"}
+
+
+def test_addresses_are_guarded_without_names() -> None:
+    """Where no name is permitted, an address is reached only if it is permitted itself."""
+    assert reached(["192.0.2.1"], ["192.0.2.1", "192.0.2.2", "::1"]) == {"192.0.2.1", "::1"}
+    assert reached([], ["192.0.2.1"]) == set()
+
+
+def test_a_reservation_waits_for_those_under_way() -> None:
+    """Tokens that were reserved and not used are free again once the request has ended."""
+    ledger = Ledger(Budget(max_tokens=100))
+    account = Account(ledger, "critic", None)
+
+    first = account.reserve(Usage(0, 80))
+    assert first is not None
+    assert account.reserve(Usage(0, 80)) is None
+    first.settle(Usage(0, 10))
+    second = account.reserve(Usage(0, 80))
+    assert second is not None
+    second.settle(None)
+
+    assert ledger.used == CallStatistics(1, 0, 0, 10, None)
+    with pytest.raises(BudgetReached):
+        account.reserve(Usage(0, 91))
+    with pytest.raises(BudgetReached):  # smaller ones do not overtake
+        account.reserve(Usage(0, 1))
+
+
+def test_concurrency_adapts() -> None:
+    """Twice as many at a time each round until a refusal, then one more after 25 successes; a refusal takes a quarter,
+    once per cool-down, and never the last one."""
+    now = [0.0]
+    concurrency = Concurrency(14, lambda: now[0])
+    for expected in (8, 14):
+        for _ in range(int(concurrency.allowed)):
+            concurrency.succeeded()
+        assert concurrency.allowed == expected
+
+    concurrency.refused()
+    concurrency.refused()
+    assert concurrency.allowed == 10.5
+    assert concurrency.pause == 0
+    for _ in range(50):
+        concurrency.succeeded()
+    assert concurrency.allowed == 12.5
+
+    for _ in range(40):
+        now[0] += 10
+        concurrency.refused(5.0)
+    assert concurrency.allowed == 1
+    assert concurrency.pause == 5.0

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from entailment_fixture import VERBS, checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import loaded, tiny_llama, tiny_tokenizer
+from openai_fake import FRAME, Asked, FakeServer, Reply
+from safetensors.torch import save_file
+from tiny_models import CLAIMS, first_token_logits, loaded, network, tiny_llama, tiny_tokenizer
 
+import hapax
+from hapax.grammar.extras import missing_of
+from hapax.llm_oracle.answers import yes_probability
+from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.backends.adapters import merge, read_adapter
 from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
-from hapax.llm_oracle.backends.huggingface import HuggingFaceLikelihood
+from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic, HuggingFaceLikelihood, answer_tokens
+from hapax.llm_oracle.backends.loading import LoadedModel
+from hapax.llm_oracle.backends.trained_critic import CriticCard, MeasuredPredicate
+from hapax.llm_oracle.combined_critic import CombinedCritic, paraphrased, sigmoid
+from hapax.llm_oracle.embedded.atlas import load_atlas, parse_atlas
+from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, SentenceClassifier, TuningSettings
 from hapax.llm_oracle.measures import Measure, RankedText, measured, mentions
-from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
+from hapax.llm_oracle.prompts import conflict_question
+from hapax.llm_oracle.protocols import CriticScore, LogLikelihood, ModelIdentity, SpannedText, Usage
+from hapax.llm_oracle.registry import open_model
 
 SENTENCE = RankedText("soy milk is in buttermilk", ("buttermilk", "soy milk"))
 ALL = list(Measure)
@@ -160,3 +177,199 @@ def test_counts_give_the_measures_of_names() -> None:
         Measure.PAIR: pytest.approx(math.log(5 / (1 + 99 * 9 / 1000))),
     }
     assert none.scores == {Measure.SPAN: 0.0, Measure.PRIOR: 0.0, Measure.PAIR: 0.0}
+
+
+TABLES = {"is_the_capital_of": "is the capital of", "shares_a_border_with": "shares a border with"}
+DIFFERENCES = {"Ngerulmud is the capital of Palau.": "GeoNames has the state's name, Melekeok"}
+"""Facts of the atlas that the tables do not confirm, with the reason."""
+
+
+def test_what_a_key_does_not_list_is_false() -> None:
+    """An unlisted pair does not hold, and neither does anything of an unknown predicate."""
+    text = "predicate is_ingredient_in(Ingredient, Dish) key 2\npaella: rice; saffron\n"
+    atlas = parse_atlas([("test.atlas", text)])
+
+    assert atlas.holds("is_ingredient_in", ("rice", "paella"))
+    assert not atlas.holds("is_ingredient_in", ("milk", "paella"))
+    assert not atlas.holds("lies_in", ("rice", "paella"))
+
+
+def test_the_shipped_rules_have_words_for_every_predicate_of_the_atlas() -> None:
+    """Every shipped fact reads without fault, and can be asked for."""
+    atlas, library = load_atlas(), hapax.load_rules()
+
+    assert len(atlas.facts) > 4000
+    assert set(atlas.relations) <= {signature.name for signature in library.signatures}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(missing_of("references")), reason=missing_of("references"))
+@pytest.mark.parametrize("predicate", TABLES)
+def test_the_atlas_agrees_with_the_references(predicate: str) -> None:
+    """Every fact of the atlas that the tables could know is confirmed by a row, but for the known differences."""
+    critic, atlas = open_model("reference:geo", "critic", OpeningOptions(library=hapax.load_rules())), load_atlas()
+    claims = [
+        f"{str(first)[0].upper()}{str(first)[1:]} {TABLES[predicate]} {second}."
+        for first in atlas.true_values(predicate, 0)
+        for second in atlas.true_values(predicate, 1, first)
+    ]
+    wrong = {
+        claim for claim, score in zip(claims, critic.probabilities(claims), strict=True) if score.probability < 0.5
+    }
+
+    assert len(claims) > 50
+    assert wrong <= set(DIFFERENCES)
+
+
+class SettledCritic:
+    """A critic with one answer to every claim, which remembers the claims."""
+
+    def __init__(self, name: str, score: CriticScore, knows: tuple[str, ...] | None = None) -> None:
+        self.identity = ModelIdentity(name, "1", knows)
+        self.score = score
+        self.claims: list[str] = []
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        self.claims += claims
+        return [self.score] * len(claims)
+
+
+def test_a_combined_score_is_the_mean_of_the_log_odds() -> None:
+    """Members that do not cover a claim, or refuse it, have no part in the score; the raw scores are kept."""
+    yes = SettledCritic("a", CriticScore(0.9, Usage(10, 1)))
+    doubt = SettledCritic("b", CriticScore(0.5, Usage(20, 1)))
+    silent = SettledCritic("c", CriticScore(0.5, covered=False, basis="no row"))
+    refusing = SettledCritic("d", CriticScore(0.5, refused="filter"))
+
+    (score,) = CombinedCritic([yes, doubt, silent, refusing]).probabilities(["Butter is a fat."])
+
+    assert score.probability == pytest.approx(sigmoid(math.log(9) / 2))
+    assert score.members == {"a@1": 0.9, "b@1": 0.5}
+    assert (score.usage.prompt_tokens, score.covered, score.refused) == (30, True, "")
+    assert not CombinedCritic([silent, silent_too()]).probabilities(["x"])[0].covered
+    assert CombinedCritic([silent, refusing]).probabilities(["x"])[0].refused == "filter"
+
+
+def silent_too() -> SettledCritic:
+    return SettledCritic("e", CriticScore(0.5, covered=False))
+
+
+def test_a_paraphrased_critic_is_asked_in_several_words() -> None:
+    """A tendency to yes cancels out between a claim and its denial, and questions about conflicts stay questions."""
+    yes_sayer = SettledCritic("a", CriticScore(0.9))
+    critic = CombinedCritic(paraphrased(yes_sayer))
+
+    (score,) = critic.probabilities(["Butter is a fat."])
+    critic.probabilities([conflict_question("Butter is a fat.", ["Butter is a fat.", "Butter is a nut."])])
+
+    assert yes_sayer.claims[:3] == [
+        "Butter is a fat.",
+        "It is a well-known fact: Butter is a fat.",
+        "The following is false: Butter is a fat.",
+    ]
+    assert score.probability == pytest.approx(sigmoid(math.log(9) / 3))
+    assert score.members == pytest.approx({"a@1": 0.9, "a/stressed@1": 0.9, "a/denied@1": 0.1})
+    assert yes_sayer.claims[-1].count("The following is false: Butter is a fat.") == 1
+    assert "Butter is a nut." in yes_sayer.claims[-1]
+
+
+def test_a_merged_weight_is_the_sum_of_base_and_product(tmp_path: Path) -> None:
+    """The product of both halves of an adapter is added to its layer, and to no other."""
+    network = tiny_llama(tiny_tokenizer())
+    name = "model.layers.1.self_attn.q_proj"
+    down, up = torch.randn(3, 32), torch.randn(32, 3)
+    save_file({f"{name}.down": down, f"{name}.up": up}, tmp_path / "a.safetensors", {"base": "tiny"})
+    before = {key: value.clone() for key, value in network.state_dict().items()}
+
+    merge(network, read_adapter(tmp_path / "a.safetensors"))
+
+    changed = {key for key, value in network.state_dict().items() if not torch.equal(value, before[key])}
+    assert changed == {f"{name}.weight"}
+    found = network.state_dict()[f"{name}.weight"]
+    assert torch.allclose(found, before[f"{name}.weight"] + up @ down, atol=1e-4)
+
+
+def test_the_longest_template_that_fits_decides_what_is_covered() -> None:
+    """A claim of a predicate that the card excludes is refused; one by a longer template of another is judged."""
+    births = MeasuredPredicate("was_born_in", ("[1] was born in [2]",), 0.5, 40, judged=False)
+    places = MeasuredPredicate("was_born_in_the_city_of", ("[1] was born in the city of [2]",), 0.9, 40, judged=True)
+    card = CriticCard((births, places), bar=0.65)
+
+    assert card.refusing("Marie Curie was born in 1867.") == births
+    assert card.refusing("Marie Curie was born in the city of Warsaw.") is None
+    assert card.refusing("Marie Curie won two prizes.") is None
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_a_classifier_learns_what_it_is_shown(tmp_path: Path, kind: str) -> None:
+    """True cases are told from false ones after training, antipatterns turned round, also from saved weights."""
+    cases = [
+        LabelledCase(
+            (f"ann {verb} bob, which means that bob.",), (f"ann {verb} bob. This does not mean that bob.",), even
+        )
+        for verb, even in zip(VERBS, [True, False] * 4, strict=True)
+    ]
+    model = SentenceClassifier.load(checkpoint(tmp_path / kind, kind))
+    model.train(cases, Hyperparameters(5e-3, 1e-4, 1), TuningSettings(epochs=60, rows=8), lambda line: None)
+    affirmed, denied = (
+        model.probabilities([text for case in cases for text in texts(case)])
+        for texts in (lambda case: case.patterns, lambda case: case.antipatterns)
+    )
+
+    assert [p > 0.5 for p in affirmed] == [p < 0.5 for p in denied] == [case.label for case in cases]
+    model.save(tmp_path / "kept")
+    again = SentenceClassifier.load(tmp_path / "kept").probabilities([case.patterns[0] for case in cases])
+    assert again == pytest.approx(affirmed, abs=1e-5)
+
+
+class LogitServer(FakeServer):
+    """Tells the 20 likeliest first tokens by stored logits of each claim."""
+
+    def __init__(self, model: LoadedModel, stored: Mapping[str, torch.Tensor], lacks: frozenset[str]) -> None:
+        super().__init__(misbehave=self.told, lacks=frozenset({"systemone", *lacks}))
+        self.loaded, self.stored = model, stored
+
+    def told(self, number: int, asked: Asked) -> Reply | None:
+        is_chat = "messages" in asked.body
+        if not asked.body.get("logprobs") or ("chat" in self.lacks and is_chat):
+            return None
+        prompt = asked.body["messages"][0]["content"] if is_chat else asked.body["prompt"]
+        logits = self.stored.get(prompt.removeprefix(FRAME[0]).removesuffix(FRAME[1]))
+        if logits is None:  # a probe
+            return None
+        scores, tokens = logits.log_softmax(-1).topk(20)
+        names = [self.loaded.tokenizer.decode([token]) for token in tokens.tolist()]
+        listed = dict(zip(names, scores.tolist(), strict=True))
+        entries = [{"token": name, "logprob": score} for name, score in listed.items()]
+        logprobs = {"content": [{"top_logprobs": entries}]} if is_chat else {"top_logprobs": [listed]}
+        return 200, {"choices": [{"message": {"content": "?"}, "text": "?", "logprobs": logprobs}]}, {}
+
+
+@pytest.mark.parametrize("kind", ["causal", "seq2seq"])
+@pytest.mark.parametrize("lacks", [frozenset(), frozenset({"chat"})], ids=["chat", "completions"])
+def test_stored_logits_give_one_score_in_every_back_end(kind: str, lacks: frozenset[str]) -> None:
+    """The same logits in this process and as a server's 20 likeliest tokens are one P(yes), within 1e-5."""
+    model = network(kind)
+    yes, no = answer_tokens(model)
+
+    def says_yes_or_no(module: Any, given: Any, logits: torch.Tensor) -> torch.Tensor:
+        """A random network says anything; one that was asked has both answers among its likeliest."""
+        raised = logits.clone()
+        raised[..., [*yes, *no]] += 20.0
+        return raised
+
+    hook = model.network.lm_head.register_forward_hook(says_yes_or_no)
+    try:
+        stored = {claim: first_token_logits(model, claim).double() for claim in CLAIMS}
+        own = [score.probability for score in HuggingFaceCritic(model).probabilities(CLAIMS)]
+    finally:
+        hook.remove()
+    with LogitServer(model, stored, lacks) as fake:
+        critic = hapax.open_models(f"openai:tiny@{fake.url}", likelihood="frequency", claims=1).critic
+        served = [score.probability for score in critic.probabilities(CLAIMS)]
+
+    expected = [yes_probability(stored[claim][yes].tolist(), stored[claim][no].tolist()) for claim in CLAIMS]
+    assert critic.identity.revision.endswith("logprobs")
+    assert own == pytest.approx(expected, abs=1e-5)
+    assert served == pytest.approx(expected, abs=1e-5)
+    assert len({round(score, 6) for score in served}) == len(CLAIMS)
