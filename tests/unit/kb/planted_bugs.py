@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hapax.api.browser.judging import Judging
 from hapax.grammar.errors import HapaxError
-from hapax.kb import asking, connection, spill, system
+from hapax.kb import asking, connection, system
 from hapax.kb.attempts import AttemptLog
-from hapax.kb.records import CALLS, VOTES, AttemptRecord, CallRecord, Outcome
+from hapax.kb.records import AttemptRecord, CallRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle import budget
-from hapax.llm_oracle.backends import openai_batch
 
 
 def commit_without_sync() -> None:
@@ -50,22 +48,6 @@ def answer_used_before_it_is_stored() -> None:
         close(kb)
 
     KnowledgeBase.record_calls, KnowledgeBase.close = later, closing  # type: ignore[method-assign, assignment]
-
-
-def spill_removed_before_its_rows_are_committed() -> None:
-    """The file beside is removed while its answers are in memory alone."""
-
-    def bring_home(kb: KnowledgeBase, seconds: float | None = None) -> bool:
-        if kb.path is None or kb.connection.in_transaction or not spill.spill_path(kb.path).exists():
-            return False
-        with asking.asking(kb.path, seconds):
-            calls = spill.spilled(kb.path)
-            system.remove(spill.spill_path(kb.path))
-            with kb.transaction(seconds):
-                kb.add(CALLS, calls)
-        return True
-
-    KnowledgeBase.bring_home = bring_home  # type: ignore[method-assign]
 
 
 def attempt_written_after_it_was_sent() -> None:
@@ -132,49 +114,16 @@ def renamed_without_sync() -> None:
     system.sync_path = lambda path: None
 
 
-def queue_landed_without_sync() -> None:
-    """A queue's files get their names before their content is on the disk."""
-
-    def land(queue: openai_batch.BatchQueue) -> None:
-        if not queue.files:
-            queue._temporary(queue.path).touch()
-        for path in [file.path for file in queue.files] or [queue.path]:
-            system.rename(queue._temporary(path), path)
-
-    openai_batch.BatchQueue.land = land  # type: ignore[method-assign]
-
-
-def votes_overwritten_by_a_second_tab() -> None:
-    """A vote is stored along with all votes as they were when the page was shown."""
-    stored_vote = Judging.vote
-
-    def vote(judging: Judging, kind: str, voter: str, *cells: Any) -> str:
-        with KnowledgeBase(judging.database) as kb:
-            before = kb.votes()
-        system.sleep(0.1)
-        replaced = stored_vote(judging, kind, voter, *cells)
-        with KnowledgeBase(judging.database) as kb, kb.transaction():
-            own = [record for record in kb.votes() if record.voter == voter and record not in before]
-            kb.write("DELETE FROM votes WHERE id IS NOT ?", [(None,)])
-            kb.add(VOTES, [*before, *own])
-        return replaced
-
-    Judging.vote = vote  # type: ignore[method-assign]
-
-
 PLANTED: dict[str, Callable[[], None]] = {
     bug.__name__: bug
     for bug in (
         commit_without_sync,
         answer_used_before_it_is_stored,
-        spill_removed_before_its_rows_are_committed,
         attempt_written_after_it_was_sent,
         unusable_replies_not_counted,
         attempts_stored_twice,
         asking_without_a_lock,
         newest_answer_overlooked,
         renamed_without_sync,
-        queue_landed_without_sync,
-        votes_overwritten_by_a_second_tab,
     )
 }

@@ -14,15 +14,12 @@ ROOT = Path(__file__).parents[3]
 FOUND_BY = {
     "commit_without_sync": ("search", "1-24"),
     "answer_used_before_it_is_stored": ("search", "61-84"),
-    "spill_removed_before_its_rows_are_committed": ("answers beside the file", "1-24"),
-    "queue_landed_without_sync": ("queue", "76"),
     "attempt_written_after_it_was_sent": ("search on a server", "1-24"),
     "unusable_replies_not_counted": ("search on a server", "1-24"),
     "attempts_stored_twice": ("search on a server", "1-24"),
     "asking_without_a_lock": ("two searches", "1-24"),
     "newest_answer_overlooked": ("search", "129-153"),
     "renamed_without_sync": ("export", "1-24"),
-    "votes_overwritten_by_a_second_tab": ("judging", "1-24"),
 }
 """The scenario and the seeds that find each planted bug."""
 
