@@ -598,6 +598,8 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
             premises.pop()
         elif token.type == "COLON" and len(premises) == 2 and any(before.type == "DEFINE" for before in tokens[:index]):
             premises[-1] = True  # behind what an aggregate counts
+        elif token.type == "_KEY":
+            premises[-1] = False  # columns follow
         is_name = token.type == "WORD" and not token.value[0].isupper() and token.value[0] != "_"
         if is_name and premises[-1] and begins_item and following.type in _BEHIND_ITEM:
             yield Token.new_borrow_pos("LPAR", "(", token)

@@ -231,6 +231,14 @@ def test_a_key_is_a_column_of_the_fact() -> None:
     assert "Choose from flight, carrier, air_time" in refused.output
 
 
+@pytest.mark.parametrize("end", ["", ".", ': "[1] takes [2] minutes on [3]"'])
+def test_a_key_may_have_several_columns(end: str) -> None:
+    """With or without a point behind them, or templates."""
+    rules = hapax.parse_rules(f"given trip(id: Trip, air_time: Minutes, day: Text) key id, day{end}\n")
+    with hapax.KnowledgeBase() as kb, pytest.raises(hapax.HapaxError, match="key id, day"):
+        hapax.add_facts(kb, "trip", [("a", 1, "mo"), ("a", 3, "mo")], rules)
+
+
 def test_a_declaration_has_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one of a mapping, for each way in and for what is stored already; a column that is none is named."""
     monkeypatch.chdir(tmp_path)
