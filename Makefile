@@ -30,7 +30,7 @@ types: .venv/installed
 	@$(PYTHON_VENV) -m mypy
 
 docs: .venv/installed  ## write the generated pages again
-	@$(PYTHON_VENV) -m hapax.grammar.reference > docs/language.md
+	@$(PYTHON_VENV) -m hapax.grammar.writing.language_page > docs/language.md
 	@$(PYTHON_VENV) -m scripts.commands_page > docs/commands.md
 
 site: .venv/installed  ## build the pages into build/site, to be read without a network
@@ -46,8 +46,8 @@ sbom: .venv/installed  ## write what is installed as a CycloneDX bill of materia
 model: .venv/installed  ## train the embedded model anew (about an hour on two cores)
 	@$(PYTHON_VENV) -m tools.embedded.train --out llm_oracle/embedded/model $(ARGS)
 
-results: .venv/installed  ## measure a real model on everything (about an hour on two cores) and write docs/results.md
-	@$(PYTHON_VENV) -m tools.results $(ARGS) > docs/results.md
+results: .venv/installed  ## measure a real model on everything (about an hour on two cores) and write docs/papers/results.md
+	@$(PYTHON_VENV) -m tools.results $(ARGS) > docs/papers/results.md
 
 lock:  ## resolve the ranges in pyproject.toml anew and write requirements.lock
 	@scripts/lock.sh

@@ -10,33 +10,33 @@ from typing import Any
 
 import click
 
-from hapax.commands.console import Commands, be_quiet, be_verbose
-from hapax.commands.declared import CONFIGURATION, use_defaults, with_program
+from hapax.commands.shared.console import Commands, be_quiet, be_verbose
+from hapax.commands.shared.declared import CONFIGURATION, use_defaults, with_program
 
 VERBS = {
-    "init": "hapax.commands.starting:init",
-    "check": "hapax.commands.rules:check",
-    "plan": "hapax.commands.search:plan",
-    "search": "hapax.commands.search:search",
+    "init": "hapax.commands.starting_commands:init",
+    "check": "hapax.commands.rule_commands:check",
+    "plan": "hapax.commands.search_commands:plan",
+    "search": "hapax.commands.search_commands:search",
     "derive": "hapax.commands.reasoning:derive",
     "query": "hapax.commands.reasoning:query",
     "ask": "hapax.commands.reasoning:ask",
     "why": "hapax.commands.reasoning:why",
     "why-not": "hapax.commands.reasoning:why_not",
-    "shell": "hapax.commands.starting:shell",
-    "import": "hapax.commands.store:import_",
-    "export": "hapax.commands.store:export",
+    "shell": "hapax.commands.starting_commands:shell",
+    "import": "hapax.commands.store_commands:import_",
+    "export": "hapax.commands.store_commands:export",
     "serve": "hapax.commands.serve:serve",
     "report": "hapax.commands.serve:report",
-    "doctor": "hapax.commands.starting:doctor",
+    "doctor": "hapax.commands.starting_commands:doctor",
 }
 GROUPS = {
-    "data": "hapax.commands.groups:data",
-    "model": "hapax.commands.groups:model",
-    "evaluate": "hapax.commands.evaluate:evaluate",
-    "votes": "hapax.commands.votes:votes",
+    "data": "hapax.commands.shared.groups:data",
+    "model": "hapax.commands.shared.groups:model",
+    "evaluate": "hapax.commands.papers.link_experiments:evaluate",
+    "votes": "hapax.commands.papers.votes:votes",
     "rules": "hapax.commands.rule_expansion:rules",
-    "kb": "hapax.commands.groups:kb",
+    "kb": "hapax.commands.shared.groups:kb",
 }
 """The commands and groups of Hapax, each with its place. All others are entry points of the group `hapax.commands`."""
 

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hapax.api.browser.tables import Page, Wanted, facts, searched
+from hapax.api.browser.table_pages import Page, Wanted, facts, searched
 from hapax.api.explanations import why, why_not
-from hapax.api.goals import query
+from hapax.api.goal_answers import query
 from hapax.api.rules import check_rules
-from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.kept_rules import kept_rules
+from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected
-from hapax.grammar.parser import parse_rules
-from hapax.grammar.reference import language_page
+from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
+from hapax.grammar.writing.language_page import language_page
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
@@ -34,7 +34,7 @@ from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.registry import BudgetedModels, price_table
 
 if TYPE_CHECKING:
-    from hapax.engine.search.estimate import RunEstimate
+    from hapax.engine.costs.estimate import RunEstimate
 
 MOST_ROWS = 1_000
 """Most answers or statements of one call: more would fill a model's context."""
@@ -212,9 +212,9 @@ class AgentTools:
 
     def forecast(self, goal: str) -> AskForecast:
         """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
+        from hapax.engine.costs.estimate import estimate_goal
         from hapax.engine.inference.theory import Theory
-        from hapax.engine.search.demand import DemandBudget, run_demand
-        from hapax.engine.search.estimate import estimate_goal
+        from hapax.engine.search.demand_loop import DemandBudget, run_demand
 
         asking = self._models_to_ask()
         models, settings, calls, needs = asking.models, asking.settings, 0, []

@@ -12,8 +12,8 @@ from hapax.engine.explain import why as explain
 from hapax.engine.explain import why_not as explain_failure
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import sound_rules
-from hapax.engine.logic.limits import time_limit
-from hapax.engine.probability.options import ProbabilityOptions
+from hapax.engine.logic.time_limit import time_limit
+from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.stories import Story, story_text
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.extras import extras_named

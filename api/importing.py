@@ -10,20 +10,20 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 from hapax.engine.kept_rules import kept_rules, read_kept
 from hapax.grammar.arguments import checked, is_table
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.notebook import ArrowStream
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
-from hapax.kb import merge as merging
-from hapax.kb import tables
-from hapax.kb.intake import FactIntake, FactNames, FactsInConflict, ImportReport, RulesForFacts
+from hapax.grammar.writing.notebook import ArrowStream
+from hapax.kb.exchange import merge as merging
+from hapax.kb.exchange import tables
+from hapax.kb.exchange.intake import FactIntake, FactNames, FactsInConflict, ImportReport, RulesForFacts
 from hapax.kb.records import FactRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hapax.kb.mappings import TableMapping
+    from hapax.kb.exchange.mappings import TableMapping
 
 
 SameKey: TypeAlias = Literal["refuse", "keep", "replace"]
@@ -147,7 +147,7 @@ def rules_for_facts(kb: KnowledgeBase, rules: Library | FactRules | None) -> Rul
             f"{rules.names} needs rules, which say of which type each argument is.",
             Remedy("Name them by {}.", Setting("rules", "FILE")),
         )
-    from hapax.llm_oracle.backends.reference import open_names
+    from hapax.llm_oracle.rankers.reference_models import open_names
 
     return replace(fitting, names=FactNames(rules.names, open_names(rules.names, fitting.library).canonical))
 

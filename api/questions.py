@@ -17,22 +17,22 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hapax.api.explanations import Explanation, why, why_not
-from hapax.api.goals import Answers, query
-from hapax.engine.inference.limits import QueryLimits
+from hapax.api.goal_answers import Answers, query
 from hapax.engine.near_misses import near_misses
+from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import GoalRejected
-from hapax.grammar.prolog_text import atom_goal, term_text
 from hapax.grammar.rules import Library, PredicateSignature
 from hapax.grammar.terms import ANY, Atom, Constant, Literal, Term, Value, Variable
-from hapax.grammar.verbalize import literal_text, template_of
+from hapax.grammar.writing.prolog_text import atom_goal, term_text
+from hapax.grammar.writing.verbalize import literal_text, template_of
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.calls import JournaledGenerator
-from hapax.llm_oracle.prompts import TRANSLATION_PROMPT
+from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.protocols import KNOWLEDGE, GenerationParameters, GenerationRequest, ReplyForm
+from hapax.llm_oracle.questions.prompts import TRANSLATION_PROMPT
 from hapax.llm_oracle.registry import open_instructed, with_journal
 
 MOST_PREDICATES, MOST_VALUES, MOST_NEAREST = 60, 60, 3

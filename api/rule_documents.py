@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hapax.grammar.checks import check_read
+from hapax.grammar.checking.library_checks import check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, Place
-from hapax.grammar.occurrences import NameKind, Occurrence, occurrences
-from hapax.grammar.parser import KEYWORDS, ReadRules, read_rules, read_texts, statement_tokens
-from hapax.grammar.printing import signature_text
+from hapax.grammar.parsing.occurrences import NameKind, Occurrence, occurrences
+from hapax.grammar.parsing.parser import KEYWORDS, ReadRules, read_rules, read_texts, statement_tokens
 from hapax.grammar.rules import Library, PredicateSignature
 from hapax.grammar.terms import Literal
-from hapax.grammar.verbalize import statement_text
-from hapax.grammar.words import counted
+from hapax.grammar.writing.printing import signature_text
+from hapax.grammar.writing.verbalize import statement_text
+from hapax.grammar.writing.words import counted
 from hapax.kb.store import KnowledgeBase
 
 ATTRIBUTES = ("@name", "@domain", "@principle", "@polarity", "@generic", "@most", "@withdrawn", "@example")

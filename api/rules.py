@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.grammar.arguments import checked
-from hapax.grammar.checks import check_library, check_read
-from hapax.grammar.declarations import SAME_AS
+from hapax.grammar.checking.library_checks import check_library, check_read
+from hapax.grammar.checking.predicate_checks import other_names
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair, with_replacements
 from hapax.grammar.extras import extras_named
-from hapax.grammar.formatting import format_rules
-from hapax.grammar.imports import UnreadableFile
-from hapax.grammar.link_json import to_link_json
-from hapax.grammar.parser import file_content, read_rules, rule_files
-from hapax.grammar.predicate_checks import other_names
-from hapax.grammar.printing import format_library
-from hapax.grammar.prolog_text import program_text
+from hapax.grammar.parsing.declarations import SAME_AS
+from hapax.grammar.parsing.parser import file_content, read_rules, rule_files
+from hapax.grammar.parsing.rule_imports import UnreadableFile
 from hapax.grammar.rule_paths import rule_paths
 from hapax.grammar.rules import Library
-from hapax.kb.whole_files import atomic_path
+from hapax.grammar.writing.formatting import format_rules
+from hapax.grammar.writing.link_json import to_link_json
+from hapax.grammar.writing.printing import format_library
+from hapax.grammar.writing.prolog_text import program_text
+from hapax.kb.files.whole_files import atomic_path
 
 if TYPE_CHECKING:
-    from hapax.engine.entailment.checks import EntailmentLimits
+    from hapax.engine.entailment.entailment_checks import EntailmentLimits
     from hapax.engine.kb_checks import KbFinding
     from hapax.kb.store import KnowledgeBase
 
@@ -155,7 +155,7 @@ def check_files(
 def _other_names(library: Library, names: str | None) -> Iterator[Diagnostic]:
     if names is None:
         return
-    from hapax.llm_oracle.backends.reference import open_names
+    from hapax.llm_oracle.rankers.reference_models import open_names
 
     yield from other_names(library, open_names(names, library).canonical, names)
 
@@ -189,6 +189,6 @@ def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[
         raise HapaxError(f"The rules join names by {SAME_AS}, which no {form} program does. Ask them with Hapax.")
     if form in SQL_FORMS:
         with extras_named():
-            from hapax.engine.logic.dialects import sql_text
+            from hapax.engine.answers.dialects import sql_text
         return sql_text(rules, concluded, form)
     return dict(zip(TEXT_FORMS, (program_text, format_library, to_link_json), strict=True))[form](rules)

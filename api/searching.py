@@ -7,21 +7,21 @@ from dataclasses import replace
 from typing import Any, overload
 
 from hapax.api.statements import Statements
+from hapax.engine.costs.estimate import RunEstimate, estimate_run
 from hapax.engine.kept_rules import chosen_rules, sound_rules
-from hapax.engine.search.account import StepAccount
-from hapax.engine.search.estimate import RunEstimate, estimate_run
-from hapax.engine.search.gates import CRITIC, TYPE
+from hapax.engine.questions.account import StepAccount
+from hapax.engine.questions.gates import CRITIC, TYPE
 from hapax.engine.search.profile_choice import ProfileChooser, settled
 from hapax.engine.search.progress import Progress
-from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search as search_rules
+from hapax.engine.search.search_report import SearchReport
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.engine.withdrawal import revise_statements
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
-from hapax.grammar.notebook import Tabular
 from hapax.grammar.rules import Library
-from hapax.grammar.words import counted
+from hapax.grammar.writing.notebook import Tabular
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.journal import Journal

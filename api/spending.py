@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.notebook import Tabular
+from hapax.grammar.writing.notebook import Tabular
 
 if TYPE_CHECKING:
     from hapax.kb.records import AttemptRecord

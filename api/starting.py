@@ -15,16 +15,16 @@ from pathlib import Path
 from shlex import quote
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.moments import DATE, DATE_TIME, moment_of
-from hapax.grammar.parser import parse_rules
-from hapax.grammar.prolog_text import SYSTEM_NAMES
-from hapax.grammar.words import short
-from hapax.kb.intake import FactFault, FactIntake, RulesForFacts
-from hapax.kb.mappings import TableMapping
+from hapax.grammar.parsing.parser import parse_rules
+from hapax.grammar.values.moments import DATE, DATE_TIME, moment_of
+from hapax.grammar.writing.prolog_text import SYSTEM_NAMES
+from hapax.grammar.writing.words import short
+from hapax.kb.exchange.intake import FactFault, FactIntake, RulesForFacts
+from hapax.kb.exchange.mappings import TableMapping
+from hapax.kb.exchange.tables import OpenTable, add_rows, opened
+from hapax.kb.exchange.values import encode_value
+from hapax.kb.files.whole_files import atomic_text_file
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.tables import OpenTable, add_rows, opened
-from hapax.kb.values import encode_value
-from hapax.kb.whole_files import atomic_text_file
 
 ROWS_READ = 10_000
 """First rows of a table, from which types and key are guessed."""

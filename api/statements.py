@@ -12,19 +12,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
+from hapax.engine.answers.derivation import DerivationReport, derive_all, read_statements
+from hapax.engine.answers.statement_lines import LineWriter, statement_lines
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, proof_from_json, proof_text
 from hapax.engine.kept_rules import chosen_rules, sound_rules
-from hapax.engine.logic.derive import DerivationReport, derive_all, read_statements
-from hapax.engine.logic.statement_lines import LineWriter, statement_lines
-from hapax.engine.probability.answers import Probability, basis_of, statement_probabilities
-from hapax.engine.probability.options import ProbabilityOptions
+from hapax.engine.probability.probability_options import ProbabilityOptions
+from hapax.engine.probability.probable_answers import Probability, basis_of, statement_probabilities
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.notebook import Tabular
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.words import counted
+from hapax.grammar.writing.notebook import Tabular
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
 

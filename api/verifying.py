@@ -10,9 +10,9 @@ from hapax.engine.inference.replay import Replay
 from hapax.engine.kept_rules import kept_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.notebook import Tabular
+from hapax.grammar.writing.notebook import Tabular
+from hapax.kb.files.verification import Damage, damages, strange_objects
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.verification import Damage, damages, strange_objects
 
 
 @dataclass(frozen=True)

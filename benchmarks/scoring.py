@@ -14,7 +14,7 @@ from typing import Any
 import hapax
 from benchmarks.measuring import Figure, Size, Turn, compared, seconds_of
 from benchmarks.search import RULES, LookupModel, chosen
-from hapax.llm_oracle.prompts import critic_prompt
+from hapax.llm_oracle.questions.prompts import critic_prompt
 
 CHECKPOINT = Path(hapax.__file__).parent / "llm_oracle" / "embedded" / "model"
 """The embedded model, which the loop opens as any other checkpoint."""

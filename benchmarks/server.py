@@ -29,15 +29,6 @@ from urllib.parse import urlsplit
 import hapax
 from benchmarks.measuring import Figure, Size, seconds_of, summarised
 from benchmarks.search import RULES, chosen
-from hapax.llm_oracle.answers import without_numbering
-from hapax.llm_oracle.backends.openai_probing import KNOWN_UNLIKELY
-from hapax.llm_oracle.prompts import (
-    critic_batch_prompt,
-    critic_prompt,
-    exclusion_clause,
-    knowledge_prompt,
-    stated_claim,
-)
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -46,8 +37,17 @@ from hapax.llm_oracle.protocols import (
     LogLikelihood,
     ModelIdentity,
 )
-from hapax.llm_oracle.simulated import SimulatedModel
-from hapax.llm_oracle.simulated_world import SimulatedWorld
+from hapax.llm_oracle.questions.prompts import (
+    critic_batch_prompt,
+    critic_prompt,
+    exclusion_clause,
+    knowledge_prompt,
+    stated_claim,
+)
+from hapax.llm_oracle.reading.link_replies import without_numbering
+from hapax.llm_oracle.scripts.simulated import SimulatedModel
+from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld
+from hapax.llm_oracle.servers.openai_probing import KNOWN_UNLIKELY
 
 MODEL = "simulated"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hapax.commands.options import with_rules
+from hapax.commands.shared.common_options import with_rules
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hapax.api.rule_documents import RuleDocuments
     from hapax.grammar.errors import Diagnostic, Place, TextRepair
-    from hapax.grammar.occurrences import Occurrence
+    from hapax.grammar.parsing.occurrences import Occurrence
 
 SETTLED = 0.15
 """Seconds without a change after which a text is checked."""

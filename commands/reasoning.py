@@ -13,21 +13,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import BUDGET_REACHED, DONE, FAILED, Left, err, leaving, print_table, working
-from hapax.commands.declared import Finite
-from hapax.commands.model_options import (
-    choose_profile,
-    load_models,
-    open_journal,
-    opening_options,
-    question_settings,
-    with_budget,
-    with_model,
-    with_models,
-    with_questions,
-    with_queue,
-)
-from hapax.commands.options import (
+from hapax.commands.shared.common_options import (
     SECONDS,
     keep_rules,
     open_for_goal,
@@ -45,13 +31,27 @@ from hapax.commands.options import (
     with_paths,
     with_probability,
 )
+from hapax.commands.shared.console import BUDGET_REACHED, DONE, FAILED, Left, err, leaving, print_table, working
+from hapax.commands.shared.declared import Finite
+from hapax.commands.shared.model_options import (
+    choose_profile,
+    load_models,
+    open_journal,
+    opening_options,
+    question_settings,
+    with_budget,
+    with_model,
+    with_models,
+    with_questions,
+    with_queue,
+)
 from hapax.grammar.options import made
-from hapax.grammar.words import counted
-from hapax.kb.whole_files import atomic_path, atomic_text_file
+from hapax.grammar.writing.words import counted
+from hapax.kb.files.whole_files import atomic_path, atomic_text_file
 
 if TYPE_CHECKING:
     from hapax.api.explanations import Explanation
-    from hapax.api.goals import Answers
+    from hapax.api.goal_answers import Answers
     from hapax.api.statements import Derivation
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase

@@ -13,11 +13,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import err, number_text, out, print_diagnostics, print_json, print_table, working
-from hapax.commands.declared import Finite, declared, together
-from hapax.commands.groups import CommandGroup
-from hapax.commands.model_options import asking, open_journal, opening_options, with_budget, with_model, with_queue
-from hapax.commands.options import (
+from hapax.commands.shared.common_options import (
     open_kb,
     read_library,
     with_chosen,
@@ -26,9 +22,20 @@ from hapax.commands.options import (
     with_paths,
     with_rules,
 )
+from hapax.commands.shared.console import err, number_text, out, print_diagnostics, print_json, print_table, working
+from hapax.commands.shared.declared import Finite, declared, together
+from hapax.commands.shared.groups import CommandGroup
+from hapax.commands.shared.model_options import (
+    asking,
+    open_journal,
+    opening_options,
+    with_budget,
+    with_model,
+    with_queue,
+)
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import made
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +67,9 @@ with_review = together(
     cls=CommandGroup,
     path="rules.",
     core={
-        "compile": "hapax.commands.rules:compile",
-        "explain": "hapax.commands.rules:explain",
-        "fmt": "hapax.commands.rules:fmt",
+        "compile": "hapax.commands.rule_commands:compile",
+        "explain": "hapax.commands.rule_commands:explain",
+        "fmt": "hapax.commands.rule_commands:fmt",
         "lsp": "hapax.commands.editor:serve_editor",
     },
 )
@@ -96,7 +103,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
 
     META is the file of the meta-rules. New rules are checked together with the library of --rules. Without a terminal
     you decide in the sheet: write accept or reject into its column decision, and run the same command again.
-    docs/rules.md shows an example.
+    docs/how-to/rules.md shows an example.
 
     \b
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules
@@ -286,7 +293,7 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     """Propose rules from strong stored entailments that hold in one direction only, and print them as a rule file.
 
     Left out are entailments that a rule states already, and those whose predicates no loaded rule file declares.
-    docs/entailment.md explains how to store entailments.
+    docs/papers/entailment.md explains how to store entailments.
 
     \b
     hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
@@ -323,7 +330,7 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
     """Mine rules from the facts of a knowledge base: closed rules of up to three premises, without asking a model.
 
     Values that a critic rejected are counter-examples. Rules that the library states already are left out. With -o you
-    decide on each rule, as for `rules expand`. docs/mining.md explains the measures.
+    decide on each rule, as for `rules expand`. docs/how-to/mining.md explains the measures.
 
     \b
     hapax rules mine --db hapax.db

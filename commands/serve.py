@@ -12,9 +12,17 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.commands.console import Left, ToolCalls, err, leaving, print_json, working
-from hapax.commands.declared import declared
-from hapax.commands.model_options import (
+from hapax.commands.shared.common_options import (
+    open_kb,
+    read_library,
+    with_database,
+    with_json,
+    with_limits,
+    with_rules,
+)
+from hapax.commands.shared.console import Left, ToolCalls, err, leaving, print_json, working
+from hapax.commands.shared.declared import declared
+from hapax.commands.shared.model_options import (
     load_models,
     open_journal,
     question_settings,
@@ -22,13 +30,12 @@ from hapax.commands.model_options import (
     with_models,
     with_questions,
 )
-from hapax.commands.options import open_kb, read_library, with_database, with_json, with_limits, with_rules
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.options import made
 from hapax.grammar.remedies import worded_for
-from hapax.grammar.words import counted
-from hapax.kb.whole_files import atomic_text_file
+from hapax.grammar.writing.words import counted
+from hapax.kb.files.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hapax.engine.logic.derive import outdated_rules
+from hapax.engine.answers.derivation import outdated_rules
 from hapax.grammar.arguments import checked
-from hapax.grammar.notebook import Tabular
-from hapax.grammar.words import counted
+from hapax.grammar.writing.notebook import Tabular
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import NO_USABLE_REPLY, Outcome
 from hapax.kb.store import KnowledgeBase
 

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from hapax.engine.inference.isolation import child_environment
-from hapax.engine.inference.landlock import interface_version
+from hapax.engine.prolog.isolation import child_environment
+from hapax.engine.prolog.landlock import interface_version
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import EXTRAS, missing_of
-from hapax.grammar.notebook import Tabular
+from hapax.grammar.writing.notebook import Tabular
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
-from hapax.llm_oracle.backends.processor import processor_speed
+from hapax.llm_oracle.weights.processor import processor_speed
 
 OLDEST_SWIPL = (9, 0)
 OLDEST_SQLITE = (3, 37)  # the first version with STRICT tables

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
 
+from hapax.engine.answers.derivation import RUN_ID, find_statement, statement_by_id
 from hapax.engine.entailment.graph import entailment_scores
 from hapax.engine.inference.derive import (
     KeptSubstitutions,
@@ -20,16 +21,17 @@ from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_jso
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import join_order
 from hapax.engine.logic.conflicts import fact_text, premises_among
-from hapax.engine.logic.derive import RUN_ID, find_statement, statement_by_id
 from hapax.engine.logic.proofs import derive_statements, holding_prefixes, holds, prove
-from hapax.engine.probability.answers import (
+from hapax.engine.probability.probability_options import ProbabilityOptions
+from hapax.engine.probability.probable_answers import (
     Probability,
     ProofSupport,
     basis_of,
     probable_atom,
     probable_premise,
 )
-from hapax.engine.probability.options import ProbabilityOptions
+from hapax.engine.questions.gates import PARSER, substitution_subject
+from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.run_memory import (
     models_of,
     ranking_measure,
@@ -38,16 +40,13 @@ from hapax.engine.run_memory import (
     with_stored_predicates,
     worded_atom,
 )
-from hapax.engine.search.demand import is_asked
-from hapax.engine.search.gates import PARSER, substitution_subject
+from hapax.engine.search.demand_loop import is_asked
 from hapax.engine.search.ranking import ranked_parts, ranked_text
-from hapax.engine.search.score_maps import short_model_name
 from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement
 from hapax.engine.stories import Story, first_of
-from hapax.grammar.arithmetic import assigned, fault
-from hapax.grammar.declarations import Closedness
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
+from hapax.grammar.parsing.declarations import Closedness
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
@@ -60,8 +59,9 @@ from hapax.grammar.terms import (
     Substitution,
     Variable,
 )
-from hapax.grammar.verbalize import StatementText, atom_text, is_worded, item_text, literal_text
-from hapax.grammar.words import counted
+from hapax.grammar.values.calculation import assigned, fault
+from hapax.grammar.writing.verbalize import StatementText, atom_text, is_worded, item_text, literal_text
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import (
     RUNS,
     STATEMENTS,
@@ -78,8 +78,8 @@ from hapax.kb.records import (
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.story import CandidateStory, FactStory, fact_story
+from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.journal import REFUSED
-from hapax.llm_oracle.measures import Measure
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD
 
 PROMPT_CHARACTERS = 600

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
-from hapax.engine.entailment.checks import EntailmentLimits, entailment_faults
+from hapax.engine.entailment.entailment_checks import EntailmentLimits, entailment_faults
 from hapax.engine.entailment.graph import audited_margin, edges_out_of
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
@@ -17,19 +17,19 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.engine.logic.conflicts import conflicts, constrained_predicates, fact_text
 from hapax.engine.logic.demand import joined_names
-from hapax.engine.logic.goals import rule_of
+from hapax.engine.logic.goal_rules import rule_of
 from hapax.engine.logic.products import LARGE, large_products, row_counts
 from hapax.engine.logic.proofs import join_premise
-from hapax.grammar import faults
+from hapax.grammar.checking import faults
+from hapax.grammar.checking.faults import RuleFault
+from hapax.grammar.checking.pair_checks import can_meet
+from hapax.grammar.checking.rule_checks import self_joins
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.faults import RuleFault
-from hapax.grammar.pair_checks import can_meet
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.grammar.rule_checks import self_joins
 from hapax.grammar.rules import OBJECT, PERSON, Library, Rule, atoms_of, type_key
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, is_text
-from hapax.grammar.verbalize import text_errors
-from hapax.grammar.words import counted
+from hapax.grammar.writing.verbalize import text_errors
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hapax.engine.entailment.graph import ENTAILS
 from hapax.grammar.arguments import checked, texts
-from hapax.grammar.checks import sound_part
+from hapax.grammar.checking.library_checks import sound_part
+from hapax.grammar.checking.rule_checks import adds_nothing
 from hapax.grammar.errors import RulesRejected
-from hapax.grammar.parser import ReadRules, read_texts, rule_files
-from hapax.grammar.rule_checks import adds_nothing
+from hapax.grammar.parsing.parser import ReadRules, read_texts, rule_files
 from hapax.grammar.rule_paths import SHIPPED, SHIPPED_RULES, load_rules, rule_paths
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import RuleTextRecord

@@ -13,15 +13,15 @@ from rapidfuzz import fuzz, process, utils
 
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.failures import idle_negations
-from hapax.engine.logic.goals import GOAL, NotRules, goal_rules, with_rules
+from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, with_rules
 from hapax.grammar.arguments import checked, texts
-from hapax.grammar.goals import Compound, Goal, GoalTerm, all_names, called_indicators
-from hapax.grammar.prolog_text import prolog_atom
+from hapax.grammar.checking.rule_checks import comparison_of_texts, constant_of_wrong_kind
+from hapax.grammar.goal_language import Compound, Goal, GoalTerm, all_names, called_indicators
 from hapax.grammar.remedies import Setting
-from hapax.grammar.rule_checks import comparison_of_texts, constant_of_wrong_kind
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value, expression_variables
-from hapax.grammar.words import some
+from hapax.grammar.writing.prolog_text import prolog_atom
+from hapax.grammar.writing.words import some
 from hapax.kb.store import KnowledgeBase
 
 ALIKE = 80

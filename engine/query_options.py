@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.probability.options import ProbabilityOptions
+from hapax.engine.probability.probability_options import ProbabilityOptions
+from hapax.engine.prolog.limits import QueryLimits
 from hapax.grammar.arguments import checked
 
 if TYPE_CHECKING:

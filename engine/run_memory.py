@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.proofs import holding_prefixes
-from hapax.engine.search.account import DistributionCut, StepAccount, shortage, step_text
+from hapax.engine.questions.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
 from hapax.engine.stories import Story
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parser import parse_library
+from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom, Constant, Substitution, Value
 from hapax.kb.records import PREDICATES, RULES, Distribution, PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.circularity import is_circular
-from hapax.llm_oracle.measures import Measure
+from hapax.llm_oracle.critics.circularity import is_circular
+from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 REPLAYED = 3

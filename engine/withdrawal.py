@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hapax.engine.answers.derivation import current_rules, derive_all
 from hapax.engine.inference.derive import KeptSubstitutions, fact_key
 from hapax.engine.inference.theory import Theory
-from hapax.engine.logic.derive import current_rules, derive_all
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.arguments import checked, texts

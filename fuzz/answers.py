@@ -9,7 +9,8 @@ from fuzz.common import instrumented, run, text_of
 
 with instrumented(__name__):
     from hapax.engine.expansion.propose import read_conclusions, read_predicate, read_types
-    from hapax.llm_oracle.answers import (
+    from hapax.llm_oracle.reading.drop_reasons import DropReason
+    from hapax.llm_oracle.reading.link_replies import (
         LONGEST_LINE,
         LONGEST_VALUE,
         MOST_LINES,
@@ -19,9 +20,8 @@ with instrumented(__name__):
         parse_yes_no,
         without_values,
     )
-    from hapax.llm_oracle.drop_reasons import DropReason
-    from hapax.llm_oracle.replies import read_reply
-    from hapax.llm_oracle.reply_question import ReplyQuestion
+    from hapax.llm_oracle.reading.replies import read_reply
+    from hapax.llm_oracle.reading.reply_question import ReplyQuestion
 
 SEEDS = (
     b'1. Crohn\'s disease.\n2. asthma.\n3) "type 2 diabetes".\n- *shellfish* (all kinds).',

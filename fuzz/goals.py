@@ -7,12 +7,12 @@ from functools import cache
 from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from hapax.engine.inference.limits import QueryLimits
-    from hapax.engine.inference.program import answers_program
-    from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession
+    from hapax.engine.prolog.limits import QueryLimits
+    from hapax.engine.prolog.program import answers_program
+    from hapax.engine.prolog.session import LimitExceeded, PrologError, PrologSession
     from hapax.grammar.errors import HapaxError
-    from hapax.grammar.goals import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
-    from hapax.grammar.parser import parse_goal, parse_library
+    from hapax.grammar.goal_language import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
+    from hapax.grammar.parsing.parser import parse_goal, parse_library
 
 LIBRARY = parse_library(
     [("f.rules", "oracle p(Thing).\noracle q(Thing, Thing).\ncomputed is_less(Number A, Number B) := A < B.")]

@@ -14,15 +14,15 @@ with instrumented(__name__):
     from hapax.engine.entailment.graph import read_entailments
     from hapax.evaluation.entailment.pairs import read_levy_holt, read_scores, read_sherliic
     from hapax.evaluation.link.lint import LintReader, read_flips
-    from hapax.evaluation.votes.importing import import_sheets
+    from hapax.evaluation.votes.sheet_import import import_sheets
     from hapax.grammar.errors import HapaxError
-    from hapax.grammar.parser import parse_library, read_texts
+    from hapax.grammar.parsing.parser import parse_library, read_texts
     from hapax.grammar.rules import Library
-    from hapax.kb.export import export_facts
+    from hapax.kb.exchange.fact_export import export_facts
+    from hapax.kb.exchange.tables import import_facts
     from hapax.kb.store import KnowledgeBase
-    from hapax.kb.tables import import_facts
-    from hapax.llm_oracle.backends.openai_aliases import read_aliases
-    from hapax.llm_oracle.backends.openai_batch import BatchQueue
+    from hapax.llm_oracle.servers.openai_aliases import read_aliases
+    from hapax.llm_oracle.servers.openai_batch import BatchQueue
 
 SEEDS = (
     b'cpredicate,argument1,argument2\nwrote,George Orwell,"""1984"""\nwas_born_in,Ada,1815\n',

@@ -12,10 +12,10 @@ from functools import cache
 from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from hapax.engine.inference.limits import QueryLimits
-    from hapax.engine.inference.session import PrologError, PrologSession, _decoded
+    from hapax.engine.prolog.limits import QueryLimits
+    from hapax.engine.prolog.session import PrologError, PrologSession, _decoded
     from hapax.grammar.errors import HapaxError
-    from hapax.grammar.prolog_text import prolog_atom, prolog_value
+    from hapax.grammar.writing.prolog_text import prolog_atom, prolog_value
 
 SEEDS = (
     b"rl2:a3:abci42;q3/2;f1.5;e1:a4:donea0:",

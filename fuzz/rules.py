@@ -7,12 +7,12 @@ from __future__ import annotations
 from fuzz.common import assert_explained, instrumented, run, text_of
 
 with instrumented(__name__):
-    from hapax.grammar.checks import check_library
+    from hapax.grammar.checking.library_checks import check_library
     from hapax.grammar.errors import HapaxError, RulesRejected
-    from hapax.grammar.formatting import format_rules
-    from hapax.grammar.parser import parse_library
-    from hapax.grammar.printing import format_library
-    from hapax.grammar.prolog_text import program_text
+    from hapax.grammar.parsing.parser import parse_library
+    from hapax.grammar.writing.formatting import format_rules
+    from hapax.grammar.writing.printing import format_library
+    from hapax.grammar.writing.prolog_text import program_text
 
 SEEDS = (
     b'oracle is_made_from(Dish, Food): "[1] is made from [2]" / "[1] is not made from [2]" / "is [1] made from [2]?"',

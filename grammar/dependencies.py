@@ -15,8 +15,8 @@ from math import inf, prod
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
-from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import SAME_AS
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     BodyLiteral,

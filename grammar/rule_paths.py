@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hapax.grammar.arguments import checked
-from hapax.grammar.parser import load_library
+from hapax.grammar.parsing.parser import load_library
 from hapax.grammar.rules import Library
 
 SHIPPED_RULES = (Path(__file__).resolve().parent.parent / "rules").resolve()

@@ -16,7 +16,8 @@ from itertools import chain, combinations, permutations
 from pathlib import Path
 from typing import TypeGuard
 
-from hapax.grammar.attributes import (
+from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
+from hapax.grammar.parsing.attributes import (
     GenericBy,
     Polarity,
     Principle,
@@ -25,7 +26,7 @@ from hapax.grammar.attributes import (
     default_polarity,
     default_principle,
 )
-from hapax.grammar.declarations import (
+from hapax.grammar.parsing.declarations import (
     GENERATING,
     SAME_AS,
     AggregateDeclaration,
@@ -39,9 +40,6 @@ from hapax.grammar.declarations import (
     PropertyDeclaration,
     premise_text,
 )
-from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
-from hapax.grammar.moments import DATE, DATE_TIME, DURATION, TIME
-from hapax.grammar.notebook import html_table
 from hapax.grammar.remedies import Operation
 from hapax.grammar.terms import (
     ANY,
@@ -60,7 +58,9 @@ from hapax.grammar.terms import (
     reached,
     variable_names,
 )
-from hapax.grammar.words import counted
+from hapax.grammar.values.moments import DATE, DATE_TIME, DURATION, TIME
+from hapax.grammar.writing.notebook import html_table
+from hapax.grammar.writing.words import counted
 
 NUMBER = "Number"
 """The supertype of all numeric types, which comparisons of order and arithmetic need."""

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TypeAlias, TypeGuard, TypeVar
 
 from hapax.grammar.errors import Place
-from hapax.grammar.moments import written_duration
+from hapax.grammar.values.moments import written_duration
 
 Name = TypeVar("Name")
 

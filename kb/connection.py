@@ -17,8 +17,9 @@ from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Operation, Remedy
-from hapax.kb import objects, own_files, schema, system
-from hapax.kb.unfinished import publish, unfinished
+from hapax.kb import objects, schema
+from hapax.kb.files import own_files, system
+from hapax.kb.files.unfinished import publish, unfinished
 
 BUSY_SECONDS = 60.0
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from sqlite_utils import Database, Migrations
 
-from hapax.kb import objects, schema, system, values
-from hapax.kb.facts import FactRelations
+from hapax.kb import objects, schema
+from hapax.kb.atoms.facts import FactRelations
+from hapax.kb.exchange import values
+from hapax.kb.files import system
 from hapax.kb.open_records import OpenRecords
 from hapax.kb.records import FACTS, TABLES, WITHDRAWALS, FactRecord, Withdrawal
 from hapax.kb.rows import OnConflict

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import schema
-from hapax.kb.arithmetic import ExactArithmetic
+from hapax.kb.atoms.sql_arithmetic import ExactArithmetic
+from hapax.kb.atoms.symbols import Symbols
 from hapax.kb.connection import translated
 from hapax.kb.rows import TableSchema
-from hapax.kb.symbols import Symbols
 
 R = TypeVar("R")
 

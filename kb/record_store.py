@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy
-from hapax.kb import values
 from hapax.kb.connection import begin, identity, open_database, rescued, sweep, translated
+from hapax.kb.exchange import values
 from hapax.kb.open_records import OpenRecords, R
 from hapax.kb.rows import OnConflict, TableSchema
 

@@ -15,11 +15,12 @@ from typing import Annotated, Any
 
 from hapax.grammar.rules import PredicateSignature, Rule, Templates
 from hapax.grammar.terms import MISSING, Atom, Constant, Value
-from hapax.grammar.verbalize import StatementText
-from hapax.kb import system, values
+from hapax.grammar.writing.verbalize import StatementText
+from hapax.kb.atoms.symbols import canonical
+from hapax.kb.exchange import values
+from hapax.kb.exchange.values import writer
+from hapax.kb.files import system
 from hapax.kb.rows import Bindings, Codec, Json, OnConflict, Probability, Score, TableSchema, Tree, text_cell
-from hapax.kb.symbols import canonical
-from hapax.kb.values import writer
 
 
 def content_id(kind: str, *parts: object) -> str:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_args, get_or
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import MISSING, Value
-from hapax.kb import values
+from hapax.kb.exchange import values
 
 OTHER_CONTENT = "the identity belongs to other content"
 

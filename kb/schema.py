@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from hapax.kb import system
+from hapax.kb.files import system
 from hapax.kb.records import TABLES
 
 VERSION = "m001_schema"
@@ -25,15 +25,16 @@ _MIGRATIONS = (
 
 
 STATE: tuple[str, ...] = (
-    # Facts: `kb/facts.py` creates a table for each predicate. `types`: the data types of facts that have no others.
+    # Facts: `kb/atoms/facts.py` creates a table for each predicate. `types`: the data types of facts that have no
+    # others.
     "CREATE TABLE relations (number INTEGER PRIMARY KEY, predicate TEXT NOT NULL, arity INTEGER NOT NULL, "
     "types TEXT NOT NULL, UNIQUE (predicate, arity))",
     # `last`: the number of the newest change of facts; `derived`: that of the last one from which `derive` has derived.
     "CREATE TABLE fact_numbers (last INTEGER NOT NULL, derived INTEGER NOT NULL)",
     "INSERT INTO fact_numbers VALUES (0, 0)",
-    # What `derive` has stored of rules and predicates (`kind`), in tables that `kb/relations.py` creates. `stale`:
-    # facts have changed since. `maintained`: the atoms of a predicate have followed changes of facts. `words`: the
-    # sentence of a rule in pieces. `indexed`: the last instance of a rule in `derived_ids`.
+    # What `derive` has stored of rules and predicates (`kind`), in tables that `kb/atoms/derived_relations.py` creates.
+    # `stale`: facts have changed since. `maintained`: the atoms of a predicate have followed changes of facts. `words`:
+    # the sentence of a rule in pieces. `indexed`: the last instance of a rule in `derived_ids`.
     "CREATE TABLE derivations (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, "
     "fingerprint TEXT NOT NULL, count INTEGER, stale INTEGER NOT NULL DEFAULT 0, "
     "maintained INTEGER NOT NULL DEFAULT 0, words TEXT, indexed INTEGER NOT NULL DEFAULT 0, UNIQUE (kind, name))",
@@ -114,7 +115,7 @@ def create(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)", row)
 
 
-# -- tables of single predicates and rules, which `kb/relations.py` creates
+# -- tables of single predicates and rules, which `kb/atoms/derived_relations.py` creates
 
 
 def relation_table(number: int, columns: Sequence[str]) -> str:

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.notebook import html_table
 from hapax.grammar.terms import Value
-from hapax.grammar.words import counted
-from hapax.kb import asking, connection, own_files, rows, spill, system, unfinished
-from hapax.kb.fact_checks import check_fact
-from hapax.kb.facts import FactRelations
+from hapax.grammar.writing.notebook import html_table
+from hapax.grammar.writing.words import counted
+from hapax.kb import connection, rows
+from hapax.kb.atoms.facts import FactRelations
+from hapax.kb.exchange.fact_checks import check_fact
+from hapax.kb.exchange.values import encode_value, refusal
+from hapax.kb.files import asking, own_files, spill, system, unfinished
 from hapax.kb.open_records import R
 from hapax.kb.record_store import FileMoved, RecordStore
 from hapax.kb.records import (
@@ -76,7 +78,6 @@ from hapax.kb.records import (
 )
 from hapax.kb.rows import OnConflict, TableSchema
 from hapax.kb.schema import FACTS_STATE, INDEX_PROOFS
-from hapax.kb.values import encode_value, refusal
 
 if TYPE_CHECKING:
     from hapax.kb.attempts import AttemptLog

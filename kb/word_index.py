@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hapax.kb.connection import reading_uri, translated
-from hapax.kb.values import refusal
+from hapax.kb.exchange.values import refusal
 
 BEST = 100
 """Sentences and values that a search returns, each."""

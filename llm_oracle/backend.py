@@ -1,6 +1,7 @@
 """The value that adds a kind of model: `Backend`. Built-in backends and plug-ins of other packages both define one.
 
-A package of its own registers its backend as an entry point of the group `hapax.models`; see docs/backends.md.
+A package of its own registers its backend as an entry point of the group `hapax.models`; see
+docs/reference/backends.md.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD,
 
 if TYPE_CHECKING:
     from hapax.grammar.rules import Library
-    from hapax.llm_oracle.backends.openai_batch import BatchQueue
     from hapax.llm_oracle.budget import Price
     from hapax.llm_oracle.journal import Journal
+    from hapax.llm_oracle.servers.openai_batch import BatchQueue
 
 ALL_ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR)
 SCORING_ROLES = (LIKELIHOOD, EVALUATOR)

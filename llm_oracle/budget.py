@@ -13,8 +13,8 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import CALL
-from hapax.grammar.words import counted
-from hapax.kb import system
+from hapax.grammar.writing.words import counted
+from hapax.kb.files import system
 from hapax.kb.records import AttemptRecord, Outcome
 from hapax.llm_oracle.protocols import PartlyAnswered, Usage
 

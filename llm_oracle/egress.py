@@ -16,7 +16,7 @@ from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
-from hapax.llm_oracle.backends.openai_proxy import is_local_host
+from hapax.llm_oracle.servers.openai_proxy import is_local_host
 
 HUB = ("huggingface.co", "hf.co")
 """Where the Hugging Face hub and its files are, with the names below them."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
-from hapax.grammar.words import counted
-from hapax.kb import system
+from hapax.grammar.writing.words import counted
+from hapax.kb.files import system
 from hapax.kb.record_store import FileMoved
 from hapax.kb.records import CallRecord
 from hapax.llm_oracle.budget import (

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.notebook import Tabular
 from hapax.grammar.remedies import Operation, Remedy, Setting
+from hapax.grammar.writing.notebook import Tabular
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
-from hapax.llm_oracle.backends.identities import ForecastModel
 from hapax.llm_oracle.budget import FREE, Budget, Price
-from hapax.llm_oracle.combined_critic import CombinedCritic, highest_price, paraphrased
-from hapax.llm_oracle.critic_chain import CriticChain
+from hapax.llm_oracle.critics.combined_critic import CombinedCritic, highest_price, paraphrased
+from hapax.llm_oracle.critics.critic_chain import CriticChain
 from hapax.llm_oracle.egress import offline
 from hapax.llm_oracle.journal import CallStore, Journal
 from hapax.llm_oracle.protocols import (
@@ -34,6 +33,7 @@ from hapax.llm_oracle.protocols import (
     Models,
     NameAuthority,
 )
+from hapax.llm_oracle.weights.identities import ForecastModel
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -50,13 +50,13 @@ BACKENDS: Mapping[str, str] = {
     "smollm2-critic": "hapax.llm_oracle.backends.checkpoints:SMOLLM2_CRITIC",
     "hf": "hapax.llm_oracle.backends.checkpoints:HUGGING_FACE",
     "gguf": "hapax.llm_oracle.backends.checkpoints:GGUF",
-    "openai": "hapax.llm_oracle.backends.servers:OPENAI",
-    "frequency": "hapax.llm_oracle.backends.frequency:BACKEND",
-    "counts": "hapax.llm_oracle.backends.counts:BACKEND",
-    "reference": "hapax.llm_oracle.backends.reference:BACKEND",
-    "vectors": "hapax.llm_oracle.backends.vectors:BACKEND",
-    "scripted": "hapax.llm_oracle.scripted:BACKEND",
-    "simulated": "hapax.llm_oracle.simulated:BACKEND",
+    "openai": "hapax.llm_oracle.servers.servers:OPENAI",
+    "frequency": "hapax.llm_oracle.rankers.frequency:BACKEND",
+    "counts": "hapax.llm_oracle.rankers.counts:BACKEND",
+    "reference": "hapax.llm_oracle.rankers.reference_models:BACKEND",
+    "vectors": "hapax.llm_oracle.rankers.vectors:BACKEND",
+    "scripted": "hapax.llm_oracle.scripts.scripted:BACKEND",
+    "simulated": "hapax.llm_oracle.scripts.simulated:BACKEND",
 }
 """Built-in backends in the order of `hapax model list`: the beginning of a model string, and where its `Backend` is."""
 

@@ -30,9 +30,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hapax.evaluation.shared.estimates import auc
 from hapax.llm_oracle.backends.adapters import DOWN, UP, Adapter, read_adapter
 from hapax.llm_oracle.backends.checkpoints import smollm2_file
-from hapax.llm_oracle.backends.gguf_files import converted
 from hapax.llm_oracle.backends.loading import load_model
-from hapax.llm_oracle.backends.processor import processor_speed
 from hapax.llm_oracle.backends.trained_critic import (
     ADAPTER,
     ANSWERS,
@@ -42,9 +40,11 @@ from hapax.llm_oracle.backends.trained_critic import (
     CriticCard,
     TrainedCritic,
 )
-from hapax.llm_oracle.backends.weight_hashes import write_sums
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, AtlasFact, load_atlas
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.questions.prompts import sentence, type_claim
+from hapax.llm_oracle.weights.gguf_files import converted
+from hapax.llm_oracle.weights.processor import processor_speed
+from hapax.llm_oracle.weights.weight_hashes import write_sums
 from tools.embedded.corpus import Corpus
 from tools.embedded.facts import load_wording
 

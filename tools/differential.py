@@ -23,19 +23,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hapax.engine.answers.derivation import RUN_ID, derive_all, read_statements
+from hapax.engine.answers.query import run_query
 from hapax.engine.inference.derive import KeptSubstitutions
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import AnswerCell, PrologSession, PrologTerm
 from hapax.engine.inference.theory import Theory
-from hapax.engine.logic.derive import RUN_ID, derive_all, read_statements
 from hapax.engine.logic.proofs import derive_statements
-from hapax.engine.logic.query import run_query
-from hapax.grammar.checks import library_errors
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import AnswerCell, PrologSession, PrologTerm
+from hapax.grammar.checking.library_checks import library_errors
 from hapax.grammar.errors import HapaxError, RulesRejected
-from hapax.grammar.parser import parse_library
-from hapax.grammar.prolog_text import program_text, prolog_atom, prolog_value
+from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import MISSING, Substitution
+from hapax.grammar.writing.prolog_text import program_text, prolog_atom, prolog_value
 from hapax.kb.records import Distribution, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from tools.drawn_programs import (

@@ -1,4 +1,4 @@
-"""Measure a real model by the commands of Hapax: `python -m tools.results --model smollm2 > docs/results.md`.
+"""Measure a real model by the commands of Hapax: `python -m tools.results --model smollm2 > docs/papers/results.md`.
 
 Every answer of a model is in the journal of one knowledge base, so a run that was stopped goes on where it was.
 """

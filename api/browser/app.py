@@ -24,33 +24,34 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from hapax.api.agent_tools import AgentTools, AskingModels
-from hapax.api.browser import pages, tables
-from hapax.api.browser.drawing import rule_map
+from hapax.api.browser import pages
+from hapax.api.browser import table_pages as tables
 from hapax.api.browser.facets import FacetCounter, Facets, wanted_of
 from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
+from hapax.api.browser.plot_values import rule_map
 from hapax.api.browser.rendering import page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
 from hapax.api.browser.statement_pages import NotStored, StatementReader, StoryLine, nested, story_table
-from hapax.api.browser.tables import Page, StoredTable, Wanted
+from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.api.explanations import why, why_not
-from hapax.api.goals import Answers, query
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import PrologTerm
+from hapax.api.goal_answers import Answers, query
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.query_options import QueryOptions
-from hapax.evaluation.dataset.rows import rarest_word
-from hapax.evaluation.votes.questions import WORDINGS
-from hapax.evaluation.winograd.export import schema_items
+from hapax.evaluation.dataset.dataset_rows import rarest_word
+from hapax.evaluation.votes.voting_questions import WORDINGS
+from hapax.evaluation.winograd.schema_export import schema_items
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
-from hapax.kb.csv_text import write_rows
-from hapax.kb.running import Wish
+from hapax.kb.exchange.csv_text import write_rows
+from hapax.kb.files.running_search import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hapax.api.browser import tables
-from hapax.api.browser.tables import NOBODY, Wanted
+from hapax.api.browser import table_pages as tables
+from hapax.api.browser.table_pages import NOBODY, Wanted
 from hapax.grammar.errors import HapaxError
 from hapax.kb.records import RULES
 from hapax.kb.store import KnowledgeBase

@@ -13,7 +13,7 @@ from time import monotonic
 import numpy as np
 
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
-from hapax.api.browser.tables import Wanted
+from hapax.api.browser.table_pages import Wanted
 from hapax.engine.judgements import (
     FALSE_FACTS,
     MODEL_VOTER,
@@ -24,19 +24,19 @@ from hapax.engine.judgements import (
     DrawKind,
     Judgements,
 )
-from hapax.engine.search.score_maps import AUDIT_QUESTION
+from hapax.engine.questions.score_maps import AUDIT_QUESTION
 from hapax.evaluation.shared.stored_statements import judgement_text, stored_library
-from hapax.evaluation.votes.items import FACT, STATEMENT, ItemSource, derived_records, subject_id
-from hapax.evaluation.votes.questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.evaluation.votes.sheets import check_voter_names
 from hapax.evaluation.votes.tally import krippendorff_alpha, percent
+from hapax.evaluation.votes.voting_items import FACT, STATEMENT, ItemSource, derived_records, subject_id
+from hapax.evaluation.votes.voting_questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
-from hapax.grammar.verbalize import atom_text
+from hapax.grammar.writing.verbalize import atom_text
 from hapax.kb.records import DRAWN_ITEMS, STATEMENTS, VOTES, VoteRecord
 from hapax.kb.store import STANDING, KnowledgeBase
-from hapax.llm_oracle.prompts import sentence
+from hapax.llm_oracle.questions.prompts import sentence
 
 _VOTED = (
     "SELECT statement_id FROM votes WHERE question = ? GROUP BY statement_id "

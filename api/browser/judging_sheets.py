@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from hapax.api.browser import tables
-from hapax.api.browser.tables import DERIVED, Wanted
+from hapax.api.browser import table_pages as tables
+from hapax.api.browser.table_pages import DERIVED, Wanted
 from hapax.engine.judgements import (
     DATA_TYPE_QUESTION,
     ENTAILMENT_QUESTION,
     SOUNDNESS_QUESTION,
     SOUNDNESS_WORDING,
 )
-from hapax.evaluation.votes.items import FACT, STATEMENT
-from hapax.evaluation.votes.questions import (
+from hapax.evaluation.votes.voting_items import FACT, STATEMENT
+from hapax.evaluation.votes.voting_questions import (
     AUDIT,
     SCHEMA,
     SCHEMA_AVAILABLE,
@@ -23,7 +23,7 @@ from hapax.evaluation.votes.questions import (
     SheetKind,
 )
 from hapax.grammar.errors import HapaxError
-from hapax.kb.derived_ids import DerivedIds
+from hapax.kb.atoms.derived_ids import DerivedIds
 from hapax.kb.store import KnowledgeBase
 
 SCHEMA_PREFIX = "schema:"

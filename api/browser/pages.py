@@ -9,24 +9,24 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from hapax.api.browser import tables
-from hapax.api.browser.drawing import LARGEST, Dot, DotPlot, Graph, Histogram, evenly_spread, graph, histogram
+from hapax.api.browser import table_pages as tables
+from hapax.api.browser.plot_values import LARGEST, Dot, DotPlot, Graph, Histogram, evenly_spread, graph, histogram
 from hapax.api.browser.runs import RuleSummary, search_summary
 from hapax.api.browser.statement_pages import NotStored
-from hapax.api.browser.tables import SENTENCE, Page, StoredTable, Wanted
+from hapax.api.browser.table_pages import SENTENCE, Page, StoredTable, Wanted
 from hapax.engine.run_memory import stored_rule
 from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goals import Compound, Goal, GoalVariable, goal_name, goal_text
-from hapax.grammar.prolog_text import prolog_value
+from hapax.grammar.goal_language import Compound, Goal, GoalVariable, goal_name, goal_text
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value
-from hapax.grammar.verbalize import statement_text
-from hapax.kb.derived_statements import current_counts
+from hapax.grammar.writing.prolog_text import prolog_value
+from hapax.grammar.writing.verbalize import statement_text
+from hapax.kb.atoms.derived_statements import current_counts
+from hapax.kb.exchange.values import decode_values
 from hapax.kb.records import PREDICATES, RULES, Distribution, RuleRecord, RunRecord
 from hapax.kb.store import STANDING, KnowledgeBase
-from hapax.kb.values import decode_values
 from hapax.kb.word_index import WordMatches
 
 FEW = Page(rows=10)

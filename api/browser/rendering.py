@@ -16,10 +16,10 @@ from markupsafe import Markup
 
 from hapax.api.browser.runs import moment
 from hapax.api.browser.statement_pages import StoryLine
+from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.search.progress import duration
-from hapax.engine.search.score_maps import short_model_name
 from hapax.evaluation.shared.estimates import Estimate
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 
 SHORT, SHOWN = 800, 240
 """A text of more than SHORT characters is cut to SHOWN, and is shown in full where it can be unfolded."""

@@ -7,18 +7,18 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from hapax.api.browser import tables
-from hapax.api.browser.drawing import Funnel
-from hapax.api.browser.tables import Page, StoredTable
+from hapax.api.browser import table_pages as tables
+from hapax.api.browser.plot_values import Funnel
+from hapax.api.browser.table_pages import Page, StoredTable
+from hapax.engine.questions.account import StepAccount, equal_scores, shortage
+from hapax.engine.questions.gates import gates_in_order
 from hapax.engine.run_memory import ROLES, circular_judge, models_of
-from hapax.engine.search.account import StepAccount, equal_scores, shortage
-from hapax.engine.search.gates import gates_in_order
 from hapax.engine.search.progress import duration
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Operation, Remedy
+from hapax.kb.files.running_search import RunFiles, RunState, Wish
 from hapax.kb.records import RunRecord
-from hapax.kb.running import RunFiles, RunState, Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics
 

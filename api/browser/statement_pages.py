@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from hapax.api.browser import tables
-from hapax.api.browser.tables import Page, StoredTable
+from hapax.api.browser import table_pages as tables
+from hapax.api.browser.table_pages import Page, StoredTable
+from hapax.engine.answers.derivation import statement_by_id
 from hapax.engine.explain import why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
-from hapax.engine.logic.derive import statement_by_id
 from hapax.engine.run_memory import with_stored_predicates
 from hapax.engine.search.stored_certificates import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.stories import Story

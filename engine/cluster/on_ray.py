@@ -26,7 +26,7 @@ from ray.job_config import JobConfig
 from ray.util import ActorPool
 
 from hapax.engine.cluster.spreading import ModelWorker, Opening
-from hapax.engine.inference.isolation import IMPORT_ROOT
+from hapax.engine.prolog.isolation import IMPORT_ROOT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.llm_oracle.egress import permit

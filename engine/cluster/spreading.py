@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
-from hapax.llm_oracle.calls import JournaledModel, TokenReserving
-from hapax.llm_oracle.measures import Measure, measures_of
+from hapax.llm_oracle.critics.measures import Measure, measures_of
+from hapax.llm_oracle.journaled_models import JournaledModel, TokenReserving
 from hapax.llm_oracle.protocols import (
     CRITIC,
     KNOWLEDGE,

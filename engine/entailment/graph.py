@@ -23,13 +23,13 @@ from itertools import chain
 from pathlib import Path
 
 from hapax.grammar.arguments import checked
-from hapax.grammar.attributes import default_polarity, default_principle
+from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
-from hapax.grammar.parser import parse_rule
+from hapax.grammar.parsing.attributes import default_polarity, default_principle
+from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.rules import Library, Rule, type_key
-from hapax.grammar.subsumption import subsumes
 from hapax.grammar.terms import Atom, Literal, Value, Variable
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb import rows
 from hapax.kb.records import PREDICATES, RUNS, FactRecord, PredicateRecord, RunRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase

@@ -15,24 +15,24 @@ from typing import Annotated
 
 from hapax.engine.expansion.sentences import guessed_kind, sentences_for
 from hapax.grammar.arguments import checked
-from hapax.grammar.attributes import GenericBy, default_polarity
-from hapax.grammar.checks import check_library
+from hapax.grammar.checking.library_checks import check_library
+from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
 from hapax.grammar.options import Option, Seed
-from hapax.grammar.parser import parse_addition
-from hapax.grammar.printing import rule_text, signature_text
+from hapax.grammar.parsing.attributes import GenericBy, default_polarity
+from hapax.grammar.parsing.parser import parse_addition
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
-from hapax.grammar.subsumption import subsumes
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
-from hapax.grammar.texts import is_variable_name
-from hapax.grammar.verbalize import atom_text, literal_text
+from hapax.grammar.writing.printing import rule_text, signature_text
+from hapax.grammar.writing.texts import is_variable_name
+from hapax.grammar.writing.verbalize import atom_text, literal_text
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import without_numbering
 from hapax.llm_oracle.budget import DeferralCollector
-from hapax.llm_oracle.prompts import conclusion_prompt, types_prompt, verb_prompt
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
-from hapax.llm_oracle.rewriting import FormWriter
+from hapax.llm_oracle.questions.prompts import conclusion_prompt, types_prompt, verb_prompt
+from hapax.llm_oracle.questions.rewriting import FormWriter
+from hapax.llm_oracle.reading.link_replies import without_numbering
 
 # --- checks of a proposed rule ----------------------------------------------------------------------------------------
 

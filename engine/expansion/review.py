@@ -27,19 +27,19 @@ from hapax.engine.expansion.propose import (
     with_additions,
 )
 from hapax.grammar.arguments import checked
-from hapax.grammar.checks import check_library
+from hapax.grammar.checking.library_checks import check_library
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
-from hapax.grammar.parser import load_library, parse_addition, rule_files
-from hapax.grammar.printing import rule_text, signature_text
+from hapax.grammar.parsing.parser import load_library, parse_addition, rule_files
 from hapax.grammar.rule_paths import rule_paths
 from hapax.grammar.rules import Library, PredicateSignature, Rule, type_key
-from hapax.kb.csv_text import read_cell, write_rows
+from hapax.grammar.writing.printing import rule_text, signature_text
+from hapax.kb.exchange.csv_text import read_cell, write_rows
+from hapax.kb.files.unfinished import publish, replace_file, unfinished
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.unfinished import publish, replace_file, unfinished
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import DeferralCollector
-from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.protocols import KNOWLEDGE, Generator
 from hapax.llm_oracle.registry import open_instructed, with_journal
 

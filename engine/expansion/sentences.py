@@ -1,8 +1,8 @@
 """Write a predicate's sentence templates, by grammar rules if they know its verb, otherwise by a model, and check them.
 
 LINK has a model correct every sentence with minimal edits, in up to five tries until all slots are there. It leaves out
-predicates beyond a model's knowledge (section 2.2): `grammar/predicate_checks.py` recognises some by their words; a
-model is asked about the others.
+predicates beyond a model's knowledge (section 2.2): `grammar/checking/predicate_checks.py` recognises some by their
+words; a model is asked about the others.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hapax.grammar import faults
 from hapax.grammar.arguments import checked
+from hapax.grammar.checking import faults
+from hapax.grammar.checking.predicate_checks import asked_atoms
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.predicate_checks import asked_atoms
-from hapax.grammar.printing import signature_text
 from hapax.grammar.rules import Library, PredicateKind, Templates
 from hapax.grammar.terms import Atom, Constant
-from hapax.grammar.verbalize import (
+from hapax.grammar.writing.printing import signature_text
+from hapax.grammar.writing.verbalize import (
     IMPROVISED,
     atom_text,
     has_known_verb,
@@ -28,11 +28,11 @@ from hapax.grammar.verbalize import (
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import DeferralCollector
-from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
-from hapax.llm_oracle.prompts import scope_claim, sense_claim
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, CriticScore
+from hapax.llm_oracle.questions.prompts import scope_claim, sense_claim
+from hapax.llm_oracle.questions.rewriting import TRIES, FormWriter
 from hapax.llm_oracle.registry import open_instructed, with_journal
-from hapax.llm_oracle.rewriting import TRIES, FormWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.grammar.declarations import SAME_AS, AggregateDeclaration, Constraint, Declaration
+from hapax.engine.prolog.limits import QueryLimits
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration, Constraint, Declaration
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
 from hapax.grammar.terms import (
@@ -31,10 +31,10 @@ from hapax.grammar.terms import (
     Variable,
     reached,
 )
-from hapax.grammar.verbalize import StatementText, statement_text
-from hapax.kb.derived_statements import RuleWords
+from hapax.grammar.writing.verbalize import StatementText, statement_text
+from hapax.kb.atoms.derived_statements import RuleWords
+from hapax.kb.atoms.symbols import canonical
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
-from hapax.kb.symbols import canonical
 
 BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memory_mb=8192)
 """Limits of Hapax's own goals, which run over data of any size: only a runaway goal reaches them."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.grammar.declarations import SAME_AS, ClosedDeclaration
 from hapax.grammar.dependencies import evaluation_layers
+from hapax.grammar.parsing.declarations import SAME_AS, ClosedDeclaration
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom
 from hapax.kb.records import content_id

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any
 
 from hapax.engine.stories import indented
-from hapax.grammar.declarations import is_exception
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import is_exception
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,
@@ -28,7 +28,7 @@ from hapax.grammar.terms import (
     Value,
     Variable,
 )
-from hapax.kb.values import cut_decimal, encode_decimal
+from hapax.kb.exchange.values import cut_decimal, encode_decimal
 
 
 class By(StrEnum):

@@ -8,18 +8,18 @@ from fractions import Fraction
 
 from hapax.engine.inference.derive import fact_key
 from hapax.engine.inference.proof import By, Proof, proof_from_json
-from hapax.grammar.arithmetic import evaluated, holds
-from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parser import parse_library
+from hapax.grammar.parsing.declarations import SAME_AS
+from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Variable
-from hapax.grammar.verbalize import StatementText
+from hapax.grammar.values.calculation import evaluated, holds
+from hapax.grammar.writing.verbalize import StatementText
+from hapax.kb.exchange.values import ValueRefused
+from hapax.kb.files.verification import Damage
 from hapax.kb.records import RULES, content_id, fact_id
 from hapax.kb.rows import BINDINGS, TREE
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.values import ValueRefused
-from hapax.kb.verification import Damage
 
 BATCH = 2_000
 """Statements that are in memory at a time: a proof takes 1 to 5 kB."""

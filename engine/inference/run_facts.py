@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from hapax.engine.inference.derive import stated_fact
-from hapax.grammar.arithmetic import holds
-from hapax.grammar.declarations import Closedness, Property
+from hapax.grammar.parsing.declarations import Closedness, Property
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Atom, CutDecimal, Value
+from hapax.grammar.values.calculation import holds
 from hapax.kb.records import DENIALS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, fact_id
 from hapax.kb.store import KnowledgeBase
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fingerprints import Fingerprints
-from hapax.grammar.declarations import SAME_AS
+from hapax.grammar.checking.rule_checks import adds_nothing
 from hapax.grammar.dependencies import evaluation_layers
-from hapax.grammar.rule_checks import adds_nothing
+from hapax.grammar.parsing.declarations import SAME_AS
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, Constant, Variable
-from hapax.kb.facts import columns_of
-from hapax.kb.relations import Relations, StoredDerivation
+from hapax.kb.atoms.derived_relations import Relations, StoredDerivation
+from hapax.kb.atoms.facts import columns_of
 from hapax.kb.store import KnowledgeBase
 
 

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.limits import QueryLimits
 from hapax.engine.inference.run_facts import RunFacts
-from hapax.engine.inference.session import AnswerRow, PrologSession, PrologTerm
 from hapax.engine.inference.stored_atoms import StoredAtoms
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import AnswerRow, PrologSession, PrologTerm
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goals import Compound, Elsewhere, Goal, called_indicators, goal_text, has_constants
-from hapax.grammar.parser import parse_goal
+from hapax.grammar.goal_language import Compound, Elsewhere, Goal, called_indicators, goal_text, has_constants
+from hapax.grammar.parsing.parser import parse_goal
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 

@@ -1,4 +1,4 @@
-"""Compile a rule's premise to one SQL SELECT over tagged constants (`kb/symbols.py`).
+"""Compile a rule's premise to one SQL SELECT over tagged constants (`kb/atoms/symbols.py`).
 
 Only text is made here; nothing runs. No text from a rule or fact enters the SQL: constants become integer tags, and all
 names are generated. Exact arithmetic is SQL functions (`engine/logic/arithmetic.py`).
@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 
-from hapax.grammar.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import assignment, compares_numbers, definition_of, evaluation_order
+from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.terms import (
@@ -31,8 +30,9 @@ from hapax.grammar.terms import (
     Variable,
     variable_names,
 )
-from hapax.kb.arithmetic import Calculated, Cell, ExactArithmetic, Operand
-from hapax.kb.symbols import MISSING_TAG
+from hapax.grammar.writing.prolog_text import assignment, compares_numbers, definition_of, evaluation_order
+from hapax.kb.atoms.sql_arithmetic import Calculated, Cell, ExactArithmetic, Operand
+from hapax.kb.atoms.symbols import MISSING_TAG
 
 _MOST_JOINED = 60
 """Tables joined in one SELECT; SQLite allows 64."""

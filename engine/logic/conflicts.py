@@ -11,9 +11,9 @@ from hapax.engine.inference.proof import Proof, instantiated
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.demand import joined_names
-from hapax.engine.logic.names import Names
+from hapax.engine.logic.entity_names import Names
 from hapax.engine.logic.proofs import given_facts, join_premise
-from hapax.grammar.declarations import Constraint
+from hapax.grammar.parsing.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, is_text
 from hapax.kb.records import DenialRecord, FactRecord, Source

@@ -25,15 +25,14 @@ from hapax.engine.logic.compile import (
     covering_places,
     join_order,
 )
+from hapax.engine.logic.entity_names import FOUND, JOINED, Names, Origin, Pair, by_identity, by_names
 from hapax.engine.logic.evaluate import Clause, compile_clause
 from hapax.engine.logic.failures import failures
-from hapax.engine.logic.goals import rule_of
+from hapax.engine.logic.goal_rules import rule_of
 from hapax.engine.logic.instances import InstanceFinder
-from hapax.engine.logic.names import FOUND, JOINED, Names, Origin, Pair, by_identity, by_names
 from hapax.engine.logic.rounds import JoinStep, Rounds
-from hapax.grammar.declarations import SAME_AS
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
-from hapax.grammar.prolog_text import definition_of, evaluation_order
+from hapax.grammar.parsing.declarations import SAME_AS
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     Atom,
@@ -46,10 +45,11 @@ from hapax.grammar.terms import (
     Variable,
     variable_names,
 )
-from hapax.kb.facts import columns_of
+from hapax.grammar.writing.prolog_text import definition_of, evaluation_order
+from hapax.kb.atoms.derived_relations import BATCH, Relations
+from hapax.kb.atoms.facts import columns_of
+from hapax.kb.atoms.symbols import canonical
 from hapax.kb.records import FactRecord
-from hapax.kb.relations import BATCH, Relations
-from hapax.kb.symbols import canonical
 
 MOST_PATTERNS = 16
 """Patterns of a predicate; all further calls of it ask for everything."""

@@ -20,6 +20,7 @@ from hapax.engine.logic.compile import (
     conclusion_cells,
     join_order,
 )
+from hapax.engine.logic.entity_names import Names, by_identity
 from hapax.engine.logic.failures import failures
 from hapax.engine.logic.maintenance import (
     MaintainedClause,
@@ -28,17 +29,16 @@ from hapax.engine.logic.maintenance import (
     Maintainer,
     NotMaintained,
 )
-from hapax.engine.logic.names import Names, by_identity
 from hapax.engine.logic.rounds import Improvement, JoinStep, Rounds
-from hapax.grammar.declarations import SAME_AS, AggregateDeclaration
 from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, variable_names
-from hapax.kb.changes import TableChanges
-from hapax.kb.fact_checks import MOST_ARGUMENTS
-from hapax.kb.facts import columns_of
-from hapax.kb.relations import Relations
+from hapax.kb.atoms.changes import TableChanges
+from hapax.kb.atoms.derived_relations import Relations
+from hapax.kb.atoms.facts import columns_of
+from hapax.kb.exchange.fact_checks import MOST_ARGUMENTS
 
 
 @dataclass(frozen=True)

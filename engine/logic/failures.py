@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from hapax.engine.logic.compile import CompileContext, PremiseCompiler
-from hapax.engine.logic.goals import GOAL
+from hapax.engine.logic.goal_rules import GOAL
 from hapax.grammar.errors import Place
-from hapax.grammar.prolog_text import assignment, compares_numbers, definition_of
 from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Literal, Value, variable_names
-from hapax.grammar.words import counted, short
-from hapax.kb.arithmetic import Calculated
-from hapax.kb.relations import Relations
+from hapax.grammar.writing.prolog_text import assignment, compares_numbers, definition_of
+from hapax.grammar.writing.words import counted, short
+from hapax.kb.atoms.derived_relations import Relations
+from hapax.kb.atoms.sql_arithmetic import Calculated
 
 _SHOWN = 6
 """Variables of a row that are shown."""

@@ -10,9 +10,9 @@ from hapax.engine.inference.derive import RuleInstance
 from hapax.engine.logic.evaluate import Clause, values_of
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Substitution
-from hapax.kb.facts import columns_of
-from hapax.kb.relations import Relations
-from hapax.kb.symbols import canonical
+from hapax.kb.atoms.derived_relations import Relations
+from hapax.kb.atoms.facts import columns_of
+from hapax.kb.atoms.symbols import canonical
 
 Rows = Mapping[str, Iterable[int]]
 """By table, the numbers of some of its rows."""

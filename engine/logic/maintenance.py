@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from hapax.engine.logic.compile import CompiledPremise
 from hapax.grammar.errors import HapaxError
-from hapax.kb.changes import TableChange, TableChanges
-from hapax.kb.facts import columns_of
-from hapax.kb.relations import Relations, StoredDerivation
+from hapax.kb.atoms.changes import TableChange, TableChanges
+from hapax.kb.atoms.derived_relations import Relations, StoredDerivation
+from hapax.kb.atoms.facts import columns_of
 
 _MOST_REMOVED = 0.1
 """Share of a predicate's atoms beyond which filling its table again is no slower than deleting and rederiving."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from hapax.engine.inference.session import LimitExceeded
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.evaluate import constraints
-from hapax.engine.logic.goals import GOAL
+from hapax.engine.logic.goal_rules import GOAL
 from hapax.engine.logic.proofs import reading
-from hapax.grammar.prolog_text import definition_of
+from hapax.engine.prolog.session import LimitExceeded
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Constant, Literal, variable_names
-from hapax.kb.relations import Relations
+from hapax.grammar.writing.prolog_text import definition_of
+from hapax.kb.atoms.derived_relations import Relations
 from hapax.kb.store import KnowledgeBase
 
 LARGE = 1_000_000

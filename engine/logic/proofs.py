@@ -18,11 +18,11 @@ from hapax.engine.inference.derive import (
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.theory import FactSource, Theory, sort_key
 from hapax.engine.logic.demand import Demand
-from hapax.engine.logic.goals import rule_of, with_rules
-from hapax.grammar.prolog_text import definition_of
+from hapax.engine.logic.goal_rules import rule_of, with_rules
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
-from hapax.kb.facts import one_state
+from hapax.grammar.writing.prolog_text import definition_of
+from hapax.kb.atoms.facts import one_state
 from hapax.kb.records import DenialRecord, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 

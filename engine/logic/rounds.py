@@ -11,11 +11,11 @@ from itertools import count
 from operator import itemgetter
 
 from hapax.engine.logic.compile import CompileContext, CompiledPremise
-from hapax.grammar.declarations import AggregateDeclaration
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import AggregateDeclaration
 from hapax.grammar.rules import Rule
-from hapax.kb.arithmetic import Cell
-from hapax.kb.relations import Relations
+from hapax.kb.atoms.derived_relations import Relations
+from hapax.kb.atoms.sql_arithmetic import Cell
 
 MOST_ROUNDS = 100
 """Rounds beyond one for each group in which a smallest or largest value may still improve."""

@@ -17,14 +17,7 @@ from hapax.engine.expansion.propose import Proposal
 from hapax.engine.expansion.review import Review, ReviewSheet, Sources, refuse_overwrite
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import sound_rules
-from hapax.engine.mining.measuring import (
-    Conclusion,
-    Instance,
-    RuleMeasures,
-    RuleMeasuring,
-    Screening,
-)
-from hapax.engine.mining.tables import (
+from hapax.engine.mining.fact_tables import (
     CONSTANT,
     MinedAtom,
     MiningOptions,
@@ -34,16 +27,23 @@ from hapax.engine.mining.tables import (
     shapes,
     variable_type,
 )
+from hapax.engine.mining.rule_measures import (
+    Conclusion,
+    Instance,
+    RuleMeasures,
+    RuleMeasuring,
+    Screening,
+)
 from hapax.engine.run_memory import with_stored_predicates
 from hapax.grammar.arguments import checked
+from hapax.grammar.checking.subsumption import Matcher
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.printing import signature_text
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
-from hapax.grammar.subsumption import Matcher
 from hapax.grammar.terms import Atom, Constant, Literal, Term, Variable
-from hapax.grammar.verbalize import atom_text
-from hapax.grammar.words import counted
-from hapax.kb import system
+from hapax.grammar.writing.printing import signature_text
+from hapax.grammar.writing.verbalize import atom_text
+from hapax.grammar.writing.words import counted
+from hapax.kb.files import system
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 

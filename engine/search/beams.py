@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
-from hapax.engine.inference.session import LimitExceeded
-from hapax.engine.search.account import DistributionCut, PremiseLoss, StepAccount
-from hapax.engine.search.decidable import GivenFacts, Origin, open_parts, origin_of
-from hapax.engine.search.gates import (
+from hapax.engine.prolog.session import LimitExceeded
+from hapax.engine.questions.account import DistributionCut, PremiseLoss, StepAccount
+from hapax.engine.questions.decidable import GivenFacts, Origin, open_parts, origin_of
+from hapax.engine.questions.gates import (
     COMPUTED,
     CRITIC,
     GIVEN,
@@ -26,7 +26,8 @@ from hapax.engine.search.gates import (
     LastVerdicts,
     substitution_subject,
 )
-from hapax.engine.search.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
+from hapax.engine.questions.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
+from hapax.engine.questions.released import FIRST_VALUES, first_calls
 from hapax.engine.search.ranking import (
     Ends,
     TextWriter,
@@ -37,9 +38,7 @@ from hapax.engine.search.ranking import (
     released_penalty,
     within_cap,
 )
-from hapax.engine.search.released import FIRST_VALUES, first_calls
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.arithmetic import assigned, holds
 from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import (
@@ -53,9 +52,10 @@ from hapax.grammar.terms import (
     Value,
     variable_names,
 )
-from hapax.grammar.verbalize import statement_text
+from hapax.grammar.values.calculation import assigned, holds
+from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
-from hapax.llm_oracle.measures import TextMeasures
+from hapax.llm_oracle.critics.measures import TextMeasures
 
 
 @dataclass(frozen=True, slots=True)

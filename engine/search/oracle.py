@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from hapax.engine.inference.derive import BULK_LIMITS
 from hapax.engine.inference.run_facts import RunFacts
-from hapax.engine.search.consistency import Consistency, ProposedFact
-from hapax.engine.search.decidable import GivenFacts
-from hapax.engine.search.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, QuestionGates
-from hapax.engine.search.inquiry import (
+from hapax.engine.questions.consistency import Consistency, ProposedFact
+from hapax.engine.questions.decidable import GivenFacts
+from hapax.engine.questions.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, QuestionGates
+from hapax.engine.questions.inquiry import (
     AskedQuestion,
     Inquiry,
     ParsedGeneration,
@@ -28,13 +28,13 @@ from hapax.engine.search.inquiry import (
     pattern_atom,
     question_words,
 )
+from hapax.engine.questions.released import RELEASED_CLAIMS, ReleasedGates
+from hapax.engine.search.judge_scores import CriticClaim, Scorer
 from hapax.engine.search.promises import Promises
-from hapax.engine.search.released import RELEASED_CLAIMS, ReleasedGates
-from hapax.engine.search.scoring import CriticClaim, Scorer
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.rules import Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
-from hapax.grammar.verbalize import atom_text
+from hapax.grammar.writing.verbalize import atom_text
 from hapax.kb.records import (
     CANDIDATES,
     DECISIONS,
@@ -48,12 +48,9 @@ from hapax.kb.records import (
     fact_id,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import ParsedValue
-from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
-from hapax.llm_oracle.critic_probing import reads_any_words
+from hapax.llm_oracle.critics.critic_probing import reads_any_words
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.profile_probing import general_examples
-from hapax.llm_oracle.prompts import conflict_question, fact_claim
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     LIKELIHOOD,
@@ -65,8 +62,11 @@ from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     Models,
 )
-from hapax.llm_oracle.replies import Reply, read_reply, read_strictly
-from hapax.llm_oracle.reply_question import ReplyQuestion
+from hapax.llm_oracle.questions.profile_probing import general_examples
+from hapax.llm_oracle.questions.prompts import conflict_question, fact_claim
+from hapax.llm_oracle.reading.link_replies import ParsedValue
+from hapax.llm_oracle.reading.replies import Reply, read_reply, read_strictly
+from hapax.llm_oracle.reading.reply_question import ReplyQuestion
 
 GENERATION_BATCH = 64
 """Prompts in one batch: from 16 on, the embedded model is as fast as it gets."""

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hapax.engine.search.score_maps import short_model_name
+from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import Preset
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import MODEL_PROFILES, ProfileRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics
-from hapax.llm_oracle.calls import JournaledGenerator
-from hapax.llm_oracle.critic_probing import reads_any_words
+from hapax.llm_oracle.critics.critic_probing import reads_any_words
 from hapax.llm_oracle.journal import PROBE, Journal
-from hapax.llm_oracle.profile_probing import ENOUGH, MOST_TRIALS, PROBED_TOKENS, probe_profiles
-from hapax.llm_oracle.profiles import HAPAX, PROFILES
-from hapax.llm_oracle.prompts import read_prompt
+from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.protocols import Generator, Structuring
+from hapax.llm_oracle.questions.profile_probing import ENOUGH, MOST_TRIALS, PROBED_TOKENS, probe_profiles
+from hapax.llm_oracle.questions.profiles import HAPAX, PROFILES
+from hapax.llm_oracle.questions.prompts import read_prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 
 from hapax.grammar.arguments import checked
-from hapax.grammar.words import counted
-from hapax.kb import system
-from hapax.kb.running import RunFiles, RunState, Wish
+from hapax.grammar.writing.words import counted
+from hapax.kb.files import system
+from hapax.kb.files.running_search import RunFiles, RunState, Wish
 from hapax.llm_oracle.journal import Journal
 
 ESTIMATE_FROM = 0.05

@@ -24,7 +24,7 @@ from hapax.engine.certificates import (
 )
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import DrawnLabels, Judgements
-from hapax.engine.search.score_maps import (
+from hapax.engine.questions.score_maps import (
     ScoreMaps,
     denied_atoms,
     ends_of_facts,
@@ -38,8 +38,8 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Literal
-from hapax.grammar.words import counted
-from hapax.kb import system
+from hapax.grammar.writing.words import counted
+from hapax.kb.files import system
 from hapax.kb.records import (
     CALIBRATIONS,
     CertificateRecord,
@@ -49,7 +49,7 @@ from hapax.kb.records import (
     content_id,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.prompts import critic_prompt, fact_claim
+from hapax.llm_oracle.questions.prompts import critic_prompt, fact_claim
 
 ALL_FACTS = "all facts"
 """Group of a promise on all facts together."""

@@ -18,16 +18,16 @@ from itertools import chain
 from typing import Any
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.search.decidable import Origin, origin_of
-from hapax.engine.search.inquiry import PERSON
-from hapax.engine.search.released import released_literals
-from hapax.grammar.attributes import StatementCap
+from hapax.engine.questions.decidable import Origin, origin_of
+from hapax.engine.questions.inquiry import PERSON
+from hapax.engine.questions.released import released_literals
+from hapax.grammar.parsing.attributes import StatementCap
 from hapax.grammar.rules import ASKED_KINDS, Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
-from hapax.grammar.verbalize import literal_text
+from hapax.grammar.writing.verbalize import literal_text
 from hapax.kb.records import Distribution
-from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.critics.measures import Measure, RankedText, TextMeasures
+from hapax.llm_oracle.questions.prompts import sentence, type_claim
 
 # --- disjoint ends ----------------------------------------------------------------------------------------------------
 

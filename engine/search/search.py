@@ -14,30 +14,31 @@ from functools import cached_property
 from itertools import chain
 
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
-from hapax.engine.inference.session import PrologTerm
 from hapax.engine.inference.theory import QueryResult, Theory
-from hapax.engine.logic.goals import rule_of
+from hapax.engine.logic.goal_rules import rule_of
 from hapax.engine.logic.proofs import derive_statements
+from hapax.engine.prolog.session import PrologTerm
+from hapax.engine.questions.decidable import GivenFacts, Origin, origin_of
+from hapax.engine.questions.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
+from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.beams import Beam, RuleSearch
-from hapax.engine.search.decidable import GivenFacts, Origin, origin_of
-from hapax.engine.search.demand import DemandBudget, run_demand
-from hapax.engine.search.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
-from hapax.engine.search.inquiry import Inquiry, QuestionAnswer
+from hapax.engine.search.demand_loop import DemandBudget, run_demand
+from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import Oracle, journaled
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress, WatchedSearch
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.ranking import joined_measures, measured_parts
-from hapax.engine.search.report import RuleReport, SearchReport, rule_report, unanswerable
-from hapax.engine.search.scoring import critic_names
+from hapax.engine.search.search_report import RuleReport, SearchReport, rule_report, unanswerable
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.engine.search.stored_certificates import certificate_lines
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.goals import Compound, Goal, GoalVariable
+from hapax.grammar.goal_language import Compound, Goal, GoalVariable
 from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
-from hapax.kb import system
+from hapax.kb.files import system
+from hapax.kb.files.running_search import RunFiles
 from hapax.kb.records import (
     CERTIFICATES,
     DECISIONS,
@@ -53,14 +54,13 @@ from hapax.kb.records import (
     StatementRecord,
     content_id,
 )
-from hapax.kb.running import RunFiles
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached, Deferred
-from hapax.llm_oracle.circularity import is_circular
+from hapax.llm_oracle.critics.circularity import is_circular
+from hapax.llm_oracle.critics.measures import Measure, TextMeasures, chosen_measure, counts_names, kept_measures
 from hapax.llm_oracle.journal import BatchReport, Journal
-from hapax.llm_oracle.measures import Measure, TextMeasures, chosen_measure, counts_names, kept_measures
 from hapax.llm_oracle.protocols import KNOWLEDGE, Models
-from hapax.llm_oracle.replies import READER_VERSION, STRICT_READER_VERSION
+from hapax.llm_oracle.reading.replies import READER_VERSION, STRICT_READER_VERSION
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
 """Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""

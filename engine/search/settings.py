@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
-from hapax.engine.search.gates import (
+from hapax.engine.questions.gates import (
     CRITIC,
     DEFAULT_RULE,
     TYPE,
@@ -19,10 +19,10 @@ from hapax.engine.search.gates import (
     TypeThreshold,
     gates_in_order,
 )
-from hapax.engine.search.inquiry import EMPTY_CALLS, FUNCTIONAL_SAMPLES
+from hapax.engine.questions.inquiry import EMPTY_CALLS, FUNCTIONAL_SAMPLES
+from hapax.engine.questions.released import MAX_TOKENS, TRIES
 from hapax.engine.search.progress import Watcher
 from hapax.engine.search.ranking import END_SHARE, KEEP_SHARE, EndSize
-from hapax.engine.search.released import MAX_TOKENS, TRIES
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM, Preset, Yield, Yields
 from hapax.grammar.errors import HapaxError
@@ -31,11 +31,11 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import MOST_LINES
+from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import Measure
-from hapax.llm_oracle.profiles import HAPAX, PAPER, RELEASED, Profile, ProfileName, find_profile
 from hapax.llm_oracle.protocols import GenerationParameters, Models
+from hapax.llm_oracle.questions.profiles import HAPAX, PAPER, RELEASED, Profile, ProfileName, find_profile
+from hapax.llm_oracle.reading.link_replies import MOST_LINES
 
 Ranker = Literal["model", "random"]
 Compat = Literal["paper", "released"]
@@ -169,7 +169,7 @@ class SearchSettings:
     measure: Annotated[
         str | None,
         Option(
-            "Measure that ranks (docs/long_tail.md).  [default: prior; paper for a model of whole texts, "
+            "Measure that ranks (docs/papers/long_tail.md).  [default: prior; paper for a model of whole texts, "
             "and with --compat]",
             choices=tuple(Measure),
             in_any_folder=True,

@@ -9,6 +9,7 @@ from typing import Any
 from hapax.engine.certificates import (
     Promise,
 )
+from hapax.engine.questions.score_maps import ScoreMaps, last_critic
 from hapax.engine.search.promises import (
     ALL_FACTS,
     DENIALS,
@@ -19,8 +20,7 @@ from hapax.engine.search.promises import (
     prompt_version,
     template_hashes,
 )
-from hapax.engine.search.score_maps import ScoreMaps, last_critic
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import (
     PREDICATES,
     RULES,

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from hapax.evaluation.booqa.corpus import DAYS, Mention, Proposition, Sentence, SliceDays, read_set, sentences
-from hapax.evaluation.entailment import report
-from hapax.evaluation.entailment.graph import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
+from hapax.evaluation.entailment import entailment_report as report
+from hapax.evaluation.entailment.entailment_report import write_curves
 from hapax.evaluation.entailment.metrics import refuse_one_label
 from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession
 from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, predicate_words, write_levy_holt
-from hapax.evaluation.entailment.report import write_curves
+from hapax.evaluation.entailment.published_graphs import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable, file_name
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, file_name
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named, missing_of
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.kb.files.unfinished import replace_file
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.unfinished import replace_file
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import DeferralCollector
 

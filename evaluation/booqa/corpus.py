@@ -18,7 +18,7 @@ from hapax.evaluation.entailment.scorers import chinese_sentence
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.kb.unfinished import replace_file
+from hapax.kb.files.unfinished import replace_file
 
 DEV, TEST = "dev", "test"
 REPORT = "report.json"

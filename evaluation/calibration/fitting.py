@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from hapax.engine.search.score_maps import ScoreMap
+from hapax.engine.questions.score_maps import ScoreMap
 from hapax.evaluation.shared.estimates import Estimate, auc, of_groups
 from hapax.evaluation.shared.lazy import np
-from hapax.llm_oracle.combined_critic import logit, sigmoid
+from hapax.llm_oracle.critics.combined_critic import logit, sigmoid
 
 FOLDS = 5
 """Parts of the keys, each of which is held out once (Kohavi 1995 for the number)."""

@@ -11,22 +11,22 @@ from pathlib import Path
 
 from hapax.engine.kept_rules import kept_rules
 from hapax.evaluation.dataset.columns import METADATA, Checksum, DerivedCounts, write_current
-from hapax.evaluation.dataset.rows import DatasetSource
+from hapax.evaluation.dataset.dataset_rows import DatasetSource
 from hapax.evaluation.dataset.selection import CHUNK, FORMATS, JudgedChoice, SelectionOptions, Target, select
 from hapax.evaluation.dataset.sinks import DatasetSummary, RowCounter, Sink, open_sinks
 from hapax.evaluation.link.lint import table_16
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.printing import format_library
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
-from hapax.grammar.words import counted
+from hapax.grammar.writing.printing import format_library
+from hapax.grammar.writing.words import counted
+from hapax.kb.exchange.values import encode_tree
+from hapax.kb.files.unfinished import exchange, unfinished
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.unfinished import exchange, unfinished
-from hapax.kb.values import encode_tree
 
 DERIVED_FILE = "derived.jsonl"
 """The statements that `derive` concluded, with their proofs."""

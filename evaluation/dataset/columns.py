@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from hapax.engine.judgements import UNJUDGED, Judgements
 from hapax.evaluation.link.probing_questions import TEMPLATES, ProbeItem
 from hapax.grammar.errors import HapaxError
+from hapax.kb.exchange.values import encode_decimal
 from hapax.kb.records import StatementRecord
-from hapax.kb.values import encode_decimal
 
 if TYPE_CHECKING:
-    from hapax.engine.probability.answers import Probability
+    from hapax.engine.probability.probable_answers import Probability
     from hapax.evaluation.dataset.selection import SelectionOptions
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
@@ -400,9 +400,9 @@ def write_current(
     path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions, found: Judgements
 ) -> DerivedCounts:
     """Write the statements that `derive` stored to a `.jsonl` file, unless there are none, each with its judgement."""
-    from hapax.engine.logic.derive import current_rules, read_statements
-    from hapax.engine.logic.statement_lines import statement_lines
-    from hapax.evaluation.votes.items import judged_derived
+    from hapax.engine.answers.derivation import current_rules, read_statements
+    from hapax.engine.answers.statement_lines import statement_lines
+    from hapax.evaluation.votes.voting_items import judged_derived
 
     stored = {name: count for name, count in kb.derived_counts().items() if count}
     chosen = {name: count for name, count in stored.items() if not options.rules or name in options.rules}

@@ -16,7 +16,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hapax.engine.judgements import RULE_BAR, unsound_rules
-from hapax.engine.search.gates import GateCount, VerdictCounts, gates_in_order
+from hapax.engine.questions.gates import GateCount, VerdictCounts, gates_in_order
 from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.dataset.columns import (
     ANNOTATIONS,
@@ -32,24 +32,24 @@ from hapax.evaluation.dataset.columns import (
     Size,
     json_line,
 )
-from hapax.evaluation.dataset.rows import DatasetSource, Entry, run_models
+from hapax.evaluation.dataset.dataset_rows import DatasetSource, Entry, run_models
 from hapax.evaluation.dataset.selection import FORMATS, SelectionOptions, Target
 from hapax.evaluation.link.lint import FLIPS_FILE, DomainTally, table_16, table_16_json
 from hapax.evaluation.link.probing_questions import PREFIX, TEMPLATES
 from hapax.evaluation.shared.estimates import Estimate, percent, share
-from hapax.evaluation.shared.results import markdown_table
+from hapax.evaluation.shared.result_tables import markdown_table
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
-from hapax.grammar.link_json import inexpressible_parts, to_link_json
 from hapax.grammar.remedies import Setting
-from hapax.grammar.words import counted
-from hapax.kb.csv_text import write_rows
+from hapax.grammar.writing.link_json import inexpressible_parts, to_link_json
+from hapax.grammar.writing.words import counted
+from hapax.kb.exchange.csv_text import write_rows
 from hapax.kb.records import Distribution
-from hapax.llm_oracle.prompts import CRITIC_PROMPT
+from hapax.llm_oracle.questions.prompts import CRITIC_PROMPT
 
 if TYPE_CHECKING:
-    from hapax.evaluation.dataset.rows import DatasetSource, Entry
+    from hapax.evaluation.dataset.dataset_rows import DatasetSource, Entry
 
 
 class Sink:

@@ -34,7 +34,7 @@ from hapax.evaluation.entailment.pairs import (
 from hapax.evaluation.entailment.scorers import EntailmentScorer, FileScorer, VisibleSides
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean_share, share
 from hapax.evaluation.shared.lazy import scipy
-from hapax.evaluation.shared.results import ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.kb.store import KnowledgeBase
 

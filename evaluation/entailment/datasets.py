@@ -19,11 +19,11 @@ from hapax.evaluation.entailment.pairs import (
     read_pairs,
     write_levy_holt,
 )
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 
 
 class SubGroup(StrEnum):

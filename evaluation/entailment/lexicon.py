@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hapax.evaluation.entailment.graph import NEIGHBOURS, Neighbour, Neighbours
 from hapax.evaluation.entailment.pairs import EntailmentPair, predicate_words, surface
+from hapax.evaluation.entailment.published_graphs import NEIGHBOURS, Neighbour, Neighbours
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 

@@ -21,11 +21,11 @@ from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
 from hapax.grammar.terms import Atom, Variable
-from hapax.grammar.verbalize import atom_text
+from hapax.grammar.writing.verbalize import atom_text
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import FREE, Budget
-from hapax.llm_oracle.calls import JournaledCritic, JournaledLikelihood
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.protocols import CRITIC
 from hapax.llm_oracle.registry import open_model, with_journal
 
@@ -149,7 +149,7 @@ class ScorerSession:
             path, _, twin = argument.partition("+")  # as in scores:WHOLE+ALONE
             return scorers.FileScorer(Path(path), Path(twin) if twin else None)
         if kind == "graph" and argument:
-            from hapax.evaluation.entailment.graph import GraphScorer
+            from hapax.evaluation.entailment.published_graphs import GraphScorer
 
             path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
             return GraphScorer(path, block)
@@ -162,7 +162,7 @@ class ScorerSession:
 
     def _encoder(self) -> scorers.EntailmentScorer:
         """The scorer of an encoder that runs in this process."""
-        from hapax.llm_oracle.backends.encoder import CLOSE, OPEN, EncoderSimilarity
+        from hapax.llm_oracle.rankers.encoder import CLOSE, OPEN, EncoderSimilarity
 
         kind, _, source = self.options.model.partition(":")
         if kind != "hf" or not source:
@@ -184,7 +184,7 @@ def _per_token(ranker: JournaledLikelihood) -> scorers.Measure:
 
 def leak_warning(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> str:
     """A warning of pairs that are in both sets, or whose converses are, and test no direction; else empty."""
-    from hapax.grammar.words import counted
+    from hapax.grammar.writing.words import counted
 
     crossing = leaks({"training": training, "measured": measured})
     if not crossing:

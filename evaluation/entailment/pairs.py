@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.prolog_text import OWN_NAMES, SYSTEM_NAMES
-from hapax.kb.unfinished import replace_file
+from hapax.grammar.writing.prolog_text import OWN_NAMES, SYSTEM_NAMES
+from hapax.kb.files.unfinished import replace_file
 
 _PREDICATE = re.compile(r"([^()]*)\((.*)\.\d,(.*)\.\d\)")
 """The prefix, and the predicate once for each argument."""

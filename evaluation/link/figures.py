@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from hapax.evaluation.link.measures import (
+from hapax.evaluation.link.likelihood_measures import (
     CRITIC_MODEL,
     KNOWLEDGE_MODEL,
     LIKELIHOOD_MODEL,
@@ -29,7 +29,7 @@ from hapax.evaluation.link.measures import (
 )
 from hapax.evaluation.shared.estimates import NOTHING
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.results import (
+from hapax.evaluation.shared.result_tables import (
     COLOURS,
     Evaluation,
     ExperimentResult,

@@ -29,11 +29,10 @@ from pydantic import (
 
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.search.ranking import KEEP_SHARE
-from hapax.engine.search.report import SearchReport
 from hapax.engine.search.search import search
+from hapax.engine.search.search_report import SearchReport
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.link.instruct import Instructed, InstructSettings, instruct
-from hapax.evaluation.link.judging import JudgedAccuracy, accuracy
 from hapax.evaluation.link.sessions import (
     COLUMNS,
     GRID,
@@ -47,24 +46,25 @@ from hapax.evaluation.link.sessions import (
     printed_table,
     two_decimals,
 )
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.link.statement_judging import JudgedAccuracy, accuracy
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.records import ASSESSMENTS, PREDICATES, RULES, RUNS, Distribution, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached
-from hapax.llm_oracle.calls import JournaledCritic
+from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import Measure
-from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS
+from hapax.llm_oracle.journaled_models import JournaledCritic
 from hapax.llm_oracle.protocols import CRITIC, Models
+from hapax.llm_oracle.questions.prompts import LONG_TAIL_WORDINGS
 from hapax.llm_oracle.registry import open_roles, open_shared
 
 
@@ -248,7 +248,7 @@ def read_grid(path: str | Path) -> GridConfig:
         content = read_yaml(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as fault:
         reason = " ".join(str(fault).split())
-        raise HapaxError(f"{path}: {reason}. A grid is a YAML mapping such as docs/grid.yaml.") from None
+        raise HapaxError(f"{path}: {reason}. A grid is a YAML mapping such as docs/papers/grid.yaml.") from None
     try:
         return GridConfig.model_validate(content, context={"folder": path.parent})
     except ValidationError as rejected:
@@ -274,7 +274,7 @@ def _faults(rejected: ValidationError) -> Iterator[tuple[KeyPath, str]]:
         elif error["type"] != "missing":
             message += f", not {repr(error['input'])[:_SHOWN]}"
         if not key:
-            message += ". A grid is a YAML mapping such as docs/grid.yaml"
+            message += ". A grid is a YAML mapping such as docs/papers/grid.yaml"
         yield key, f"{_key_text(key)}: {message}"
 
 

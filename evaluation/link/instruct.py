@@ -12,15 +12,15 @@ from itertools import chain
 from typing import Annotated, Any
 
 from hapax.engine.search.oracle import GENERATION_BATCH
+from hapax.evaluation.link.likelihood_measures import KNOWLEDGE_MODEL
 from hapax.evaluation.link.lint import GivenStatementWriter
-from hapax.evaluation.link.measures import KNOWLEDGE_MODEL
 from hapax.evaluation.shared.stored_statements import INSTRUCT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, Seed, Temperature, check_ranges
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Arithmetic, Constant, Expression, Literal, Value, Variable
-from hapax.grammar.verbalize import literal_text
+from hapax.grammar.writing.verbalize import literal_text
 from hapax.kb.records import (
     ASSESSMENTS,
     PREDICATES,
@@ -35,11 +35,9 @@ from hapax.kb.records import (
     content_id,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import MOST_LINES, parse_values, without_numbering
 from hapax.llm_oracle.budget import BudgetReached
-from hapax.llm_oracle.calls import JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS, InstructionParts, instruction_prompt
+from hapax.llm_oracle.journaled_models import JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.protocols import (
     EVALUATOR,
     Generation,
@@ -49,6 +47,8 @@ from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
 )
+from hapax.llm_oracle.questions.prompts import LONG_TAIL_WORDINGS, InstructionParts, instruction_prompt
+from hapax.llm_oracle.reading.link_replies import MOST_LINES, parse_values, without_numbering
 
 LONGEST_ROW = 1000
 """Characters of a line that are parsed."""
@@ -114,7 +114,7 @@ def row_key(values: Sequence[Value]) -> tuple[Value, ...]:
 def parse_rows(text: str, variables: Sequence[RowVariable], cut: bool = False) -> list[GeneratedRow]:
     """Parse each non-empty line of a reply. `cut`: the token limit ended the reply, so its last line is incomplete.
 
-    Values are cleaned as in a search (`llm_oracle/answers.py`).
+    Values are cleaned as in a search (`llm_oracle/reading/link_replies.py`).
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # A hostile reply may have millions of lines.

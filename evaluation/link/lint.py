@@ -23,7 +23,7 @@ from typing import Any
 from hapax.engine.inference.proof import By, Proof
 from hapax.engine.judgements import ENTAILMENT_QUESTION, LINK_ANNOTATORS
 from hapax.evaluation.shared.estimates import Estimate, mean
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -31,9 +31,9 @@ from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Substitution, Value
-from hapax.grammar.verbalize import statement_text
-from hapax.grammar.words import counted
-from hapax.kb.csv_text import read_cell
+from hapax.grammar.writing.verbalize import statement_text
+from hapax.grammar.writing.words import counted
+from hapax.kb.exchange.csv_text import read_cell
 from hapax.kb.records import (
     PREDICATES,
     RULES,
@@ -48,10 +48,10 @@ from hapax.kb.records import (
     content_id,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.answers import parse_number
-from hapax.llm_oracle.calls import JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.journaled_models import JournaledLikelihood
 from hapax.llm_oracle.protocols import EVALUATOR, LikelihoodModel
+from hapax.llm_oracle.reading.link_replies import parse_number
 
 
 @dataclass(frozen=True, slots=True)

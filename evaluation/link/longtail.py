@@ -16,20 +16,20 @@ from typing import Any
 
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.ranking import Ends, Values, ends, pair_pool, random_score
-from hapax.evaluation.link.measures import latest_statements
+from hapax.evaluation.link.likelihood_measures import latest_statements
 from hapax.evaluation.shared.estimates import Estimate, auc, mean_difference, mean_share, share
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable, single, write_figure
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, single, write_figure
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.calls import JournaledLikelihood
-from hapax.llm_oracle.circularity import is_circular
+from hapax.llm_oracle.critics.circularity import is_circular
+from hapax.llm_oracle.critics.measures import Measure, RankedText, TextMeasures, counts_names, measured, measures_of
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.measures import Measure, RankedText, TextMeasures, counts_names, measured, measures_of
+from hapax.llm_oracle.journaled_models import JournaledLikelihood
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, ModelIdentity
 
 COMMON_NAMES = 5_000
@@ -319,7 +319,7 @@ def _distinct_names(identities: Sequence[ModelIdentity]) -> list[str]:
 
 def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, RankedText]) -> dict[str, TextMeasures]:
     """The measures with priors by word frequency: pairs are compared only where their names are equally common."""
-    from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
+    from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
 
     texts = [asked[text] for text in known]
     found = {}

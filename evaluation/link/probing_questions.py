@@ -11,7 +11,7 @@ from itertools import product, zip_longest
 from typing import Any
 
 from hapax.engine.judgements import Judgements
-from hapax.evaluation.shared.results import for_batches
+from hapax.evaluation.shared.result_tables import for_batches
 from hapax.evaluation.shared.stored_statements import (
     NO_DOMAIN,
     DistinctTexts,
@@ -19,17 +19,24 @@ from hapax.evaluation.shared.stored_statements import (
     latest_statements,
     stored_library,
 )
-from hapax.grammar.attributes import Polarity, default_polarity
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.attributes import Polarity, default_polarity
 from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
 from hapax.grammar.terms import Atom, Constant, Value
-from hapax.grammar.verbalize import IMPROVISED, UNTRUE, atom_text, negated_template, question_template, template_of
+from hapax.grammar.writing.verbalize import (
+    IMPROVISED,
+    UNTRUE,
+    atom_text,
+    negated_template,
+    question_template,
+    template_of,
+)
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.protocols import Critic, Generation, GenerationParameters, GenerationRequest, Generator
-from hapax.llm_oracle.rewriting import FormWriter
+from hapax.llm_oracle.questions.rewriting import FormWriter
 
 
 @dataclass(frozen=True, slots=True)

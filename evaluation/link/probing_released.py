@@ -26,9 +26,9 @@ from hapax.evaluation.link.probing_questions import (
     ProbeQuestion,
     Template,
 )
-from hapax.grammar.attributes import Polarity
+from hapax.grammar.parsing.attributes import Polarity
 from hapax.kb.records import Distribution
-from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest
 
 PREFIX = "For the following question, please answer in a normal life scenario with no special consideration:\n"

@@ -34,22 +34,22 @@ from hapax.evaluation.link.probing_tables import (
     statements_note,
     wrong_answers,
 )
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.grammar.arguments import checked
-from hapax.grammar.attributes import Polarity
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed, Temperature
+from hapax.grammar.parsing.attributes import Polarity
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, CallStatistics
-from hapax.llm_oracle.calls import JournaledGenerator
+from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
+from hapax.llm_oracle.questions.rewriting import FormWriter
 from hapax.llm_oracle.registry import open_model, with_journal
-from hapax.llm_oracle.rewriting import FormWriter
 
 WRONG_SHOWN = 2
 """Wrong answers of each distribution among the details of a probe."""

@@ -18,10 +18,10 @@ from hapax.evaluation.shared.estimates import (
     share,
     share_of_clusters,
 )
-from hapax.evaluation.shared.results import ResultTable
+from hapax.evaluation.shared.result_tables import ResultTable
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, DOMAINS, TOTAL, ordered_domains
-from hapax.grammar.attributes import Polarity
-from hapax.grammar.words import counted
+from hapax.grammar.parsing.attributes import Polarity
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution
 
 StatementAnswers = Sequence[ProbeAnswer]

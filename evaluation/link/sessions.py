@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.judgements import Judgements
 from hapax.engine.kept_rules import chosen_rules, sound_rules
-from hapax.engine.search.score_maps import short_model_name
+from hapax.engine.questions.score_maps import short_model_name
 from hapax.evaluation.link.instruct import (
     BUDGET,
     NO_ROWS,
@@ -23,7 +23,7 @@ from hapax.evaluation.link.instruct import (
     StreamReport,
     instruct,
 )
-from hapax.evaluation.link.judging import (
+from hapax.evaluation.link.statement_judging import (
     GroundTruth,
     Judge,
     JudgedAccuracy,
@@ -32,7 +32,7 @@ from hapax.evaluation.link.judging import (
     accuracy,
     critic_truth,
 )
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -40,16 +40,16 @@ from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
 from hapax.llm_oracle.budget import BudgetReached, CallStatistics
-from hapax.llm_oracle.calls import JournaledCritic
-from hapax.llm_oracle.prompts import LONG_TAIL_WORDINGS, long_tail_wording
+from hapax.llm_oracle.journaled_models import JournaledCritic
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, Generator
+from hapax.llm_oracle.questions.prompts import LONG_TAIL_WORDINGS, long_tail_wording
 from hapax.llm_oracle.registry import open_shared, with_journal
-from hapax.llm_oracle.simulated import SimulatedModel
+from hapax.llm_oracle.scripts.simulated import SimulatedModel
 
 COLUMNS = ("Data Type", "Factuality", "Overall")
 

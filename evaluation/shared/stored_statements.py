@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from hapax.engine.judgements import LINK_ANNOTATORS, Judgement
-from hapax.grammar.attributes import Domain
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parser import parse_rule
+from hapax.grammar.parsing.attributes import Domain
+from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import PREDICATES, RULES, Distribution, StatementRecord, content_id
 from hapax.kb.store import KnowledgeBase
 

@@ -20,12 +20,12 @@ from hapax.engine.judgements import (
     is_given_out,
     random_number,
 )
+from hapax.engine.questions.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms, stored_scores
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.promises import DistinctStatements, StatementScores
-from hapax.engine.search.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms, stored_scores
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
-from hapax.evaluation.votes.items import (
+from hapax.evaluation.votes.voting_items import (
     FACT,
     STATEMENT,
     DrawnItems,
@@ -34,19 +34,19 @@ from hapax.evaluation.votes.items import (
     derivation_rules,
     derived_scores,
 )
-from hapax.evaluation.votes.questions import WORDINGS, SheetKind, VotingItem, WorkedExample
+from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingItem, WorkedExample
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.words import counted
-from hapax.kb import system
-from hapax.kb.csv_text import write_rows
+from hapax.grammar.writing.words import counted
+from hapax.kb.exchange.csv_text import write_rows
+from hapax.kb.exchange.values import refusal
+from hapax.kb.files import system
+from hapax.kb.files.unfinished import replace_file
 from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, Distribution, DrawnItem, JudgingDraw, content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.unfinished import replace_file
-from hapax.kb.values import refusal
 from hapax.llm_oracle.protocols import CRITIC
 
 DRAWN: Mapping[DrawKind, str] = {"predicates": "facts", "soundness": "statements", "derived": "derived statements"}

@@ -35,7 +35,7 @@ from hapax.evaluation.link.probing_questions import (
 )
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable, for_batches
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     DistinctTexts,
@@ -44,13 +44,13 @@ from hapax.evaluation.shared.stored_statements import (
     latest_statements,
     stored_library,
 )
-from hapax.evaluation.votes.items import ItemSource, SampleOptions, subject_id
-from hapax.evaluation.votes.questions import SheetKind
+from hapax.evaluation.votes.voting_items import ItemSource, SampleOptions, subject_id
+from hapax.evaluation.votes.voting_questions import SheetKind
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed
 from hapax.grammar.remedies import Operation
-from hapax.grammar.words import counted
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import VOTES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions

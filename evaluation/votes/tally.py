@@ -21,10 +21,10 @@ from hapax.engine.judgements import (
     folded,
     shared_judgements,
 )
-from hapax.evaluation.link.judging import conjunction
-from hapax.evaluation.link.measures import methods_by_run
+from hapax.evaluation.link.likelihood_measures import methods_by_run
 from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
 from hapax.evaluation.link.probing_tables import ProbeReport, measure
+from hapax.evaluation.link.statement_judging import conjunction
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, share
 from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.stored_statements import (
@@ -34,9 +34,9 @@ from hapax.evaluation.shared.stored_statements import (
     JudgedCounts,
     ordered_domains,
 )
-from hapax.evaluation.votes.items import ItemSource
-from hapax.evaluation.votes.questions import AUDIT, BASELINE, SheetKind
-from hapax.grammar.attributes import Domain
+from hapax.evaluation.votes.voting_items import ItemSource
+from hapax.evaluation.votes.voting_questions import AUDIT, BASELINE, SheetKind
+from hapax.grammar.parsing.attributes import Domain
 from hapax.kb.records import RULES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 

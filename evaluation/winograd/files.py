@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import (
     HUMAN,
     MACHINE,
@@ -33,12 +33,12 @@ from hapax.evaluation.winograd.data import (
     replaced,
     source_counts,
 )
-from hapax.evaluation.winograd.prompts import EXEMPLARS
+from hapax.evaluation.winograd.schema_prompts import EXEMPLARS
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
-from hapax.grammar.words import counted
-from hapax.kb.values import refusal
-from hapax.kb.whole_files import atomic_text_file
+from hapax.grammar.writing.words import counted
+from hapax.kb.exchange.values import refusal
+from hapax.kb.files.whole_files import atomic_text_file
 
 LEFT_OUT = "left out"
 """Remedy of rows that are not read."""

@@ -12,8 +12,7 @@ from statistics import fmean
 from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
-from hapax.evaluation.shared.results import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.winograd.asking import Ask, AskSettings, SkipLeaked, asking
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.data import (
     Pair,
     WinogradItem,
@@ -25,7 +24,8 @@ from hapax.evaluation.winograd.data import (
     replaced,
 )
 from hapax.evaluation.winograd.files import read_file, without_leaks
-from hapax.evaluation.winograd.prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
+from hapax.evaluation.winograd.schema_asking import Ask, AskSettings, SkipLeaked, asking
+from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -35,12 +35,12 @@ from hapax.kb.records import DECISIONS, RUNS, Decision, Distribution, RunRecord,
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, BudgetReached
-from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, LIKELIHOOD, GenerationParameters, GenerationRequest
+from hapax.llm_oracle.reading.replies import read_reply
+from hapax.llm_oracle.reading.reply_question import ReplyQuestion
 from hapax.llm_oracle.registry import open_model, with_journal
-from hapax.llm_oracle.replies import read_reply
-from hapax.llm_oracle.reply_question import ReplyQuestion
 
 EntityPair = tuple[str, str]
 

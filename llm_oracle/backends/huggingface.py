@@ -22,24 +22,13 @@ from transformers import (
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import FirstToken
 from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
 from hapax.llm_oracle.backends.json_decoding import JsonTokens, JsonValues
 from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListTracker, SampledByRow
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.passes import chosen_columns
 from hapax.llm_oracle.backends.prefixes import Tokens
-from hapax.llm_oracle.backends.scoring import ROOM, CausalScorer
-from hapax.llm_oracle.list_requests import (
-    LIST_TEXT,
-    banned_tokens,
-    begun_list,
-    excluded_values,
-    item_count,
-    spellings,
-    trimmed,
-)
-from hapax.llm_oracle.prompts import critic_prompt, without_conflict
+from hapax.llm_oracle.backends.sequence_scores import ROOM, CausalScorer
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -49,6 +38,17 @@ from hapax.llm_oracle.protocols import (
     SpannedText,
     Usage,
 )
+from hapax.llm_oracle.questions.list_requests import (
+    LIST_TEXT,
+    banned_tokens,
+    begun_list,
+    excluded_values,
+    item_count,
+    spellings,
+    trimmed,
+)
+from hapax.llm_oracle.questions.prompts import critic_prompt, without_conflict
+from hapax.llm_oracle.reading.link_replies import FirstToken
 
 SHORTEST_ANSWER = 16
 """Tokens that a prompt must leave free in the context. Fewer have no room for a value."""

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, StoppingCriteria
 
-from hapax.llm_oracle.answers import is_entry
-from hapax.llm_oracle.list_requests import BIAS
+from hapax.llm_oracle.questions.list_requests import BIAS
+from hapax.llm_oracle.reading.link_replies import is_entry
 
 LOOP_ITEMS = 5
 """Number of successive repeated items after which a list is taken to loop."""

@@ -19,12 +19,12 @@ from transformers.utils import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.llm_oracle.backends.identities import checkpoint_identity, content_revision
-from hapax.llm_oracle.backends.processor import processor_speed
-from hapax.llm_oracle.backends.weight_hashes import check_sums
-from hapax.llm_oracle.chat_settings import ChatSettings
 from hapax.llm_oracle.egress import HUB, is_offline, permit
 from hapax.llm_oracle.protocols import ModelIdentity
+from hapax.llm_oracle.questions.chat_settings import ChatSettings
+from hapax.llm_oracle.weights.identities import checkpoint_identity, content_revision
+from hapax.llm_oracle.weights.processor import processor_speed
+from hapax.llm_oracle.weights.weight_hashes import check_sums
 
 LONGEST_INPUT = 4096
 """Tokens, for models without a limit in their configuration."""

@@ -20,9 +20,9 @@ from hapax.kb.records import content_id
 from hapax.llm_oracle.backends.adapters import Adapter, merge, read_adapter
 from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic
 from hapax.llm_oracle.backends.loading import LoadedModel
-from hapax.llm_oracle.backends.scoring import ROOM
-from hapax.llm_oracle.prompts import stated_claim
+from hapax.llm_oracle.backends.sequence_scores import ROOM
 from hapax.llm_oracle.protocols import ClaimText, CriticScore
+from hapax.llm_oracle.questions.prompts import stated_claim
 
 FOLDER = Path(__file__).parents[1] / "trained_critic"
 ADAPTER, CARD = "adapter.safetensors", "card.json"

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from hapax.grammar.declarations import Closedness
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import Closedness
 from hapax.grammar.yaml_files import read_yaml
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -161,7 +161,7 @@ def read_mapping(path: Path) -> Mapping:
             place = ".".join(map(str, error["loc"])) or "the mapping"
             # Pydantic puts these words before the messages of our own validators.
             lines.append(f"{path}: {place}: {error['msg'].removeprefix('Value error, ')}.")
-        raise HapaxError("\n".join(lines) + "\nCorrect the mapping; docs/references.md has its form.") from fault
+        raise HapaxError("\n".join(lines) + "\nCorrect the mapping; docs/how-to/references.md has its form.") from fault
 
 
 def shipped_names() -> tuple[str, ...]:

@@ -11,8 +11,6 @@ from typing import Any
 
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
-from hapax.llm_oracle.answers import parse_number
-from hapax.llm_oracle.prompts import read_prompt, stated_claim
 from hapax.llm_oracle.protocols import (
     ClaimText,
     CriticScore,
@@ -23,10 +21,12 @@ from hapax.llm_oracle.protocols import (
     ModelIdentity,
     Usage,
 )
+from hapax.llm_oracle.questions.prompts import read_prompt, stated_claim
+from hapax.llm_oracle.reading.link_replies import parse_number
+from hapax.llm_oracle.reading.sentence_reader import SentenceReader, SentenceReading
 from hapax.llm_oracle.references.mapping import read_mapping
 from hapax.llm_oracle.references.names import NameIndex, name_key
 from hapax.llm_oracle.references.reference import NOT_COVERED, Reference, Verdict
-from hapax.llm_oracle.sentence_reader import SentenceReader, SentenceReading
 
 MOST_NAME_WORDS = 6
 """Words of a name that is looked for in a text."""

@@ -9,15 +9,15 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from hapax.grammar.declarations import Closedness
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import Closedness
 from hapax.grammar.rules import Library, PredicateKind, Tolerance, type_key
 from hapax.grammar.terms import Value
 from hapax.kb.records import content_id
-from hapax.llm_oracle.answers import parse_number
+from hapax.llm_oracle.reading.link_replies import parse_number
 from hapax.llm_oracle.references.mapping import Mapping, PredicateSection, SourceSection, TypeSection
 from hapax.llm_oracle.references.names import NameIndex, value_key
-from hapax.llm_oracle.references.tables import Cell, TableRow, read_table, table_faults
+from hapax.llm_oracle.references.reference_tables import Cell, TableRow, read_table, table_faults
 
 LONGEST_NAME = 400
 """Characters of a name, as of a value in a sentence that is read."""

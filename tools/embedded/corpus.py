@@ -20,7 +20,7 @@ from enum import StrEnum
 import hapax
 from hapax.grammar.rules import Library
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, popularity
-from hapax.llm_oracle.prompts import (
+from hapax.llm_oracle.questions.prompts import (
     critic_prompt,
     exclusion_clause,
     functional_prompt,

@@ -19,7 +19,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from hapax.grammar.rules import Library, PredicateKind
-from hapax.llm_oracle.prompts import (
+from hapax.llm_oracle.questions.prompts import (
     CRITIC_PROMPT,
     VALUES_PER_CALL,
     exclusion_clause,

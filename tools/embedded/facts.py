@@ -16,11 +16,11 @@ from itertools import chain
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parser import load_library
+from hapax.grammar.parsing.parser import load_library
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import Variable
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, Relation
-from hapax.llm_oracle.prompts import sentence, type_claim
+from hapax.llm_oracle.questions.prompts import sentence, type_claim
 
 RULES_FOLDER = Path(__file__).parents[2] / "rules"
 NARROWER_TYPES = frozenset({"Weapon"})

@@ -107,7 +107,7 @@ class OpenFile:
 
 
 class Disk:
-    """The disk under a folder, as SQLite's layer and `hapax.kb.system` use it.
+    """The disk under a folder, as SQLite's layer and `hapax.kb.files.system` use it.
 
     `faults` come in the order of their crossings; `crossings` counts these by kind since `restart`.
     """
@@ -248,7 +248,7 @@ class Disk:
             except Killed:
                 return  # the next operation fails
 
-    # -- other files, in the place of the functions of `hapax.kb.system`
+    # -- other files, in the place of the functions of `hapax.kb.files.system`
 
     def write_file(self, file: int, content: bytes) -> None:
         def part() -> None:

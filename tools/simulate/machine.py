@@ -19,8 +19,8 @@ from typing import Any
 import httpx2
 
 from benchmarks.server import ExclusionReader, reply_to
-from hapax.kb import system
-from hapax.kb.unfinished import PREFIX, journal_folder
+from hapax.kb.files import system
+from hapax.kb.files.unfinished import PREFIX, journal_folder
 from tools.simulate import scheduling, vfs
 from tools.simulate.disk import Disk, DiskFault
 from tools.simulate.scheduling import Killed, Scheduler, SimulatedProcess

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import hapax
 from benchmarks.server import ExclusionReader
-from hapax.engine.logic.derive import read_statements
+from hapax.engine.answers.derivation import read_statements
 from hapax.grammar.errors import HapaxError
 from hapax.kb.connection import reading_uri
 from hapax.kb.records import ATTEMPTS, CALLS, RUNS, TABLES, Outcome

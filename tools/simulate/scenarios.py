@@ -12,9 +12,8 @@ from typing import Any
 import hapax
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.rules import Library
+from hapax.kb.files.whole_files import atomic_text_file
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.whole_files import atomic_text_file
-from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import (
     CRITIC,
@@ -27,8 +26,9 @@ from hapax.llm_oracle.protocols import (
     LogLikelihood,
     Models,
 )
-from hapax.llm_oracle.simulated import SimulatedModel
-from hapax.llm_oracle.simulated_world import SimulatedWorld, SimulationSettings
+from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
+from hapax.llm_oracle.scripts.simulated import SimulatedModel
+from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld, SimulationSettings
 from tools.simulate.disk import Disk
 from tools.simulate.machine import URL, SimulatedModelServer
 

@@ -1,9 +1,9 @@
 """Models for Hapax that answer every question with the values in their name, such as `echo:butter,milk`."""
 
-from hapax.llm_oracle.answers import render_values
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.protocols import CriticScore, Generation, LogLikelihood, ModelIdentity
+from hapax.llm_oracle.reading.link_replies import render_values
 
 
 class EchoModel:

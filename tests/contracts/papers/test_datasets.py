@@ -328,7 +328,7 @@ def test_rules_come_along_and_can_be_read(whole: Path) -> None:
 
 
 def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/dataset.md writes LINT and reads it back: values of any script, turned labels, rules that LINK's JSON lacks."""
+    """docs/how-to/dataset.md writes LINT and reads it back: values of any script, turned labels, rules that LINK's JSON lacks."""
     later = "was_in(Person X, Year A) & was_in(Person X, Year B) & A \\= B -> is_not_able_to_eat(Person X, Year B).\n"
     values = {
         ("allergy", "head"): [("milk", 'a ""b"", c'), ("лук", "خبز"), ("milk", "guacamole")],
@@ -337,7 +337,7 @@ def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: py
     columns = dict.fromkeys(("allergy", "elsewhere"), "X,A,B")
     database = bring(tmp_path / "kb.db", values, rules=f"{KITCHEN}@name elsewhere\n{later}", columns=columns)
     judge(database, "ann", {("guacamole", "entailment"): "no"})
-    page = (ROOT / "docs" / "dataset.md").read_text("utf-8")
+    page = (ROOT / "docs" / "how-to" / "dataset.md").read_text("utf-8")
     commands = page.partition("## LINT's files")[2].split("```")[1].strip().splitlines()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HAPAX_DB", str(database))

@@ -63,7 +63,7 @@ def test_a_short_file_is_the_papers_grid(tmp_path: Path) -> None:
     assert found.temperatures == (0.5, 0.7, 1.0)
     assert found.baseline is not None
     assert (found.baseline.count, found.baseline.values, found.baseline.wordings) == (200, 50, (1,))
-    assert [model.knowledge for model in hapax.read_grid(ROOT / "docs" / "grid.yaml").models] == [
+    assert [model.knowledge for model in hapax.read_grid(ROOT / "docs" / "papers" / "grid.yaml").models] == [
         "embedded",
         "simulated:7",
     ]

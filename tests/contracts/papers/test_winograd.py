@@ -596,7 +596,7 @@ def test_a_reversed_schema_has_the_same_proof(tmp_path: Path) -> None:
         return run("why", f"means('sentence {sentence}', he, '{entity}')", *database).stdout
 
     plain, exchanged = proof(1, "the man"), proof(3, "the bodybuilder")
-    assert plain + exchanged in (ROOT / "docs" / "winograd-rules.md").read_text("utf-8")
+    assert plain + exchanged in (ROOT / "docs" / "papers" / "winograd-rules.md").read_text("utf-8")
     renamed = plain.replace("the man", "the bodybuilder").replace("his son", "the frail senior")
     assert exchanged == renamed.replace("sentence 1", "sentence 3")
     assert [proof(2, "his son"), proof(4, "the frail senior")] != ["", ""]

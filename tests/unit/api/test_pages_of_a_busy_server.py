@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from browser_fixture import browsing
 
-from hapax.api.browser import serving, tables
+from hapax.api.browser import serving
+from hapax.api.browser import table_pages as tables
 from hapax.api.browser.app import Browser
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
@@ -25,7 +26,7 @@ def test_a_list_does_not_wait_for_its_counts(tmp_path: Path, monkeypatch: pytest
         goes_on.wait(30)
         return counts(*asked)
 
-    monkeypatch.setattr("hapax.api.browser.tables.counts", slow)
+    monkeypatch.setattr("hapax.api.browser.table_pages.counts", slow)
     monkeypatch.setattr("hapax.api.browser.facets.COUNTING_SECONDS", 0.1)
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         kb.add_facts([FactRecord("is_sweet", ("melon",), ("Fruit",), Source.MODEL)])

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 import hapax
 from hapax.cli import main
-from hapax.commands.console import CommandLine
-from hapax.commands.declared import SearchSetting, declared
-from hapax.engine.inference.session import LimitExceeded
+from hapax.commands.shared.console import CommandLine
+from hapax.commands.shared.declared import SearchSetting, declared
+from hapax.engine.prolog.session import LimitExceeded
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, check_ranges, made
 from hapax.grammar.remedies import Operation, Remedy, Setting, worded_for

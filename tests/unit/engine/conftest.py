@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from prolog_fixture import start_process
 
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.prolog.session import PrologSession
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from random_cases import cases
 
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.prolog.session import PrologSession
 from tools.differential import ComparedPrograms, compare_program, has_clingo
 
 

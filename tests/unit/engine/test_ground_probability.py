@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import hapax
-from hapax.engine.probability.answers import Evaluator
 from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports, upper_bounds
-from hapax.engine.probability.options import ProbabilityOptions
+from hapax.engine.probability.probability_options import ProbabilityOptions
+from hapax.engine.probability.probable_answers import Evaluator
 from hapax.kb.records import CALIBRATIONS, CANDIDATES, RUNS, CalibrationRecord, Candidate, FactRecord, RunRecord, Source
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import LimitExceeded, PrologError, PrologSession
 
 GOALS = yaml.safe_load((Path(__file__).parents[2] / "red_team.yaml").read_text("utf-8"))["goals"]
 LIMITS = QueryLimits(seconds=0.3, inferences=20_000_000, answers=100, memory_mb=96)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hapax.engine.inference.landlock import interface_version
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import PrologSession
+from hapax.engine.prolog.landlock import interface_version
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import PrologSession
 
 VERSION = interface_version()
 ROOT = Path(__file__).resolve().parents[3]
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(VERSION == 0, reason="this kernel has no Landloc
 
 ATTEMPTS = """
 import json, os, socket, sys
-from hapax.engine.inference.landlock import shut_off
+from hapax.engine.prolog.landlock import shut_off
 
 path, port, process = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 attempts = {

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 import hapax
-from hapax.engine.entailment.checks import EntailmentGraph, entailment_faults
+from hapax.engine.entailment.entailment_checks import EntailmentGraph, entailment_faults
 from hapax.engine.entailment.graph import Edge, edges, edges_into, edges_out_of, store_entailments
 from hapax.engine.expansion.propose import (
     Expander,
@@ -34,11 +34,11 @@ from hapax.engine.expansion.propose import (
 )
 from hapax.engine.expansion.review import ExpansionFiles, Sources, file_text
 from hapax.engine.expansion.sentences import sentences_for
+from hapax.engine.mining.fact_tables import MiningOptions, RuleShape, shapes, ways_to_match
 from hapax.engine.mining.mine import mine
-from hapax.engine.mining.tables import MiningOptions, RuleShape, shapes, ways_to_match
-from hapax.grammar.checks import check_library
-from hapax.grammar.pair_checks import duplicate_and_subsumed_rules
-from hapax.grammar.parser import parse_addition, parse_library
+from hapax.grammar.checking.library_checks import check_library
+from hapax.grammar.checking.pair_checks import duplicate_and_subsumed_rules
+from hapax.grammar.parsing.parser import parse_addition, parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.kb.records import (
@@ -57,8 +57,8 @@ from hapax.kb.records import (
 )
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest, ModelIdentity
-from hapax.llm_oracle.rewriting import TRIES, FormWriter
-from hapax.llm_oracle.scripted import ScriptedModel
+from hapax.llm_oracle.questions.rewriting import TRIES, FormWriter
+from hapax.llm_oracle.scripts.scripted import ScriptedModel
 
 NO_RULES = Library()
 ALL = MiningOptions(min_support=1, min_coverage=0, min_confidence=0, min_pca=0, examples=1)

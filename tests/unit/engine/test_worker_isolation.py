@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hapax.engine.inference.isolation import KEPT_VARIABLES
-from hapax.engine.inference.limits import QueryLimits
-from hapax.engine.inference.session import LimitExceeded, PrologError, PrologSession
+from hapax.engine.prolog.isolation import KEPT_VARIABLES
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import LimitExceeded, PrologError, PrologSession
 from hapax.grammar.errors import HapaxError
 
 SHORT = QueryLimits(seconds=2.0, memory_mb=256)

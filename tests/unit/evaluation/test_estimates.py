@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from hapax.engine.search.score_maps import (
+from hapax.engine.questions.score_maps import (
     ScoreMap,
     chained_critics,
     denial_probabilities,
@@ -60,7 +60,7 @@ from hapax.kb.records import (
     StatementRecord,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.measures import Measure
+from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
 
 WORLDS = 100

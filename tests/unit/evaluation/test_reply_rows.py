@@ -11,7 +11,7 @@ from hapax.evaluation.link.probing_questions import AnswerPair, ParsedReply, par
 from hapax.evaluation.link.probing_released import first_word
 from hapax.evaluation.winograd.data import WinogradItem, options_as_named, replaced
 from hapax.evaluation.winograd.generation import read_entities
-from hapax.llm_oracle.prompts import InstructionParts, instruction_prompt, read_instruction
+from hapax.llm_oracle.questions.prompts import InstructionParts, instruction_prompt, read_instruction
 
 ABZ = (RowVariable("A", "Food Allergen"), RowVariable("B", "Dish"), RowVariable("Z", "Ingredient"))
 

@@ -15,7 +15,7 @@ from hapax.grammar.dependencies import (
     plan,
     search_plans,
 )
-from hapax.grammar.parser import parse_library
+from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Literal, Variable
 

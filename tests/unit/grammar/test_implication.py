@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.grammar.errors import Diagnostic
-from hapax.grammar.pair_checks import (
+from hapax.grammar.checking.pair_checks import (
     can_meet,
     duplicate_and_subsumed_rules,
     opposite_conclusions,
     rules_implied_by_others,
 )
-from hapax.grammar.parser import parse_library
+from hapax.grammar.checking.satisfiable import contradiction, divides_by_zero
+from hapax.grammar.checking.subsumption import subsumes
+from hapax.grammar.errors import Diagnostic
+from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.satisfiable import contradiction, divides_by_zero
-from hapax.grammar.subsumption import subsumes
 from hapax.grammar.terms import Arithmetic, Comparison, Constant, Expression, Variable
 
 HEAD = """functional born_in(Author, Year)

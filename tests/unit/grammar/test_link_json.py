@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hapax.grammar.attributes import default_polarity, default_principle
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
-from hapax.grammar.link_json import to_link_json
-from hapax.grammar.parser import parse_library, read_rules, read_texts
-from hapax.grammar.prolog_text import clause_text, prolog_atom, prolog_value
+from hapax.grammar.parsing.attributes import default_polarity, default_principle
+from hapax.grammar.parsing.parser import parse_library, read_rules, read_texts
 from hapax.grammar.rules import Library, PredicateKind, Rule, Tolerance
 from hapax.grammar.terms import Atom, Literal, Variable
-from hapax.grammar.verbalize import negated_template, question_template, text_errors
+from hapax.grammar.writing.link_json import to_link_json
+from hapax.grammar.writing.prolog_text import clause_text, prolog_atom, prolog_value
+from hapax.grammar.writing.verbalize import negated_template, question_template, text_errors
 
 ENTRY = {
     "premise_map": {"is_Ancient(A, B)": "[A] is Ancient and A [B]", "was_invented_in(A, Y)": "[A] was invented in [Y]"},

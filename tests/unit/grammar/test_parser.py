@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.grammar.attributes import Polarity, Principle, default_generic, default_polarity, default_principle
-from hapax.grammar.declarations import (
+from hapax.grammar.errors import RulesRejected
+from hapax.grammar.goal_language import called_indicators, goal_text
+from hapax.grammar.parsing.attributes import Polarity, Principle, default_generic, default_polarity, default_principle
+from hapax.grammar.parsing.declarations import (
     ClosedDeclaration,
     Closedness,
     Constraint,
@@ -15,9 +17,7 @@ from hapax.grammar.declarations import (
     Property,
     PropertyDeclaration,
 )
-from hapax.grammar.errors import RulesRejected
-from hapax.grammar.goals import called_indicators, goal_text
-from hapax.grammar.parser import (
+from hapax.grammar.parsing.parser import (
     KEYWORDS,
     parse_goal,
     parse_library,
@@ -26,9 +26,9 @@ from hapax.grammar.parser import (
     read_texts,
     statement_tokens,
 )
-from hapax.grammar.printing import format_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import OPERATIONS, Arithmetic, Atom, Comparison, Constant, Literal, Variable
+from hapax.grammar.writing.printing import format_library
 
 
 def read(text: str) -> Library:

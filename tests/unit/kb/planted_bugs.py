@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import asking, connection, system
+from hapax.kb import connection
 from hapax.kb.attempts import AttemptLog
+from hapax.kb.files import asking, system
 from hapax.kb.records import AttemptRecord, CallRecord, Outcome
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle import budget

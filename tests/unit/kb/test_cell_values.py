@@ -18,12 +18,13 @@ from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import CutDecimal, Value, decimal_of
-from hapax.kb import records, values
-from hapax.kb.arithmetic import Calculated, Cell, ExactArithmetic
+from hapax.kb import records
+from hapax.kb.atoms.sql_arithmetic import Calculated, Cell, ExactArithmetic
+from hapax.kb.atoms.symbols import Symbols
+from hapax.kb.exchange import values
 from hapax.kb.records import content_id
 from hapax.kb.rows import OnConflict
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.symbols import Symbols
 
 DECIMAL = st.decimals(allow_nan=False, allow_infinity=False)
 ANY_VALUE = st.one_of(st.text(), st.integers(), st.integers(-(2**200), 2**200), DECIMAL)

@@ -23,10 +23,13 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import asking, connection, own_files, records, rows, spill, system
+from hapax.kb import connection, records, rows
 from hapax.kb.attempts import AttemptLog
-from hapax.kb.merge import merge
-from hapax.kb.own_files import ForeignFileError
+from hapax.kb.exchange.merge import merge
+from hapax.kb.files import asking, own_files, spill, system
+from hapax.kb.files.own_files import ForeignFileError
+from hapax.kb.files.unfinished import exchange, sweep, unfinished
+from hapax.kb.files.whole_files import atomic_path
 from hapax.kb.records import (
     RUNS,
     AttemptRecord,
@@ -38,8 +41,6 @@ from hapax.kb.records import (
     StatementRecord,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.unfinished import exchange, sweep, unfinished
-from hapax.kb.whole_files import atomic_path
 from hapax.kb.word_index import WordIndex
 
 # Few texts and numbers, so that the two sides often speak of the same things and contradict each other.
@@ -366,7 +367,7 @@ def test_an_attempt_that_cannot_be_written_fails_for_its_sender(tmp_path: Path) 
 WRITER = """
 import sys
 from pathlib import Path
-from hapax.kb.unfinished import unfinished
+from hapax.kb.files.unfinished import unfinished
 
 place = Path(sys.argv[1])
 with unfinished(place) as new:

@@ -13,15 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from hapax.kb.files.spill import spill_path, spilled
 from hapax.kb.records import CallRecord
-from hapax.kb.spill import spill_path, spilled
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backends.openai_transport import Concurrency
-from hapax.llm_oracle.backends.openai_wire import TransientFault, answered_texts, usage
-from hapax.llm_oracle.backends.redaction import redacted
 from hapax.llm_oracle.budget import Account, Budget, BudgetReached, CallStatistics, Ledger
-from hapax.llm_oracle.calls import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,
@@ -31,6 +28,9 @@ from hapax.llm_oracle.protocols import (
     ReplyForm,
     Usage,
 )
+from hapax.llm_oracle.servers.openai_transport import Concurrency
+from hapax.llm_oracle.servers.openai_wire import TransientFault, answered_texts, usage
+from hapax.llm_oracle.servers.redaction import redacted
 
 PARAMETERS = GenerationParameters(max_tokens=10)
 

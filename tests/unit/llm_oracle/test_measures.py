@@ -20,19 +20,19 @@ from tiny_models import CLAIMS, first_token_logits, loaded, network, tiny_llama,
 
 import hapax
 from hapax.grammar.extras import missing_of
-from hapax.llm_oracle.answers import yes_probability
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends.adapters import merge, read_adapter
-from hapax.llm_oracle.backends.frequency import FrequencyLikelihood
 from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic, HuggingFaceLikelihood, answer_tokens
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.trained_critic import CriticCard, MeasuredPredicate
-from hapax.llm_oracle.combined_critic import CombinedCritic, paraphrased, sigmoid
+from hapax.llm_oracle.critics.combined_critic import CombinedCritic, paraphrased, sigmoid
+from hapax.llm_oracle.critics.finetuning import Hyperparameters, LabelledCase, SentenceClassifier, TuningSettings
+from hapax.llm_oracle.critics.measures import Measure, RankedText, measured, mentions
 from hapax.llm_oracle.embedded.atlas import load_atlas, parse_atlas
-from hapax.llm_oracle.finetuning import Hyperparameters, LabelledCase, SentenceClassifier, TuningSettings
-from hapax.llm_oracle.measures import Measure, RankedText, measured, mentions
-from hapax.llm_oracle.prompts import conflict_question
 from hapax.llm_oracle.protocols import CriticScore, LogLikelihood, ModelIdentity, SpannedText, Usage
+from hapax.llm_oracle.questions.prompts import conflict_question
+from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
+from hapax.llm_oracle.reading.link_replies import yes_probability
 from hapax.llm_oracle.registry import open_model
 
 SENTENCE = RankedText("soy milk is in buttermilk", ("buttermilk", "soy milk"))

@@ -15,17 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.llm_oracle.answers import (
-    LONGEST_VALUE,
-    MOST_LINES,
-    parse_number,
-    parse_values,
-    parse_yes_no,
-    render_values,
-    yes_probability,
-)
-from hapax.llm_oracle.drop_reasons import DropReason
-from hapax.llm_oracle.prompts import (
+from hapax.llm_oracle.questions.prompts import (
     PromptParts,
     critic_prompt,
     exclusion_clause,
@@ -36,8 +26,18 @@ from hapax.llm_oracle.prompts import (
     type_claim,
     with_article,
 )
-from hapax.llm_oracle.replies import read_reply, read_strictly
-from hapax.llm_oracle.reply_question import ReplyQuestion
+from hapax.llm_oracle.reading.drop_reasons import DropReason
+from hapax.llm_oracle.reading.link_replies import (
+    LONGEST_VALUE,
+    MOST_LINES,
+    parse_number,
+    parse_values,
+    parse_yes_no,
+    render_values,
+    yes_probability,
+)
+from hapax.llm_oracle.reading.replies import read_reply, read_strictly
+from hapax.llm_oracle.reading.reply_question import ReplyQuestion
 
 CORPUS = Path(__file__).parents[2] / "replies"
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "link" / "released_traces"

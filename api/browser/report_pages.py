@@ -1,0 +1,302 @@
+"""A report: the pages of a run, of its rules and of their statements in one file without external resources.
+
+Its policy allows no script and no style but its own. The template engine escapes all texts of models and people.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from hapax.api.browser import table_pages as tables
+from hapax.api.browser.pages import RulePage, rule_page
+from hapax.api.browser.rendering import page_environment, plot_script, static_text
+from hapax.api.browser.runs import RunPage, run_page
+from hapax.api.browser.statement_pages import StatementPage, StatementReader
+from hapax.api.browser.table_pages import Page, StoredTable, Wanted
+from hapax.engine.judgements import Judgements
+from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
+from hapax.evaluation.shared.stored_statements import JudgedCounts
+from hapax.evaluation.votes.sheets import mended_lines
+from hapax.evaluation.votes.soundness import truth_lines
+from hapax.evaluation.votes.voting_items import judged_derived
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.options import ChosenRules, Option
+from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rule_paths import load_rules
+from hapax.grammar.rules import Library
+from hapax.kb.connection import translated
+from hapax.kb.files.whole_files import atomic_path
+from hapax.kb.store import STANDING, KnowledgeBase
+
+STATEMENTS = 5
+"""Default number of statements shown per rule and distribution."""
+MOST_STATEMENTS = 600
+"""Default limit on the statements of a whole report, because the page of each takes about 5 kB."""
+REJECTED = 20
+"""Default number of rejected values shown."""
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Options of a report.
+
+    `database`: the knowledge base as the user named it, for the commands in the report; `statements`: number shown per
+    rule and distribution, or None for STATEMENTS, less if there are many rules.
+    """
+
+    database: str
+    run_id: Annotated[
+        str | None,
+        Option("Run to report, by the beginning of its id; default: the run that finished last.", name="run"),
+    ] = None
+    rules: ChosenRules = ()
+    statements: Annotated[
+        int | None,
+        Option("Statements to show per rule and distribution.  [default: 5, fewer if there are many rules]", least=0),
+    ] = None
+    rejected: Annotated[int, Option("Rejected values to show.", least=0)] = REJECTED
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The pages of a report. `run`: None for statements of `derive` without a search.
+
+    `rule_count`: number of all rules, of which `rules` may be a selection; `statements`: those that the pages of rules
+    list, by rule; `truth`: people's judgements in words.
+    """
+
+    options: ReportOptions
+    run: RunPage | None
+    rules: tuple[RulePage, ...]
+    rule_count: int
+    statements: dict[str, list[StatementPage]]
+    rejected: StoredTable
+    certificates: tuple[StoredCertificate, ...]
+    truth: tuple[str, ...]
+
+    def command(self, **changed: object) -> str:
+        """The command that writes this report with other options, such as `statements=60, rule="allergy"`."""
+        words = ["hapax", "report", "--db", self.options.database]
+        if self.run is not None:
+            words += ["--run", self.run.run.id]
+        for name, value in changed.items():
+            words += [f"--{name}", str(value)]
+        return shlex.join([*words, "-o", "more.html"])
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """A report: `html` is its text, `content` its figures and statements as values."""
+
+    content: Report
+    html: str
+
+    def write(self, path: str | Path) -> None:
+        """Write the report to a file, whole or not at all. Raises HapaxError if it cannot be written."""
+        with atomic_path(path) as file:
+            file.write_text(self.html, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        run = self.content.run
+        about = "derived statements" if run is None else f"run {run.run.id}"
+        return f"<report of {about}, {len(self.html):,} characters>"
+
+    def _repr_html_(self) -> str:
+        """The report in a frame, so that its style stays inside."""
+        # The plots need scripts. Without `allow-same-origin` these cannot reach the notebook around the frame.
+        style = "width:100%;height:40em"
+        # Escaped, since the page stands in an attribute.
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
+
+
+@checked
+@extras_named()
+def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptions | None = None) -> ReportPage:
+    """The pages of a run, its rules and their typical statements with proofs as one HTML file.
+
+    `rules`: those that derive premises, as for `why`; None: the shipped ones. Raises HapaxError for an unknown run, and
+    for rules that are not of the run. Needs the extra `evaluation`.
+    """
+    library = load_rules() if rules is None else rules
+    content = _content(kb, library, options or ReportOptions(kb.place))
+    return ReportPage(content, _html(content))
+
+
+def _content(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Report:
+    # Before the snapshot, in which the index of derived statements cannot be brought up to date.
+    derived = JudgedCounts.of(found for _, found in judged_derived(kb, library, Judgements.stored(kb)).values())
+    with _snapshot(kb):
+        only_derived = options.run_id is None and not kb.runs() and any(kb.derived_counts().values())
+        run = None if only_derived else run_page(kb, options.run_id)
+        names = _rule_names(kb, run)
+        if unknown := [name for name in options.rules if name not in names]:
+            raise HapaxError(
+                f"{'This knowledge base' if run is None else f'Run {run.run.id}'} has no rule {', '.join(unknown)}.",
+                Remedy("Omit {} to report all {} rules.", Setting("options.rules"), len(names)),
+            )
+        chosen = [name for name in names if name in options.rules] if options.rules else names
+        most = options.statements
+        if most is None:
+            # Each rule has two distributions, and keeps at least one statement of each.
+            most = max(1, min(STATEMENTS, MOST_STATEMENTS // max(1, 2 * len(chosen))))
+        reader = StatementReader(kb, library)
+        pages: list[RulePage] = []
+        statements: dict[str, list[StatementPage]] = {}
+        for name in chosen:
+            page = rule_page(kb, library, name, _nowhere, few=Page(rows=most), run=None if run is None else run.run)
+            # The statements of the dots have no pages here.
+            pages.append(replace(page, dots=None))
+            rows = [*page.head.rows, *page.long_tail.rows]
+            statements[name] = [reader.page(identity) for identity in dict.fromkeys(row[0] for row in rows)]
+        content = Report(
+            options,
+            run,
+            tuple(pages),
+            len(names),
+            statements,
+            _rejected(kb, run, options.rejected),
+            () if run is None else tuple(stored_certificates(kb, [run.run.id])),
+            tuple(_truth(kb, run, derived)),
+        )
+    # Statements of `derive` are read in snapshots of their own.
+    for page in pages:
+        statements[page.record.name] += [reader.page(row[0]) for row in page.derived.rows]
+    return content
+
+
+@contextmanager
+def _snapshot(kb: KnowledgeBase) -> Iterator[None]:
+    """Keep everything that is read inside at one moment, even while a search writes."""
+    with translated(kb.place):
+        # In WAL mode, a transaction that only reads sees one state of the file, and keeps no writer waiting.
+        kb.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            kb.connection.execute("ROLLBACK")
+
+
+def _rule_names(kb: KnowledgeBase, run: RunPage | None) -> list[str]:
+    """The rules of a search in their order there, then others with statements of the run, and those of `derive`."""
+    names: list[str] = []
+    if run is not None:
+        searched = run.run.settings.get("rules")
+        names += map(str, searched) if isinstance(searched, list) else ()
+        sql = f"SELECT DISTINCT rule FROM statements WHERE run_id = ? AND {STANDING} ORDER BY rule"  # noqa: S608  ours
+        names += [name for (name,) in kb.sql(sql, (run.run.id,))]
+    return list(dict.fromkeys([*names, *kb.derived_counts()]))
+
+
+def _rejected(kb: KnowledgeBase, run: RunPage | None, most: int) -> StoredTable:
+    """Values of the run that a gate rejected, those with the highest scores first."""
+    wanted = Wanted(run="" if run is None else run.run.id, verdict="rejected")
+    return tables.claims(kb, wanted, Page(rows=most, order="-score"))
+
+
+def _truth(kb: KnowledgeBase, run: RunPage | None, derived: JudgedCounts) -> Iterator[str]:
+    """People's judgements of the statements of the run, and of those of `derive`."""
+    if run is not None:
+        yield from truth_lines(kb, runs=[run.run.id])
+    if derived.judged:
+        yield f"Statements of `derive`: {derived.sentence()}"
+    yield from mended_lines(kb)
+
+
+# -- HTML
+
+
+def _html(content: Report) -> str:
+    """The file. Equal reports give equal texts."""
+    style, script = static_text("style.css"), plot_script()
+    environment = _environment(content)
+    parts: list[Markup] = []
+    if content.run is not None:
+        parts.append(_part(environment, "run", "run", f"Run {content.run.run.id}", content.run))
+    for rule in content.rules:
+        name = rule.record.name
+        parts.append(_part(environment, "rule", _rule_anchor(name), f"Rule {name}", rule))
+        for shown in content.statements[name]:
+            record = shown.statement.record
+            parts.append(_part(environment, "statement", _statement_anchor(record.id), record.text, shown, folded=True))
+    return environment.get_template("report.html.jinja").render(
+        report=content,
+        version=version("hapax-kb"),
+        parts=parts,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def _part(
+    environment: Environment, template: str, anchor: str, title: str, shown: object, *, folded: bool = False
+) -> Markup:
+    """The content of a page as a part of the file."""
+    page = environment.get_template(f"{template}.html.jinja")
+    # The template has escaped it.
+    return Markup(page.render(anchor=anchor, title=title, shown=shown, folded=folded))  # noqa: S704
+
+
+def _environment(content: Report) -> Environment:
+    """Templates whose links lead to other parts of the file; to pages that are not in it there are none."""
+    rules = {rule.record.name for rule in content.rules}
+    run = None if content.run is None else content.run.run.id
+
+    def rule_url(name: object) -> str:
+        return f"#{_rule_anchor(str(name))}" if name in rules else ""
+
+    def run_url(identity: object) -> str:
+        return "#run" if identity == run else ""
+
+    def more_command(rule: str) -> str:
+        return content.command(rule=rule, statements=10 * (content.options.statements or STATEMENTS))
+
+    environment = page_environment("part.html.jinja")
+    environment.globals |= {
+        "entity_url": _nowhere,
+        "predicate_url": _nowhere,
+        "why_url": _nowhere,
+        "statements_url": None,
+        "statement_url": lambda identity: f"#{_statement_anchor(str(identity))}",
+        "rule_url": rule_url,
+        "run_url": run_url,
+        "linked": {"rule": ("rule", rule_url)},
+        "more_command": more_command,
+        "rule_anchor": _rule_anchor,
+        "controls": False,
+    }
+    return environment
+
+
+def _nowhere(_: object) -> str:
+    return ""
+
+
+def _rule_anchor(name: str) -> str:
+    return f"rule-{quote(name, safe='')}"
+
+
+def _statement_anchor(identity: str) -> str:
+    return f"statement-{identity}"
+
+
+def _hash(text: str) -> str:
+    """Source expression of the file's policy for a style or script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,1 @@
+"""Commands of the papers and of judging."""

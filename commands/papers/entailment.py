@@ -1,0 +1,335 @@
+"""`evaluate entailment`: entailments between predicates, and whether a scorer knows their direction."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+import hapax
+from hapax.commands.papers.link_experiments import print_result
+from hapax.commands.shared.common_options import open_kb, read_library, with_database, with_json, with_rules
+from hapax.commands.shared.console import err, print_json, print_table, working
+from hapax.commands.shared.declared import Finite, declared, together
+from hapax.commands.shared.groups import CommandGroup
+from hapax.commands.shared.model_options import (
+    asking,
+    with_budget,
+    with_dry_run,
+    with_opening,
+    with_queue,
+)
+from hapax.grammar.options import made
+from hapax.grammar.writing.words import counted
+
+FAULTS_SHOWN = 20
+"""Faulty lines that `import` names; `--json` has all."""
+
+DRAWS_SHOWN = 10
+"""Draws that `train` lists, the best first."""
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+
+with_skip_faulty = click.option(
+    "--skip-faulty", is_flag=True, help="Leave out faulty lines instead of refusing a file."
+)
+
+with_files = click.argument("files", nargs=-1, required=True, type=FILE)
+
+
+with_model_options = together(declared(hapax.ScorerOptions, "model"), with_opening, with_budget, with_database)
+
+
+# The default is `STRONG` of the API.
+with_at_least = click.option(
+    "--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Ignore entailments with a lower score."
+)
+
+
+@click.group(cls=CommandGroup, path="evaluate.entailment.")
+def entailment() -> None:
+    """Measure directional predicate entailment on LevyHolt, SherLIiC and similar data sets.
+
+    \b
+    hapax evaluate entailment data train.txt dev.txt --out subsets
+    hapax evaluate entailment score dev.txt --scorer critic --scorer prior --train train.txt
+    """
+
+
+@entailment.command()
+@with_files
+@click.option("--out", type=FOLDER, help="Folder for the subsets of each split.")
+@click.option(
+    "--seed", default=0, show_default=True, help="Seed for assigning pairs whose converse is in another split."
+)
+@with_skip_faulty
+@with_json
+def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, skip_faulty: bool) -> None:
+    """Count the four sub-groups of each split, after splitting again to keep each pair with its converse.
+
+    Each file is a split and gives it its name. --out writes the new splits, all pairings of sub-groups, and a
+    hypothesis-only twin of each. docs/papers/entailment.md describes the file formats.
+
+    \b
+    hapax evaluate entailment data train.txt dev.txt
+    hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
+    """
+    # Pairs move between splits, so all files are read together.
+    evaluation = hapax.split_entailments(*files, seed=seed, skip_faulty=skip_faulty)
+    if out is not None:
+        written = hapax.write_entailment_splits(evaluation, out)
+        err.print(f"{counted(written, 'file')} in {out}", markup=False)
+    print_result(evaluation, as_json)
+
+
+@entailment.command()
+@with_files
+@declared(hapax.EntailmentOptions, "scorers", "patterns")
+@declared(hapax.EntailmentOptions, "sides")
+@click.option("--no-twin", is_flag=True, help="Skip hypotheses alone, which halves the number of questions.")
+@declared(hapax.EntailmentOptions, "released")
+@declared(hapax.EntailmentOptions, "training")
+@click.option("--out", type=FOLDER, help="Folder for the curves (PNG, SVG, CSV, TSV).")
+@with_skip_faulty
+@with_model_options
+@with_queue
+@with_dry_run
+@with_json
+def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
+    """Measure scorers on each subset, with whole pairs and with hypotheses alone, to separate entailment from artefact.
+
+    Answers of models are kept in the journal of --db, so no sentence is asked twice.
+
+    \b
+    hapax evaluate entailment score dev.txt --scorer random --scorer prior --train train.txt
+    hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
+    """
+    scoring = made(hapax.EntailmentOptions, options, twin=not options["no_twin"])
+    with asking(options, "Scoring") as (kb, opening, show):
+        # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
+        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=partial(show, "Scoring sentences"))
+    if out is not None:
+        hapax.draw_entailments(evaluation, out)
+    print_result(evaluation, options["as_json"])
+
+
+@entailment.command()
+@with_files
+@declared(hapax.EntailmentOptions, "scorers", "patterns")
+@declared(hapax.EntailmentOptions, "training")
+@declared(hapax.ConsistencyOptions, "threshold", "completed")
+@click.option("--store", is_flag=True, help="Store the pairs in --db as facts entails(P, Q, Probability).")
+@with_skip_faulty
+@with_model_options
+@with_json
+def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: Any) -> None:
+    """Audit scorers for direction and consistency: which of their answers cannot all hold.
+
+    Counts couples of a true pair and its false converse as right, both, neither or wrong, and checks chains and
+    negations. --store, for a single scorer, keeps the probabilities for `query --entail`, and the lead from which on a
+    direction is sure for `check --db`.
+
+    \b
+    hapax evaluate entailment consistency dev.txt --scorer critic -m smollm2 --db hapax.db --store
+    hapax evaluate entailment consistency answers.json --scorer scores:answers.json
+    """
+    if store and len(set(options["scorer"])) > 1:
+        raise click.UsageError("--store keeps the probabilities of a single scorer. Name one with --scorer.")
+    auditing = made(hapax.ConsistencyOptions, options)
+    with asking(options, "Scoring") as (kb, opening, show):
+        evaluation = hapax.audit_consistency(kb, files, auditing, opening, progress=partial(show, "Scoring sentences"))
+        if store:
+            # A single scorer, as was checked, has a single audit.
+            stored = hapax.store_audited_entailments(kb, evaluation.value[0])
+    print_result(evaluation, as_json)
+    if store:
+        err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
+
+
+@entailment.command()
+@with_files
+@with_rules
+@with_database
+@with_json
+def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_json: bool) -> None:
+    """Store entailments between predicates as facts `entails(P, Q, Score)`, for `check`, `query --entail` and `why`.
+
+    Lines are `premise TAB hypothesis TAB score`; a premise is an atom such as shopped_in(Person X, Shop Y). Types that
+    the rules declare may be omitted.
+
+    \b
+    hapax evaluate entailment facts edges.tsv --db hapax.db
+    """
+    # All files are read before the knowledge base is opened: a faulty line stores nothing.
+    edges = hapax.read_entailments(read_library(paths), *files)
+    with open_kb(database) as kb:
+        stored = hapax.store_entailments(kb, edges)
+    trivial = len(edges) - stored
+    if as_json:
+        print_json({"stored": stored, "skipped": trivial})
+        return
+    remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
+    err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
+
+
+@entailment.command("import")
+@click.argument("paths", nargs=-1, required=True)
+@declared(hapax.GraphImportOptions, "similarity", "at_least")
+@with_skip_faulty
+@with_database
+@with_json
+def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
+    """Import typed entailment graphs of entGraph, CNCE or EGT2 as facts `entails(P, Q, Score)`.
+
+    PATHS are files, folders of `.txt` files, or patterns such as 'graphs/*_sim.txt'. Read are the global similarities,
+    else BInc's, else the only ones. A node (shop.1,shop.in.2)#person#location becomes shop_in(Person A, Location B).
+
+    \b
+    hapax evaluate entailment import 'graphs/*_sim.txt' --db hapax.db
+    hapax evaluate entailment import graphs --similarity binc --at-least 0.1 --skip-faulty
+    """
+    chosen = made(hapax.GraphImportOptions, options)
+    with open_kb(database) as kb, working("Importing graphs"):
+        report = hapax.import_entailment_graphs(kb, *paths, options=chosen)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
+        return
+    for fault in report.faults[:FAULTS_SHOWN]:
+        err.print(str(fault), markup=False, soft_wrap=True)
+    skipped = {"too weak": report.weak, "of a predicate by itself": report.trivial, "faulty": len(report.faults)}
+    remarks = [f"{count:,} {kind}" for kind, count in skipped.items() if count]
+    text = f"{counted(report.added, 'entailment')} of {counted(report.files, 'file')} in {database}"
+    text += f", {report.known:,} known before" if report.known else ""
+    err.print(f"{text}; left out: {', '.join(remarks)}" if remarks else text, markup=False, soft_wrap=True)
+
+
+@entailment.command()
+@with_at_least
+@click.option("--of", default="", metavar="PREDICATE", help="Only the chains from this predicate, with their products.")
+@with_database
+@with_json
+def graph(at_least: float, of: str, database: str, as_json: bool) -> None:
+    """Show the transitive closure of the stored entailments: chains of predicates, and paraphrases (its cycles).
+
+    \b
+    hapax evaluate entailment graph
+    hapax evaluate entailment graph --of shop_in --at-least 0.6
+    """
+    with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
+        chains = hapax.entailment_chains(kb, at_least, of)
+    click.echo(json.dumps(chains.to_json(), ensure_ascii=False) if as_json else chains.text)
+
+
+@entailment.command()
+@with_rules
+@click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges the sentences.")
+@with_at_least
+@with_dry_run
+@with_opening
+@with_budget
+@with_queue
+@with_database
+@with_json
+def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+    """Ask a model which predicates of the rules entail which; store what it affirms as facts `entails(P, Q, Score)`.
+
+    Asks about every two predicates whose arguments match by type. The score is (1 + P(yes) of the best pattern - P(yes)
+    of the best antipattern) / 2.
+
+    \b
+    hapax evaluate entailment predicates --rules my.rules --dry-run
+    hapax evaluate entailment predicates --rules my.rules -m hf:google/flan-t5-xl --at-least 0.8
+    """
+    library = read_library(paths)
+    if options["dry_run"]:
+        pairs = hapax.count_entailment_candidates(library)
+        text = f"{counted(pairs, 'pair')} of predicates, up to 8 sentences each"
+        click.echo(json.dumps({"pairs": pairs}) if as_json else text)
+        return
+    with asking(options, "Scoring") as (kb, opening, _):
+        judging = hapax.ScorerOptions(options["model"])
+        judged = hapax.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
+    if as_json:
+        click.echo(json.dumps(judged.to_json(), ensure_ascii=False))
+        return
+    rows = [(f"{edge.score:.2f}", str(edge.premise), str(edge.hypothesis)) for edge in judged.edges]
+    print_table(("score", "premise", "hypothesis"), rows)
+    stored = f"{len(judged.edges)} of {counted(judged.pairs, 'pair')} stored in {options['database']}"
+    err.print(stored, markup=False)
+
+
+@entailment.command()
+@click.argument("train_file", metavar="TRAIN", type=FILE)
+@click.argument("dev_file", metavar="DEV", type=FILE)
+@click.option("--base", required=True, help="Checkpoint to start from: a folder, or a name such as roberta-base.")
+@click.option("--out", required=True, type=FOLDER, help="Folder for this training.")
+@click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Sets of hyperparameters to try.")
+@click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the training pairs.")
+@click.option("--frozen", is_flag=True, help="Train only the classification head.")
+@click.option("--hypothesis-only", is_flag=True, help="Train and measure without premises, to expose artefacts.")
+@declared(hapax.ScorerOptions, "patterns")
+@click.option("--device", default="auto", show_default=True, help="Device to train on.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
+@with_json
+def train(train_file: Path, dev_file: Path, as_json: bool, **options: Any) -> None:
+    """Fine-tune an encoder or decoder on the prompts of Schmitt and Schütze, by the paper's protocol.
+
+    Keeps the weights of the draw of hyperparameters with the best AUC50 on DEV. After an interruption, run the same
+    command again.
+
+    \b
+    hapax evaluate entailment train train.txt dev.txt --base roberta-base --out gauge
+    hapax evaluate entailment train train.txt dev.txt --base roberta-base --out alone --hypothesis-only
+    hapax evaluate entailment test gauge test.txt
+    """
+    out, device = options.pop("out"), options.pop("device")
+    # The options that remain are its fields.
+    training = hapax.TrainingOptions(**options)
+    draws = hapax.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
+    if as_json:
+        print_json([result.to_json() for result in draws])
+        return
+    rows = []
+    for result in draws[:DRAWS_SHOWN]:
+        draw = result.draw
+        settings_cells = (f"{draw.learning_rate:.2g}", f"{draw.weight_decay:.2g}", str(draw.accumulated))
+        measures = (result.auc50, result.auc_norm, result.f1)
+        # Draws count from 0 in the folder, from 1 for people.
+        rows.append((str(result.number + 1), *settings_cells, *(f"{measure:.3f}" for measure in measures)))
+    columns = ("draw", "learning rate", "weight decay", "batches a step", "AUC50", "AUCnorm", "F1")
+    print_table(columns, rows, title="The best draws, on dev")
+
+
+def _print_progress(line: str) -> None:
+    err.print(line, markup=False, soft_wrap=True)
+
+
+@entailment.command("test")
+@click.argument("folder", type=EXISTING_FOLDER)
+@click.argument("test_file", metavar="TEST", type=FILE)
+@click.option("--device", default="auto", show_default=True, help="Device to run the model on.")
+@with_json
+def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
+    """Measure the best draw of a training on TEST, once.
+
+    Its scores are written into the folder, for `score --scorer scores:FILE`.
+
+    \b
+    hapax evaluate entailment test gauge test.txt
+    hapax evaluate entailment score test.txt --scorer scores:gauge/test-scores.txt
+    """
+    figures = hapax.evaluate_training(folder, test_file, device=device)
+    if as_json:
+        click.echo(json.dumps(figures))
+        return
+    names = ("auc50", "auc_norm", "auc_rel", "f1")
+    rows = [
+        ("dev", *(f"{figures['dev'][name]:.3f}" for name in names)),
+        ("test", *(f"{figures[name]:.3f}" for name in names)),
+    ]
+    print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows)

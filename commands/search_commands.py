@@ -1,0 +1,691 @@
+"""`plan` and `search`: the estimate of a run, the run, and its report on the screen."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.cells import cell_len
+from rich.markup import escape
+
+from hapax.api.searching import run_search
+from hapax.commands.shared.common_options import (
+    keep_rules,
+    open_kb,
+    print_idle,
+    sound_library,
+    with_chosen,
+    with_database,
+    with_json,
+    with_paths,
+)
+from hapax.commands.shared.console import (
+    BUDGET_REACHED,
+    DONE,
+    counts_text,
+    err,
+    number_text,
+    out,
+    print_table,
+    progress_display,
+)
+from hapax.commands.shared.declared import together
+from hapax.commands.shared.model_options import (
+    choose_profile,
+    load_models,
+    open_journal,
+    profile_choice,
+    search_settings,
+    with_budget,
+    with_gates,
+    with_models,
+    with_promise,
+    with_queue,
+    with_search_settings,
+)
+from hapax.engine.kept_rules import chosen_rules
+from hapax.engine.questions.account import cut_text, step_text
+from hapax.engine.questions.gates import gates_in_order
+from hapax.engine.search.ranking import SMALL_POOL
+from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.dependencies import SearchPlan, graph_text
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import missing_of
+from hapax.grammar.plug_ins import load, plug_ins
+from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.writing.words import counted, some
+from hapax.kb.records import Distribution
+from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
+from hapax.llm_oracle.protocols import Models
+from hapax.llm_oracle.registry import FALLBACK_RANKER, find_backend, price_table, runs_in_process
+
+if TYPE_CHECKING:
+    from hapax.engine.costs.estimate import Range, RuleEstimate, RunEstimate
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_RANKERS = ("smollm2", "frequency")
+"""The first of these that is installed ranks the embedded model's findings; that model itself has read no texts."""
+
+SCREEN_WIDTH = 100
+"""Columns of the screen that a search fits, which has 40 lines."""
+
+STATEMENT_LINES, RULE_LINES, REMARKS = 16, 8, 5
+"""Lines of statements, rules and remarks of the account that a search prints without --account."""
+
+EXECUTORS = "hapax.executors"
+"""Entry-point group of executors, by the names of --executor.
+
+Each is called with the rules and the options of a search; `spread(models)` is a context with the models to search by.
+`options` adds its own options to the command.
+"""
+
+
+def with_executors(command: F) -> F:
+    """Add --executor, and the options of each executor."""
+    executors = plug_ins(EXECUTORS)
+    choice = click.option(
+        "--executor",
+        type=click.Choice(["process", *executors]),
+        default="process",
+        show_default=True,
+        help="Load models in this process or on a Ray cluster; the result is the same.",
+    )
+    decorated: F = together(choice, *(load(point).options for point in executors.values()))(command)
+    return decorated
+
+
+@click.command()
+@with_paths
+@with_chosen
+@click.option("--graph", type=click.Choice(["text", "mermaid", "dot"]), help="Print the dependency graph in this form.")
+@with_search_settings
+@with_models
+@with_database
+@with_json
+@with_promise
+@with_gates
+def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **options: Any) -> None:
+    """Show the order in which variables would be searched and the cost of a run. No question is asked.
+
+    A plan needs no network and no key. Stored answers are counted exactly; other expected numbers follow from earlier
+    searches and the ledger. The most a run can need holds without repeated requests.
+
+    \b
+    hapax plan --rule allergy
+    hapax plan --rule allergy --graph mermaid
+    hapax plan --db hapax.db --beam 50
+    hapax plan --precision 0.95
+    """
+
+    library = sound_library(paths)
+    rules = chosen_rules(library, chosen)
+    if graph:
+        click.echo("\n".join(graph_text(rule, library, graph) for rule in rules))  # type: ignore[arg-type]  # click checked it
+        return
+    # All orders of all rules would fill many screens.
+    estimate, orders = estimated(library, rules, options, with_orders=bool(chosen))
+    for rule in rules if chosen else ():
+        print_plans(rule, orders[rule.name], options["as_json"])
+    print_estimate(estimate, options["as_json"])
+
+
+@click.command()
+@with_paths
+@with_chosen
+@with_search_settings
+@with_models
+@with_budget
+@with_queue
+@with_database
+@with_json
+@click.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    help="Example statements per rule and distribution.",
+)
+@click.option(
+    "--account",
+    "all_accounts",
+    is_flag=True,
+    help="Print all statements asked for, rules and remarks, and what became of the values at each step.",
+)
+@click.option("--no-progress", is_flag=True, help="Print no progress.")
+@click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
+@with_promise
+@with_executors
+@with_gates
+def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> None:
+    """Search head and long-tail knowledge for rules, store it, and derive statements from it.
+
+    After an interruption the same command goes on, and asks nothing twice.
+
+    docs/how-to/servers.md shows how to run the queue file as a batch and read its results.
+
+    \b
+    hapax search
+    hapax search --precision 0.95 --confidence 0.9
+    hapax search --rule allergy --distribution long_tail --beam 50
+    hapax search my.rules -m hf:meta-llama/Llama-3.1-8B --critic hf:google/flan-t5-xxl --max-calls 5000
+    hapax search -m openai:gpt-4.1 --likelihood frequency --queue next.jsonl --results answered.jsonl
+    hapax search rules/library -m hf:meta-llama/Llama-3.1-8B --executor ray --ray-address auto
+    """
+    # The modules of a search take long to import, and its help needs none of them.
+    from hapax.engine.search.settings import SearchJob
+
+    # Before the file of the knowledge base is made: all rules may have errors.
+    library = sound_library(paths)
+    rules = chosen_rules(library, chosen)
+    if options["dry_run"]:
+        print_estimate(estimated(library, rules, options)[0], options["as_json"])
+        return
+    if not chosen:
+        print_idle(library)
+    # Options that contradict each other end the command here, before a model is loaded.
+    settings = search_settings(options)
+    options["critic"] = _default_critic(library, options)
+    options["likelihood"] = _default_ranker(options)
+    if options["compat"]:
+        options["claims"] = 1  # as LINK asks
+    # Before anything is opened: Ray may be missing, or options contradict each other.
+    name = options["executor"]
+    executor = None if name == "process" else load(plug_ins(EXECUTORS)[name])(library, options)
+    # After the defaults were chosen, which it names.
+    _explain_default(options)
+    with open_kb(options["database"]) as kb:
+        journal = open_journal(kb, options)
+        models = load_models(library, options, journal)
+        _explain_ranker(models, options)
+        # With the journal of the search, so that a probe counts against its budget.
+        settings = choose_profile(settings, kb, library, models, options)
+        # Only once the models answer: a start that fails leaves no file.
+        keep_rules(kb, paths, "search", library)
+        _warn_of_doubtful_facts(models, options)
+        spread = nullcontext(models) if executor is None else executor.spread(models)
+        with spread as asked, progress_display(not options["no_progress"]) as progress:
+            report = run_search(SearchJob(library, rules, kb, asked, settings, journal, progress)).report
+    # Known only when the search has asked.
+    _warn_of_no_bias(models)
+    _print_search(report, library, options)
+    sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
+
+
+# --- the estimate -----------------------------------------------------------------------------------------------------
+
+
+def estimated(
+    library: Library, rules: Sequence[Rule], options: dict[str, Any], with_orders: bool = False
+) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
+    """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
+    from hapax.engine.costs.estimate import estimate_orders, estimate_run
+    from hapax.engine.search.profile_choice import settled
+    from hapax.engine.search.settings import SearchJob
+
+    options["critic"] = _default_critic(library, options)
+    options["likelihood"] = _default_ranker(options)
+    # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
+    known = Path(options["database"]).exists()
+    with open_kb(options["database"] if known else None, read_only=known) as kb:
+        # Known probes of servers are read, and nothing is written.
+        models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
+        settings = search_settings(options)
+        # As in a dry run nothing is probed; the plan counts the requests of a probe.
+        choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
+        settings = settled(settings, choice)
+        estimate = estimate_run(
+            SearchJob(library, rules, kb, models, settings),
+            prices=price_table(models),
+            retry_unusable=options["retry_unusable"],
+            probes=choice.probes,
+        )
+        return estimate, estimate_orders(library, rules, kb, models, settings) if with_orders else {}
+
+
+def print_plans(rule: Rule, orders: Sequence[tuple[SearchPlan, RuleEstimate]], as_json: bool) -> None:
+    """Print the estimates of a rule's search plans as a table or as a line of JSON."""
+    if as_json:
+        plans = []
+        for order, estimate in orders:
+            counts = {name: asdict(estimate.total(name)) for name in ("questions", "calls", "claims")}
+            plans.append({"order": order.order, "steps": list(map(str, order.steps)), **counts})
+        click.echo(json.dumps({"rule": rule.name, "plans": plans}, ensure_ascii=False))
+        return
+    rows: list[tuple[str, ...]] = []
+    for order, estimate in orders:
+        totals = [_spread(estimate.total(name)) for name in ("questions", "calls", "claims")]
+        rows.append((" ".join(order.order), *totals, "; ".join(map(str, order.steps))))
+    print_table(
+        ("order", "questions", "calls", "claims judged", "steps"),
+        rows,
+        title=f"{rule.name}, its orders, with the cost of each in a search of this rule alone: {rule.sentence}",
+    )
+
+
+def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
+    """Print the estimate by rule, and by role with its price."""
+    if as_json:
+        click.echo(json.dumps(asdict(estimate), ensure_ascii=False))
+        return
+    rows = []
+    for rule in estimate.rules:
+        # Skipped rules follow below the table.
+        if rule.skipped is None:
+            totals = [_spread(rule.total(name)) for name in ("questions", "calls", "claims")]
+            values = ", ".join(f"{step.variable} {step.values.expected:,}" for step in rule.steps)
+            rows.append((rule.rule, rule.generic, " ".join(rule.order), values, *totals))
+    print_table(("rule", "generic", "order", "values by step", "questions", "calls", "claims judged"), rows)
+    for remark in _skipped({rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None}):
+        remark.print(with_details=True)
+    out.print()
+    costs = []
+    for role, need in estimate.roles.items():
+        money = "price unknown" if need.cost is None else f"{need.cost[0]:.2f} to {need.cost[1]:.2f}"
+        seconds = "-" if need.seconds is None else f"{_duration(need.seconds[0])}, at most {_duration(need.seconds[1])}"
+        costs.append((role, need.model, _spread(need.calls), _spread(need.tokens), money, seconds))
+    columns = ("role", "model", "calls", "tokens", "money", "wall time")
+    print_table(columns, costs, title="The whole run, as expected and at most")
+    if measured := [f"{role} {need.measured:,}" for role, need in estimate.roles.items() if need.measured]:
+        err.print(
+            f"[dim]Expected calls, tokens and money follow from answered requests in the ledger, repeated ones "
+            f"included: {', '.join(measured)}.[/]",
+            soft_wrap=True,
+        )
+    if assumed := [role for role, need in estimate.roles.items() if need.assumed]:
+        err.print(
+            f"[dim]Nobody has asked the server of {', '.join(assumed)} what it can do. By default it is expected to "
+            "give log-probabilities; the most holds for votes. A search first probes it once. State `logprobs` in an "
+            "alias of the model to plan by it.[/]",
+            soft_wrap=True,
+        )
+    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls.most]
+    # Only for models on servers can an alias state limits.
+    served = any("openai/" in estimate.roles[role].model for role in untimed)
+    if untimed:
+        err.print(
+            f"[dim]The wall time of {', '.join(untimed)} is unknown, because the knowledge base has no answers of "
+            f"{'this model' if len(untimed) == 1 else 'these models'}: search with --max-calls 50 and plan again"
+            f"{', or state latency, rpm or tpm in the alias' if served else ''}.[/]",
+            soft_wrap=True,
+        )
+
+
+def _duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _spread(count: Range) -> str:
+    """`40, at most 120`."""
+    return f"{count.expected}, at most {count.most}"
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence of a search's account. `label`: of a warning, which goes to stderr. `details`: lines of --account."""
+
+    text: str
+    label: str = ""
+    details: Sequence[str] = ()
+
+    def print(self, with_details: bool) -> None:
+        """Print the remark as one paragraph, and its details if they are wanted."""
+        stream = err if self.label else out
+        label = f"[yellow]{self.label}[/] " if self.label else ""
+        stream.print(label + escape(self.text), soft_wrap=True, highlight=False)
+        for line in self.details if with_details else ():
+            stream.print(f"  {escape(line)}", soft_wrap=True, highlight=False)
+
+
+def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
+    """Print statements, a line for each rule and the account; without --account as much as fits a screen."""
+    if options["as_json"]:
+        click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
+        return
+
+    every = options["all_accounts"]
+    _print_statements(report, options["examples"], every)
+    _print_rules(report, options["compat"], every)
+    remarks = list(_remarks(report, library, options))
+    shown = remarks if every or len(remarks) <= REMARKS else remarks[: REMARKS - 1]
+    for remark in shown:
+        remark.print(with_details=every)
+    if len(shown) < len(remarks):
+        out.print(f"{counted(len(remarks) - len(shown), 'more remark')}: run the same command with --account.")
+    if report.budget:
+        err.print(escape(report.budget))
+
+
+def _print_statements(report: SearchReport, count: int, every: bool) -> None:
+    """Print `count` statements of each rule and distribution; if they have no room, fewer of some of the rules."""
+    rules = [rule for rule in report.searched if any(rule.statements.values())]
+    if not every and 2 * count * len(rules) > STATEMENT_LINES:
+        # Every second or third rule, so that all domains are seen.
+        count, rules = 1, rules[:: -(-2 * len(rules) // STATEMENT_LINES)]
+    left = STATEMENT_LINES
+    for rule in rules:
+        for distribution in Distribution:
+            for text in rule.examples(distribution, count):
+                left -= -(-(cell_len(text) + 11) // SCREEN_WIDTH)
+                if every or left >= 0:
+                    out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
+    out.print()
+
+
+def _print_rules(report: SearchReport, compat: str | None, every: bool) -> None:
+    """Print a line for each rule, with the share that each gate let pass if all is wanted."""
+    # In the order in which the run has asked them.
+    gates = [gate.name for gate in gates_in_order(compat) if gate.in_tables] if every else []
+    rules = report.searched if every else report.searched[:RULE_LINES]
+    columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls")
+    print_table(columns, (_line(rule, gates) for rule in rules))
+    if more := len(report.searched) - len(rules):
+        out.print(f"{counted(more, 'more rule')}: --account prints all.")
+    out.print()
+
+
+def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) -> Iterator[Remark]:
+    """The account of a search, the most important first."""
+    yield _totals(report, options)
+    yield from _empty(report, library, options)
+    if report.critic_note:
+        yield Remark(report.critic_note, "critic")
+    if report.certificates:
+        yield Remark(f"promise: {report.certificates[0]}", details=report.certificates[1:])
+    if uncertain := sum(rule.uncertain for rule in report.searched):
+        yield Remark(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
+    yield from _ends(report)
+    yield from _skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
+    if report.conflicts:
+        per_thousand = f"{report.conflicts_per_thousand:.1f} per 1,000 facts"
+        yield Remark(
+            f"{counted(report.conflicts, 'conflict')} of facts with declarations, {per_thousand}; `hapax why-not` "
+            "explains each fact that lost."
+        )
+    withdrawn = [f"{rule.name}: {rule.withdrawn}" for rule in library.rules if rule.withdrawn is not None]
+    # With --rule the other rules were not wanted.
+    if withdrawn and len(withdrawn) + len(report.rules) == len(library.rules):
+        rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
+        yield Remark(f"{rules} not searched (`@withdrawn` in the file says why).", details=withdrawn)
+    yield from _equal_scores(report, options)
+    if report.critic_area is not None:
+        certified = "" if report.certificates else ", with no certificate"
+        yield Remark(f"critic: AUC {report.critic_area:.2f} on claims of known truth (chance: 0.50){certified}")
+    yield Remark(_requests_text(report, options))
+    yield from _capped(report, library)
+    yield from _cuts(report, search_settings(options))
+    if report.sourced:
+        yield Remark(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")
+    for rule in report.searched:
+        if rule.account and options["all_accounts"]:
+            yield Remark(f"Account of {rule.rule}:", details=list(map(step_text, rule.account)))
+
+
+# --- the embedded model as the default --------------------------------------------------------------------------------
+
+
+def _is_default_model() -> bool:
+    """True if no knowledge model was named."""
+    # A default in hapax.toml or in the environment names a model, too.
+    source = click.get_current_context().get_parameter_source("knowledge")
+    return source is click.core.ParameterSource.DEFAULT
+
+
+def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
+    """The critic of the default model: the installed references that cover predicates of the rules, then itself."""
+    from hapax.llm_oracle.rankers.reference_models import covering_references
+
+    critic: str | None = options["critic"]
+    if critic or options["compat"] or options["no_critic"] or not _is_default_model():
+        return critic
+    references = covering_references(library)
+    # The first critic that covers a claim decides, so the model comes last.
+    return f"reference:{','.join(references)},{options['knowledge']}" if references else None
+
+
+def _default_ranker(options: dict[str, Any]) -> str | None:
+    """The ranker of the default model: one that knows which names are common, if it is installed."""
+
+    ranker: str | None = options["likelihood"]
+    # With every beam kept nothing is ranked.
+    unranked = options["no_likelihood"] or options["beam"] is None
+    if ranker or unranked or options["compat"] or not _is_default_model():
+        return ranker
+    installed = (name for name in DEFAULT_RANKERS if (backend := find_backend(name)) and not backend.missing())
+    return next(installed, None)
+
+
+def _explain_ranker(models: Models, options: dict[str, Any]) -> None:
+    """Say that word frequencies rank in the place of a model that gives no likelihoods, unless LINK's way is wanted."""
+    ranker = models.likelihood.identity.name
+    if options["likelihood"] or ranker == models.knowledge.identity.name or not ranker.startswith(FALLBACK_RANKER):
+        return
+    said = f"{models.knowledge.identity.name} gives no likelihoods"
+    if options["compat"]:
+        raise HapaxError(f"{said}, by which LINK ranks.", Remedy("Choose another {}.", Setting("likelihood")))
+    err.print(f"{said}, so word frequencies rank. Choose another ranker with --likelihood.", soft_wrap=True)
+
+
+def _explain_default(options: dict[str, Any]) -> None:
+    """Say that the embedded model searches if no model was named, and what judges and ranks beside it."""
+    if not _is_default_model():
+        return
+    lines = ["Searching with the embedded model, made for a first try. Name another with -m (`hapax model list`)."]
+    judged = f"Critics: {options['critic']}. " if (options["critic"] or "").startswith("reference:") else ""
+    ranked = f"Ranker: {options['likelihood']}." if options["likelihood"] in DEFAULT_RANKERS else ""
+    lines += [f"{judged}{ranked}".strip()] if judged or ranked else []
+    extras: list[str] = []
+    if not options["no_critic"] and not options["compat"]:
+        extras += ["references"] if missing_of("references") else []
+        extras += ["smollm2"] if options["likelihood"] is None and options["beam"] is not None else []
+    if extras:
+        lines.append(f"`pip install 'hapax-kb[{','.join(extras)}]'` adds tables and models that judge and rank better.")
+    err.print("\n".join(lines), soft_wrap=True, highlight=False)
+
+
+# --- warnings and remarks ---------------------------------------------------------------------------------------------
+
+
+def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
+    """Warn of settings under which false values are stored as facts, which every later query uses."""
+    reasons = []
+    if options["no_critic"]:
+        reasons.append("--no-critic accepts every value as true.")
+    if options["compat"] == "released":
+        reasons.append("LINK's released threshold starts at the best score of the first values, however low it is.")
+    # Models that state what they know, such as the embedded one, are trained on prompts of their own.
+    if options["compat"] and models.knowledge.identity.knows is not None:
+        reasons.append(
+            f"{models.knowledge.identity.name} was not trained on LINK's prompts and answers many of them wrongly."
+        )
+    if reasons:
+        remedy = f"Results go to {options['database']}; use --db to keep such a run separate."
+        err.print(f"[yellow]warning[/] {escape(' '.join(reasons))} {escape(remedy)}", soft_wrap=True)
+
+
+def _warn_of_no_bias(models: Models) -> None:
+    """Warn if --compat wanted a logit bias that could not be sent."""
+    # Only models on servers have it.
+    reason = getattr(models.knowledge, "bias_refused", "")
+    if reason:
+        message = f"no logit bias was sent to {models.knowledge.identity.name}: {reason}"
+        err.print(f"[yellow]warning[/] {escape(message)}", soft_wrap=True)
+
+
+def _skipped(skipped: Mapping[str, Unanswerable]) -> Iterator[Remark]:
+    """A remark for each model that does not know what rules ask for, with the remedy."""
+    lines_by_model: dict[tuple[str, str], list[str]] = {}
+    for rule, reason in skipped.items():
+        line = f"{rule}: {', '.join(reason.unknown)}"
+        lines_by_model.setdefault((reason.model, reason.remedy), []).append(line)
+    for (model, remedy), lines in lines_by_model.items():
+        rules = counted(len(lines), "rule that asks", "rules that ask")
+        yield Remark(f"{rules} for what {model} does not know. {remedy}", "skipped", lines)
+
+
+def _empty(report: SearchReport, library: Library, options: dict[str, Any]) -> Iterator[Remark]:
+    """The first rule without a statement, where its values ran out and the first remedy; the others as details."""
+    messages = []
+    for rule in report.rules:
+        if not rule.is_empty:  # a cut rule is reported as such: its values may still come
+            continue
+        if rule.uncertain:
+            statements = counted(rule.uncertain, "statement is", "statements are")
+            messages.append(f"{rule.rule}: {statements} below the threshold of the promise on statements")
+            continue
+        message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
+        if shortage := rule.shortage(options["compat"]):
+            message += f" {shortage}"
+        indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
+        wordless = sorted(indicator for indicator in indicators if library.signature(indicator).templates is None)
+        if wordless:
+            message += (
+                f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so the model was asked "
+                "in words made from the names. Declare them, or add the files that declare them to the command."
+            )
+        messages.append(message)
+    if messages:
+        more = f" {counted(len(messages) - 1, 'more rule has', 'more rules have')} none." if messages[1:] else ""
+        yield Remark(messages[0] + more, "empty", messages[1:])
+
+
+def _cuts(report: SearchReport, settings: SearchSettings) -> Iterator[Remark]:
+    """Numbers of values that the beam and the share cut in all distributions, by rule and step."""
+    lines = []
+    for rule in report.searched:
+        # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
+        has_middle = rule.pool and settings.end_size.of(rule.pool) < settings.width
+        steps = rule.account[:-1] if has_middle else rule.account
+        lines += [f"{rule.rule}, {cut}" for cut in map(cut_text, steps) if cut]
+    if lines:
+        more = f"; {counted(len(lines) - 1, 'more step')}" if lines[1:] else ""
+        yield Remark(f"{lines[0]}{more} (--beam, --keep-share; --beam all keeps all).", details=lines[1:])
+
+
+def _equal_scores(report: SearchReport, options: dict[str, Any]) -> Iterator[Remark]:
+    """The ranker, and the rules whose texts it does not tell apart."""
+    equal = {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}
+    if equal:
+        # The knowledge model ranks unless another one was named.
+        ranker = options["likelihood"] or options["knowledge"]
+        yield Remark(
+            f"{ranker} gives more than half of the ranked texts of {counted(len(equal), 'rule')} a score that another "
+            "text has, too. Among these, chance decides between head and long tail. Choose another ranker with "
+            "--likelihood.",
+            "ties",
+            [f"{rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()],
+        )
+
+
+def _capped(report: SearchReport, library: Library) -> Iterator[Remark]:
+    """Numbers of statements that the caps of rules left out."""
+    lines, total = [], 0
+    for rule in report.searched:
+        if any(rule.capped.values()):
+            total += sum(rule.capped.values())
+            ends = ", ".join(
+                f"{count} of {count + rule.count(distribution)} {distribution.value.replace('_', ' ')}"
+                for distribution, count in rule.capped.items()
+            )
+            lines.append(f"{rule.rule}: {ends} (@most {library.rule(rule.rule).cap})")
+    if lines:
+        rules = counted(len(lines), "rule")
+        were = counted(total, "statement of {} was", "statements of {} were").format(rules)
+        yield Remark(f"{were} left out because one value occurred too often (@most).", details=lines)
+
+
+def _totals(report: SearchReport, options: dict[str, Any]) -> Remark:
+    counts = report.summary()["statements"]
+    text = (
+        f"{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} in {options['database']}; "
+        f"mean delta {number_text(report.mean_delta)}"
+    )
+    if report.mean_delta is not None:
+        text += f" by {report.evaluator}"
+        if report.is_circular:
+            text += ", which also ranked, so it proves nothing (name another --evaluator)"
+    if counts["in_both"]:
+        text += (
+            f". {counted(counts['in_both'], 'statement is', 'statements are')} in both, because a step had few values"
+        )
+        if options["beam"] is not None:
+            share = 100 * search_settings(options).share
+            text += f": each keeps {share:g}% of them (--keep-share), at most {options['beam']} (--beam)"
+    return Remark(f"{text}.")
+
+
+def _ends(report: SearchReport) -> Iterator[Remark]:
+    """The cut of disjoint ends, and the rules with too few statements for meaningful ones."""
+    divided = [rule for rule in report.searched if rule.pool]
+    if not divided:
+        return
+    # The counts of each rule: pool, crowded, matched.
+    pool, crowded, matched = map(sum, zip(*(rule.end_counts for rule in divided), strict=True))
+    # The pool has each text once, whatever the number of its proofs.
+    head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
+    of_rules = " of their rules" if len(divided) > 1 else ""
+    likeliest = "likeliest is" if head == 1 else f"{head} likeliest{of_rules} are"
+    least_likely = "least likely" if long_tail == 1 else f"{long_tail} least likely"
+    text = f"Of {counted(pool, 'statement')} the {likeliest} head and the {least_likely} long tail"
+    if others := pool - head - long_tail:
+        text += f"; the other {'one is' if others == 1 else f'{others} are'} in neither"
+    if crowded:
+        text += f", {crowded} of them because one value occurred too often"
+    small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
+    if small:
+        text += f". Fewer than {SMALL_POOL} statements are too few for meaningful ends: {some(small, 3)}"
+    pairs = counted(matched, "pair of head and long tail differs", "pairs of head and long tail differ")
+    yield Remark(f"{text}.", details=[f"{pairs} in one name only."])
+
+
+def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
+    """The requests of a run in words: those that were sent, and those that models in this process answered."""
+
+    sent: dict[str, int] = {}
+    local: dict[str, int] = {}
+    for role, statistics in report.statistics.items():
+        model = options.get(role) or options["knowledge"]  # also of probes
+        (local if runs_in_process(model) else sent)[role] = statistics.calls
+    answered = f"{counted(sum(local.values()), 'request')} answered in this process: {counts_text(local)}"
+    if any(local.values()) and not any(sent.values()):
+        return f"{answered}. Nothing was sent."
+    by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
+    text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
+    count = sum(rule.count(distribution) for rule in report.searched for distribution in Distribution)
+    if count:
+        shares = ", ".join(f"{role} {calls / count:.2f}" for role, calls in sent.items() if calls)
+        text = f"{text} For each statement: {shares}." if shares else text
+    if not any(local.values()):
+        return text
+    total = counted(sum(sent.values()) + sum(local.values()), "call")
+    return f"{text} {answered}. Limits count both: {total}."
+
+
+def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
+
+    # A gate that is switched off has judged nothing.
+    shares = (rule.gates[gate].share if gate in rule.gates else None for gate in gates)
+    return (
+        # A budget ended the search before the rule was through.
+        rule.rule + (" (cut)" if rule.cut else ""),
+        str(rule.count(Distribution.HEAD)),
+        str(rule.count(Distribution.LONG_TAIL)),
+        str(rule.in_both),
+        *("-" if share is None else f"{share:.0%}" for share in shares),
+        number_text(rule.delta),
+        str(rule.calls),
+    )

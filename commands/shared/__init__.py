@@ -1,0 +1,1 @@
+"""Options of the command line and how they are read."""

@@ -1,0 +1,648 @@
+"""The console: data to stdout, progress and errors to stderr in the words of the command line, and exit codes."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import logging
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import timedelta
+from enum import StrEnum
+from io import TextIOWrapper
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from hapax.commands.shared.groups import MOVED, CommandGroup
+from hapax.grammar.arguments import ArgumentRejected
+from hapax.grammar.errors import (
+    UNREADABLE_FILE,
+    Diagnostic,
+    GoalRejected,
+    HapaxError,
+    Place,
+    RulesRejected,
+    Severity,
+)
+from hapax.grammar.extras import extras_named
+from hapax.grammar.remedies import Operation, Setting, worded_for
+from hapax.grammar.writing.words import counted
+
+if TYPE_CHECKING:
+    from hapax.engine.search.progress import Watcher
+
+DONE, FAILED, WRONG_USAGE, BUDGET_REACHED, RULES_REJECTED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+class Screen(Console):
+    """A console that escapes control characters: a terminal would obey them, or reorder the text."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text as rich draws it, with control characters as escapes. Cells of tables come here too."""
+        return super().render_str(visible(text), **options)
+
+
+def visible(text: str) -> str:
+    """The text with control characters as escapes."""
+    return _CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+# Controls but tab and line feed, also those of Latin-1; then signs without width, and those that turn the direction.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
+
+def _open_streams() -> None:
+    """Give each standard stream that the caller closed the null device, and let narrow encodings print escapes.
+
+    A closed stream's number would go to the next file that is opened, and texts for the stream into that file.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        # Python has None in place of a stream that was closed when it began.
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w" if number else "r", encoding="utf-8"))  # noqa: SIM115  for good
+    codecs.register_error("json escapes", _json_escapes)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="json escapes")
+
+
+def _json_escapes(fault: UnicodeError) -> tuple[str, int]:
+    """Escapes, as in JSON, for signs that the encoding of a stream does not have."""
+    if not isinstance(fault, UnicodeEncodeError):
+        raise fault
+    # JSON escapes a character beyond U+FFFF as two units of UTF-16; a lone surrogate is one already.
+    units = fault.object[fault.start : fault.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)), fault.end
+
+
+# Before the consoles below take the streams.
+_open_streams()
+
+# Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
+out = Screen(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 1_000_000)
+err = Screen(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
+
+ROWS_AT_ONCE = 1_000
+"""Rows of a table that are laid out together."""
+
+NOTES_SHOWN = 3
+"""Notes of one kind at one place that `check` prints without --all."""
+
+STATEMENTS_SHOWN = 10
+"""Statements that fell or rose, of which each is printed; the rest are counted."""
+
+PATIENCE = 2.0
+"""Seconds after which a terminal shows what goes on."""
+
+SECONDS_BETWEEN_LINES = 10
+"""Interval of progress lines where there is no terminal for a bar."""
+
+
+# --- errors, signals and the log --------------------------------------------------------------------------------------
+
+
+class Commands(CommandGroup):
+    """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of these words; of an earlier spelling, with a line that has today's."""
+        for old, new in MOVED.items():
+            prefix, todays = (f"HAPAX_{words.upper().replace(' ', '_')}_" for words in (old, new))
+            for name in [name for name in os.environ if name.startswith(prefix)]:
+                err.print(f"{name} is now {name.replace(prefix, todays)}.")
+                os.environ.setdefault(name.replace(prefix, todays), os.environ[name])
+        if args and args[0] in MOVED:
+            err.print(f"`hapax {args[0]}` is now `hapax {MOVED[args[0]]}`.")
+            args = [*MOVED[args[0]].split(), *args[1:]]
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with worded_for(CommandLine()):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
+        try:
+            # A missing library becomes an error that names the extra which brings it.
+            with _ended_by_signals(), extras_named():
+                return super().invoke(ctx)
+        except ArgumentRejected as rejected:
+            # Exit code 2, as for the faults that click finds itself.
+            raise click.UsageError(str(rejected)) from None
+        except HapaxError as fault:
+            ctx.exit(_ended_by(fault))
+        except OSError as fault:
+            if isinstance(fault, BrokenPipeError):
+                raise  # click ends quietly when a reader such as `head` has gone
+            # The error of a library may lack both.
+            message = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
+            _print_always(f"[red]error:[/] {escape(message)}. No answer is lost.")
+            ctx.exit(FAILED)
+        except RuntimeError as fault:
+            if "Symlink loop" not in str(fault):  # `Path.resolve` says so, of whichever path
+                raise
+            _print_always(f"[red]error:[/] {escape(str(fault))}. Name another file or folder.")
+            ctx.exit(FAILED)
+        except KeyboardInterrupt as ended:
+            _print_always(" ".join(["Interrupted.", *getattr(ended, "__notes__", [Left.UNCHANGED])]))
+            ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
+
+
+def _ended_by(fault: HapaxError) -> int:
+    """Print why a command ends; its exit code."""
+    from hapax.llm_oracle.budget import BudgetReached
+
+    if isinstance(fault, RulesRejected):
+        print_diagnostics(fault.diagnostics, texts=fault.texts)
+        # A faulty goal is no fault of the rules.
+        return FAILED if isinstance(fault, GoalRejected) else rejected_code(fault.diagnostics)
+    if isinstance(fault, BudgetReached):
+        _print_always(escape(str(fault)))
+        return BUDGET_REACHED
+    _print_always(f"[red]error:[/] {escape(str(fault))}")
+    return FAILED
+
+
+def rejected_code(diagnostics: Iterable[Diagnostic]) -> int:
+    """The exit code for errors of rules: that of wrong usage if files that were named are no rules at all."""
+    errors = [found for found in diagnostics if found.severity is Severity.ERROR]
+    return WRONG_USAGE if errors and all(found.code == UNREADABLE_FILE for found in errors) else RULES_REJECTED
+
+
+def be_quiet(quiet: bool) -> None:
+    """Print nothing on stderr from here on but errors, or print everything."""
+    err.quiet = quiet
+
+
+def _print_always(message: str) -> None:
+    # Errors are printed even with --quiet.
+    err.quiet = False
+    err.print(message)
+
+
+def be_verbose(level: int) -> None:
+    """Print the log of Hapax on stderr: nothing at 0, rounds of calls to models at 1, their texts from 2 on."""
+    logger = logging.getLogger("hapax")
+    # A process may run several commands, as tests do.
+    logger.handlers = [_LogLines()] if level else []
+    logger.setLevel(logging.DEBUG if level > 1 else logging.INFO if level else logging.WARNING)
+    # A program that has set up logging of its own would print the lines again.
+    logger.propagate = False
+
+
+class _LogLines(logging.Handler):
+    """Prints log records as lines between those of progress."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        err.print(f"{time.strftime('%H:%M:%S')}  {record.getMessage()}", markup=False, soft_wrap=True)
+
+
+class Left(StrEnum):
+    """Sentences about what a command leaves when it is interrupted. One that declares none leaves what it found."""
+
+    UNCHANGED = "Nothing that was stored before is lost. Run the same command to begin again."
+    NOTHING = "Nothing was stored. Run the same command to begin again."
+    WHOLE = "Either all of it was stored or nothing. Run the same command to make sure."
+    ANSWERS = "All answers so far are kept. Run the same command to go on."
+    STORED = "What was stored is kept."
+
+
+@contextmanager
+def leaving(left: Left) -> Iterator[None]:
+    """Have an interruption of the block say what is left. The innermost block has the word; also a decorator."""
+    try:
+        yield
+    except KeyboardInterrupt as ended:
+        if not hasattr(ended, "__notes__"):
+            ended.add_note(left)
+        raise
+
+
+class Ended(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: the command ends as with Ctrl-C, with the exit code that shells use for the signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = 128 + number
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Raise SIGTERM and SIGHUP as `Ended`, unless the parent process ignores them (nohup)."""
+
+    def end(number: int, _: object) -> None:
+        raise Ended(number)
+
+    # Python lets only the main thread set handlers.
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]  # Windows has no SIGHUP
+    handled = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+def print_diagnostics(
+    diagnostics: Iterable[Diagnostic],
+    as_json: bool = False,
+    every: bool = True,
+    texts: Mapping[str, str] | None = None,
+) -> None:
+    """Print diagnostics as JSON, or as text with their source lines.
+
+    `every`: all notes of a kind, not only the first few. `texts`: sources that are not files, by name.
+    """
+    if as_json:
+        click.echo(json.dumps(list(map(diagnostic_json, diagnostics)), default=str))
+        return
+    excerpts = Excerpts(visible, texts)
+    # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
+    for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
+        same_kind = list(group)
+        # Errors and warnings are never left out.
+        most = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
+        for diagnostic in same_kind[:most]:
+            out.print(escape(str(diagnostic)))
+            for line in excerpts.of(diagnostic):
+                out.print(line)
+        if more := len(same_kind[most:]):
+            out.print(escape(f"{place}: {counted(more, f'more note {code}', f'more notes {code}')}; --all prints all."))
+
+
+def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A diagnostic's fields, its place as text, and the range of the place in parts."""
+    place = diagnostic.place
+    return {**asdict(diagnostic), "place": str(place), **asdict(place)}
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Print a table without lines, in parts as its rows come. Cells are data, never markup."""
+    from rich.cells import cell_len
+    from rich.table import Column, Table
+
+    title = None if title is None else escape(title)
+    waiting = iter(rows)
+    part = list(islice(waiting, ROWS_AT_ONCE))
+    widths = [0] * len(columns)
+    is_first = True
+    while part or is_first:
+        # A column is as wide as in the parts before, unless it would take more than its share of the screen.
+        least = [min(width, out.width // len(columns)) for width in widths]
+        # Folded, not cut: at 80 columns two rows must not read alike.
+        headers = [
+            Column(escape(name), min_width=width, overflow="fold") for name, width in zip(columns, least, strict=True)
+        ]
+        table = Table(*headers, box=None, pad_edge=False, header_style="bold", show_header=is_first)
+        if is_first:
+            table.title, table.title_justify = title, "left"
+        for row in part:
+            table.add_row(*map(escape, row))
+        out.print(table)
+        for row in (columns, *part):
+            widths = list(map(max, widths, map(cell_len, row)))
+        part, is_first = list(islice(waiting, ROWS_AT_ONCE)), False
+
+
+def print_texts(outcome: str, texts: Sequence[str]) -> None:
+    """Print what happened to statements, one line each."""
+    for text in texts[:STATEMENTS_SHOWN]:
+        out.print(f"{outcome}: {escape(text)}", soft_wrap=True)
+    if len(texts) > STATEMENTS_SHOWN:
+        out.print(f"{outcome}: {counted(len(texts) - STATEMENTS_SHOWN, 'more statement')}; --json lists all")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON; paths as texts."""
+    # By `echo`: `out` would escape signs, and take brackets for markup.
+    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """`knowledge 204, critic 310`."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def number_text(value: float | None) -> str:
+    """Two decimals, or `n/a`."""
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress_display(visible: bool) -> Iterator[Watcher | None]:
+    """A progress bar on a terminal, otherwise plain lines, both on stderr; None if progress is not shown."""
+    if not visible:
+        yield None
+        return
+    with _bar() if err.is_terminal and not err.is_dumb_terminal else _lines() as show:
+        yield show
+
+
+class Work:
+    """A line that says what goes on, for how long, and the time left where the number of parts is known."""
+
+    def __init__(self, doing: str) -> None:
+        self._text, self._left = doing, ""
+        self._began = self._since = time.perf_counter()
+
+    def __call__(self, text: str, done: int = 0, total: int = 0) -> None:
+        """Say something else: a text, and how many parts are done of how many."""
+        self._text, self._left = text, ""
+        if total:
+            self._text = f"{text}: {done:,} of {total:,}"
+        if 0 < done < total:
+            seconds = (time.perf_counter() - self._since) * (total - done) / done
+            self._left = f", about {timedelta(seconds=round(seconds))} left"
+        else:
+            # The next parts have a pace of their own.
+            self._since = time.perf_counter()
+
+    def line(self) -> Text:
+        """The line as it is now."""
+        return Text(
+            f"{visible(self._text)} ({timedelta(seconds=round(time.perf_counter() - self._began))}{self._left})"
+        )
+
+
+@contextmanager
+def working(doing: str) -> Iterator[Work]:
+    """Show on a terminal what the block does once that takes longer than PATIENCE. It may print nothing on stdout."""
+    work = Work(doing)
+    if not doing or not err.is_terminal or err.is_dumb_terminal:
+        yield work
+        return
+    from rich.live import Live
+
+    # Redirected, stdout would come out on stderr, even where it is a pipe.
+    live = Live(console=err, transient=True, redirect_stdout=False, redirect_stderr=False, get_renderable=work.line)
+    timer = threading.Timer(PATIENCE, live.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield work
+    finally:
+        timer.cancel()
+        timer.join()
+        live.stop()
+
+
+@contextmanager
+def _bar() -> Iterator[Watcher]:
+    """A progress bar as wide as the counts leave room for."""
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    # `transient`: the bar is gone when the report is printed.
+    with Bar(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda now: bar.update(task, completed=now.share, description=now.counts + now.left)
+
+
+@contextmanager
+def _lines() -> Iterator[Watcher]:
+    """Plain lines: one at the start, then at most one per ten seconds, and one at the end."""
+    from hapax.engine.search.progress import Progress, duration
+
+    last = Progress()
+    began = last.clock()
+    # The first line comes at once.
+    due = began
+
+    def show(now: Progress) -> None:
+        nonlocal due, last
+        last = now
+        if now.clock() >= due:
+            due = now.clock() + SECONDS_BETWEEN_LINES
+            err.print(f"{now.rules}: {now.counts}{now.left}", soft_wrap=True)
+
+    yield show
+    err.print(f"searched in {duration(last.clock() - began)}: {last.counts}", soft_wrap=True)
+
+
+# --- excerpts of sources ----------------------------------------------------------------------------------------------
+
+MARKED_PLACES = 3
+"""Related places whose lines are printed; the message names all of them."""
+WIDEST = 160
+"""Columns of a source line that are printed on either side of a marked range."""
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+
+
+class Excerpts:
+    """The marked source lines of diagnostics. Every file is read once.
+
+    `texts`: sources that are not files, by the name in their places. `visible`: replaces control characters.
+    """
+
+    def __init__(self, visible: Callable[[str], str], texts: Mapping[str, str] | None = None) -> None:
+        self._visible = visible
+        self._lines = {name: text.split("\n") for name, text in (texts or {}).items()}
+
+    def of(self, diagnostic: Diagnostic) -> Iterator[str]:
+        """Lines of console markup; none where the source cannot be read as a rule file."""
+        colour = _COLOURS[diagnostic.severity]
+        # Place, style, sign and label of each excerpt.
+        marks = [(diagnostic.place, f"[{colour}]", "^", "")]
+        for place in diagnostic.related[:MARKED_PLACES]:
+            marks.append((place, "[blue]", "-", f" see also {place}"))
+        width = len(str(max(place.line for place, *_ in marks)))
+        for place, style, sign, label in marks:
+            line = self._line(place)
+            if line is None:
+                continue
+            before, marked, after = line
+            # In cells of the terminal, of which a wide character takes two; an empty range gets one sign.
+            count = max(1, cell_len(marked))
+            yield f"{place.line:>{width}} | {escape(before + marked + after)}"
+            yield f"{' ' * width} | {' ' * cell_len(before)}{style}{sign * count}{escape(label)}[/]"
+
+    def _line(self, place: Place) -> tuple[str, str, str] | None:
+        """The printed line before, inside and behind the range. Of a range of several lines the first is printed."""
+        lines = self._source(place.file)
+        if place.end_column is None or not 0 < place.line <= len(lines):
+            return None
+        line = lines[place.line - 1]
+        start = min(place.column - 1, len(line))
+        end = min(place.end_column - 1, len(line)) if place.end_line == place.line else len(line.rstrip())
+        before, marked, after = line[:start], line[start : max(start, end)], line[max(start, end) :]
+        if len(before) > WIDEST:
+            before = f"...{before[-WIDEST:]}"
+        if len(after) > WIDEST:
+            after = f"{after[:WIDEST]}..."
+        if len(marked) > WIDEST:
+            marked, after = f"{marked[:WIDEST]}...", ""
+        return self._shown(before), self._shown(marked), self._shown(after)
+
+    def _shown(self, text: str) -> str:
+        # A tab takes one cell, so that the signs stand below their range.
+        return self._visible(text.replace("\t", " "))
+
+    def _source(self, file: str) -> list[str]:
+        if file not in self._lines:
+            self._lines[file] = _lines_of(Path(file))
+        return self._lines[file]
+
+
+def _lines_of(path: Path) -> list[str]:
+    """The lines as the parser counts them."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, ValueError):
+        return []
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+OPTIONS = {
+    'hapax.load_rules("shipped")': "`--rules shipped`",
+    "hapax.with_entailments": "--entail",
+    "kb": "--db",
+    "judges": "--judge",
+    "mapping": "--predicate NAME --columns FIRST,SECOND, or --map FILE",
+    "mapping.columns": "--predicate NAME --columns FIRST,SECOND",
+    "model": "-m",
+    "models": "--ask",
+    "options.model": "-m",
+    "only": "--rule",
+    "options.chosen": "--set",
+    "options.evaluators": "--evaluator",
+    "options.models": "--model",
+    "options.rules": "--rule",
+    "options.runs": "--run",
+    "options.sample.unjudged": "--new",
+    "options.scorers": "--scorer",
+    "options.sources": "--source",
+    "options.training": "--train",
+    "options.variants": "--variant",
+    "options.voters": "--voter",
+    "options.way": "--ask",
+    "options.wordings": "--wording",
+    "predicate": "--of",
+    "prices": "--price",
+    "selection.rules": "--rule",
+    "selection.runs": "--run",
+    "selection.shared": "--in-both",
+    "settings.calls_per_question": "--calls",
+    "settings.critic": "--no-critic",
+    "settings.likelihood": "--no-likelihood",
+    "settings.own": "--prompt",
+    "settings.promise": "--precision",
+    "settings.statement_promise": "--statement-precision",
+    "settings.values_per_call": "--values",
+    "target.formats": "--format",
+    "folder": "--out",
+}
+"""Options by the argument in Python. Any other has the argument's own name, or that of its last field."""
+
+COMMANDS = {
+    "ask_schemas": "evaluate winograd ask",
+    "backup": "kb backup",
+    "build_questions": "evaluate booqa build",
+    "calibrate": "model calibrate",
+    "check_rules": "check",
+    "compile_rules": "rules compile",
+    "evaluate_grid": "evaluate grid",
+    "evaluate_instruction": "evaluate instruct",
+    "evaluate_likelihood": "evaluate likelihood",
+    "evaluate_long_tail": "evaluate long-tail",
+    "evaluate_probe": "evaluate probe",
+    "evaluate_soundness": "evaluate soundness",
+    "expand_rules": "rules expand",
+    "explain_fault": "rules explain",
+    "export_facts": "export",
+    "export_sheets": "votes export",
+    "import_facts": "import",
+    "import_lint": "evaluate lint",
+    "import_schema_sheets": "evaluate winograd import",
+    "import_sheets": "votes import",
+    "lint_rules": "rules lint",
+    "list_models": "model list",
+    "merge": "data merge",
+    "mine_rules": "rules mine",
+    "retract": "data retract",
+    "restore": "data retract --undo",
+    "split_entailments": "evaluate entailment data",
+    "stats": "data stats",
+    "store_entailments": "evaluate entailment facts",
+    "train_entailment": "evaluate entailment train",
+    "verify": "kb verify",
+    "why_not": "why-not",
+    "withdrawn_facts": "data retract --list",
+    "write_dataset": "data dataset",
+}
+"""Commands by the function in Python, where their names differ."""
+
+
+class CommandLine:
+    """Options and commands, as one types them."""
+
+    call = "command"
+
+    def setting(self, setting: Setting) -> str:
+        option = OPTIONS.get(setting.name) or f"--{setting.name.rpartition('.')[2].replace('_', '-')}"
+        return f"{option} {setting.metavariable}".rstrip()
+
+    def operation(self, operation: Operation) -> str:
+        return f"`{' '.join(self._words(operation))}`"
+
+    def _words(self, operation: Operation) -> Iterator[str]:
+        yield f"hapax {COMMANDS.get(operation.name, operation.name)}"
+        # Quoted, because a stranger may have chosen a name, and the line is pasted into a shell.
+        for argument in operation.arguments:
+            yield shlex.quote(str(argument))
+        for name, value in operation.settings.items():
+            option = self.setting(Setting(name))
+            yield option if value is True else f"{option} {shlex.quote(str(value))}"
+
+
+TOOLS = {"query", "why", "why_not", "check_rules", "ask"}
+"""Operations that are tools of an agent, by the same name."""
+
+
+class ToolCalls(CommandLine):
+    """Tools and their arguments, as an agent calls them; what no tool does is for the person who runs the server."""
+
+    call = "tool call"
+
+    def setting(self, setting: Setting) -> str:
+        if setting.name in ("assume", "limits.answers"):
+            return f"the argument `{'limit' if setting.name == 'limits.answers' else setting.name}`"
+        return f"{super().setting(setting)} of the server"
+
+    def operation(self, operation: Operation) -> str:
+        if operation.name in TOOLS:
+            given = ", ".join(json.dumps(argument, ensure_ascii=False, default=str) for argument in operation.arguments)
+            return f"the tool `{operation.name}({given})`"
+        return f"{super().operation(operation)} by the person who runs this server"

@@ -1,0 +1,508 @@
+"""The contents of a knowledge base: `import`, `export`, `merge`, `retract`, counts, ledger, copies and their checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+from rich.markup import escape
+
+import hapax
+from hapax.commands.shared.common_options import keep_rules, open_kb, read_library, with_database, with_json, with_rules
+from hapax.commands.shared.console import (
+    Left,
+    counts_text,
+    err,
+    leaving,
+    out,
+    print_json,
+    print_table,
+    print_texts,
+    working,
+)
+from hapax.grammar.writing.words import counted
+from hapax.kb.files.whole_files import atomic_text_file
+
+if TYPE_CHECKING:
+    from hapax.kb.exchange.intake import ImportReport
+    from hapax.kb.exchange.mappings import TableMapping
+    from hapax.kb.records import StatementRecord
+    from hapax.kb.store import KnowledgeBase
+
+FAULTS_SHOWN = 20
+"""Faulty rows that `import --skip-faulty` lists."""
+
+REPLACED_SHOWN = 5
+"""Facts that `import` lists with those that took their place."""
+
+PREDICATES_SHOWN = 10
+"""Predicates that `import` lists with their numbers of facts; the rest are summed up."""
+
+
+@click.command()
+@with_database
+@with_json
+def stats(database: str, as_json: bool) -> None:
+    """Show how much the knowledge base has stored.
+
+    \b
+    hapax data stats --db hapax.db
+    """
+    with open_kb(database, read_only=True) as kb:
+        contents = hapax.stats(kb)
+    if as_json:
+        click.echo(json.dumps(contents.to_json()))
+        return
+    print_table(contents.columns, ((name, str(count)) for name, count in contents.cells()))
+    if contents.derived:
+        statements = counted(sum(contents.derived.values()), "statement")
+        out.print(f"\n{statements} of {counted(len(contents.derived), 'rule')}, stored by hapax derive.")
+    if contents.outdated:
+        names = escape(", ".join(contents.outdated))
+        were = "was" if len(contents.outdated) == 1 else "were"
+        out.print(f"Facts have changed since {names} {were} derived: run `hapax derive` again.", soft_wrap=True)
+    if contents.withdrawn.facts:
+        fallen = counted(contents.withdrawn.statements, "stored statement")
+        tail = f", so {fallen} no longer hold" if contents.withdrawn.statements else ""
+        out.print(
+            f"\n{counted(contents.withdrawn.facts, 'fact')} withdrawn{tail}; hapax data retract --list names the facts."
+        )
+    if contents.calls:
+        out.print(f"\nCalls in all runs, by role of the model: {counts_text(contents.calls)}.")
+    if contents.sent:
+        text = f"{counted(contents.sent, 'request')} left for servers, repeated and lost ones included"
+        perhaps = f", {contents.perhaps} of them without a whole reply" if contents.perhaps else ""
+        out.print(f"{text}{perhaps}; hapax model ledger has their tokens and cost.")
+    for line in contents.without_answer:
+        out.print(escape(line))
+
+
+@click.command()
+@with_database
+@with_json
+def verify(database: str, as_json: bool) -> None:
+    """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
+
+    Checks SQLite's structures, the identity of every row (a hash of its content), all references, and the proof of
+    every stored statement.
+
+    \b
+    hapax kb verify --db hapax.db
+    """
+    with open_kb(database, read_only=True) as kb:
+        checked = hapax.verify(kb)
+    if as_json:
+        click.echo(json.dumps(checked.to_json(), ensure_ascii=False))
+    elif checked.is_clean:
+        proofs = f" and {counted(checked.proofs, 'proof')} replayed" if checked.proofs else ""
+        click.echo(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
+    else:
+        print_table(checked.columns, checked.cells())
+    if checked.others and not as_json:
+        err.print(f"Made by another program, and not used by Hapax: {escape(', '.join(checked.others))}.")
+    if checked.rewritten and not as_json:
+        err.print(
+            f"Rewritten since their statements were derived: {escape(', '.join(checked.rewritten))}. Their proofs were "
+            "compared with the facts only. Search these rules again to renew them."
+        )
+    if not checked.is_clean:
+        err.print(f"[red]{counted(len(checked.damages), 'damage')}[/] in {escape(database)}")
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@with_database
+@with_json
+def backup(target: Path, database: str, as_json: bool) -> None:
+    """Copy the knowledge base into the new file TARGET, also while others write to it, and verify the copy.
+
+    The copy takes its name when it is whole, verified and on disk. An existing file is never overwritten.
+
+    \b
+    hapax kb backup hapax-monday.db --db hapax.db
+    """
+    with leaving(Left.WHOLE), working("Copying"):
+        rows = hapax.backup(database, target)
+    if as_json:
+        print_json({"copy": target, "rows": rows})
+        return
+    click.echo(f"{target}: {counted(rows, 'row')} copied and verified.")
+
+
+@click.command()
+@click.argument("copy", type=click.Path(path_type=Path, dir_okay=False))
+@with_database
+@with_json
+def restore(copy: Path, database: str, as_json: bool) -> None:
+    """Replace the knowledge base by the backup COPY; the replaced file is kept beside it.
+
+    The backup is verified first, and stays. A run that uses the replaced file ends with a copy of its answers.
+
+    \b
+    hapax kb restore hapax-monday.db --db hapax.db
+    """
+    with leaving(Left.WHOLE), working("Copying"):
+        kept = hapax.restore_backup(copy, database)
+    if as_json:
+        print_json({"database": database, "backup": copy, "earlier": kept})
+        return
+    click.echo(f"{database} is {copy} now." + (f" The earlier one is {kept}." if kept else ""))
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@with_database
+@click.option("--predicate", help="Predicate of a table's facts; needs --columns.")
+@click.option("--columns", metavar="FIRST,SECOND", help="Columns of the table that are the predicate's arguments.")
+@click.option("--table", help="Table in a SQLite file.")
+@click.option("--map", "map_file", type=click.Path(path_type=Path), help="YAML file that maps columns to predicates.")
+@click.option(
+    "--rules",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Rules that the facts must fit, kept for later commands; default: those kept.",
+)
+@click.option(
+    "--names",
+    metavar="REFERENCE",
+    help="Store values under the canonical names of a reference, such as reference:geo.",
+)
+@click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
+@click.option(
+    "--empty",
+    type=click.Choice(["skip", "refuse", "fact"]),
+    default="skip",
+    show_default=True,
+    help='Empty cells: skip the cell of a row with a key, and other facts; refuse the row; or have the text "".',
+)
+@click.option(
+    "--same-key",
+    type=click.Choice(["refuse", "keep", "replace"]),
+    default="refuse",
+    show_default=True,
+    help="Rows with the key of a stored fact or an earlier row, by mapping or rules, and other values.",
+)
+@with_json
+def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+    """Import given facts: a CSV or JSONL file of facts, or a table with columns of its own.
+
+    A row of facts is `predicate,argument,...`. Of any other table, name the columns; it may be CSV, TSV, JSONL, Parquet
+    or SQLite. docs/reference/knowledge-base.md describes the files, and how one table gives facts of several
+    predicates.
+
+    \b
+    hapax import facts.csv --db my.db
+    hapax import airports.csv --predicate lies_at --columns airport,elevation --rules my.rules
+    hapax import world.sqlite --table airports --map mapping.yaml
+    hapax import visits.csv --rules my.rules --names reference:geo
+    hapax import corrected.csv --map mapping.yaml --same-key replace
+    """
+    # Before the file of the knowledge base is made.
+    mapping = _mapping(options)
+    library = hapax.load_rules(*paths) if paths else None
+    rules = hapax.FactRules(library, options["names"])
+    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Importing {file}"):
+        chosen = {name: options[name] for name in ("skip_faulty", "same_key")}
+        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, **chosen)
+        if library is not None:
+            # After the import, so that rules are not kept if it fails.
+            keep_rules(kb, paths, "import", library)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
+    else:
+        _print_import(report, mapping)
+
+
+def _print_import(report: ImportReport, mapping: TableMapping | None) -> None:
+    for fault in report.faults[:FAULTS_SHOWN]:
+        err.print(escape(str(fault)))
+    if len(report.faults) > FAULTS_SHOWN:
+        err.print(f"and {counted(len(report.faults) - FAULTS_SHOWN, 'more faulty row')}; --json lists all")
+    for warning in report.warnings:
+        err.print(f"[yellow]warning:[/] {escape(warning)}")
+    for indicator, count in list(report.predicates.items())[:PREDICATES_SHOWN]:
+        err.print(f"{count} of {escape(indicator)}")
+    if len(report.predicates) > PREDICATES_SHOWN:
+        err.print(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
+    if report.empty:
+        err.print(escape(_empty_cells(report, mapping)), soft_wrap=True)
+    if report.renamed:
+        # One spelling stands for all.
+        written, name = next(iter(report.spellings.items()))
+        example = f"such as {written} as {name}; hapax why shows the spelling of the file"
+        err.print(escape(f"{counted(report.renamed, 'row')} under canonical names, {example}"), soft_wrap=True)
+    if report.replaced:
+        shown = [f"{old} by {new}" for old, new in list(report.replaced.items())[:REPLACED_SHOWN]]
+        more = f"; and {len(report.replaced) - len(shown)} more" if len(report.replaced) > len(shown) else ""
+        err.print(escape(f"{counted(len(report.replaced), 'fact')} replaced: {'; '.join(shown)}{more}"), soft_wrap=True)
+    print_texts("no longer holds", report.fallen)
+    print_texts("holds again", report.risen)
+    skipped = counted(len(report.faults), "faulty row")
+    err.print(f"{counted(report.read, 'fact')} read, {report.added} of them new; {skipped} left out")
+
+
+def _empty_cells(report: ImportReport, mapping: TableMapping | None) -> str:
+    """The sentences about the empty cells of a table."""
+    cells = ", ".join(f"{column} {count}" for column, count in report.empty.items())
+    if mapping is not None and mapping.empty == "fact":
+        kept = 'They have the text "".'
+    elif report.incomplete:
+        kept = f"{counted(report.incomplete, 'fact')} without a key left out; a row with one is kept."
+    else:
+        kept = "There the rows have no value: `_` matches them, and is_missing(T) finds them."
+    return f"{counted(sum(report.empty.values()), 'empty cell')}: {cells}. {kept}"
+
+
+def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
+    """The mapping that the options state; None for a file of facts."""
+    predicate, columns, table, path = (options[name] for name in ("predicate", "columns", "table", "map_file"))
+    given = click.get_current_context().get_parameter_source
+    chosen = {"empty": options["empty"]} if given("empty") is not ParameterSource.DEFAULT else {}
+    if path is not None:
+        if predicate or columns:
+            raise click.UsageError("--map names predicates and columns itself. Omit --predicate and --columns.")
+        # --table and the like come before what the file names.
+        return hapax.TableMapping.read(path).model_copy(update=chosen | ({"table": table} if table else {}))
+    if bool(predicate) != bool(columns):
+        raise click.UsageError("--predicate and --columns go together: --predicate lies_at --columns airport,elevation")
+    if predicate:
+        named = hapax.TableMapping.of(predicate, [column.strip() for column in columns.split(",")], table)
+        return named.model_copy(update=chosen)
+    if table:
+        raise click.UsageError("--table needs --predicate and --columns, or --map.")
+    return None
+
+
+@click.command()
+@with_database
+@click.option("--format", "form", type=click.Choice(["prolog", "csv", "jsonl"]), default="prolog", show_default=True)
+@click.option("--predicate", help="Export only the facts of this predicate.")
+@click.option(
+    "--statements",
+    is_flag=True,
+    help="Export statements with their proofs, as JSON Lines, instead of facts.",
+)
+@click.option("-o", "--output", default="-", help="File to write; default: stdout.")
+@with_rules
+def export(  # noqa: PLR0917  one parameter an option
+    database: str, form: str, predicate: str | None, statements: bool, output: str, paths: tuple[Path, ...]
+) -> None:
+    """Export facts as a Prolog program, CSV or JSONL, or all statements with their proofs.
+
+    \b
+    hapax export --format prolog -o facts.pl
+    hapax export --format csv --predicate is_ingredient_in
+    hapax export --statements -o statements.jsonl
+    """
+    if statements and predicate:
+        raise click.UsageError("--predicate chooses facts. Omit it with --statements.")
+    if statements:
+        _export_statements(database, paths, output)
+        return
+    # Atomic: a file that was there stays as it was until all facts are written.
+    with (
+        open_kb(database, read_only=True) as kb,
+        working("" if output == "-" else "Exporting"),
+        atomic_text_file(output) as stream,
+    ):
+        report = hapax.export_facts(kb, stream, form=form, predicate=predicate)
+    for left_out in report.left_out:
+        err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
+    err.print(f"{counted(report.written, 'fact')} exported")
+
+
+def _export_statements(database: str, paths: tuple[Path, ...], output: str) -> None:
+    library = read_library(paths, database)
+    with (
+        open_kb(database, read_only=True) as kb,
+        working("" if output == "-" else "Exporting"),
+        atomic_text_file(output) as stream,
+    ):
+        report = hapax.export_statements(kb, library, stream)
+    if report.outdated:
+        err.print(
+            f"{counted(report.outdated, 'statement')} that derive stored left out: facts or rules have changed since. "
+            "Run `hapax derive` again."
+        )
+    err.print(f"{counted(report.searched + report.derived, 'statement')} exported, {report.derived} of them of derive")
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), metavar="OTHER")
+@with_database
+@with_json
+def merge(path: Path, database: str, as_json: bool) -> None:
+    """Add everything from another knowledge base to this one.
+
+    \b
+    hapax data merge colleague.db --db hapax.db
+    """
+    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Merging {path}"):
+        report = hapax.merge(kb, path)
+    if as_json:
+        print_json(asdict(report))
+        return
+    for name, count in report.added.items():
+        # Names of tables are plurals.
+        click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
+    if not (report.added or report.replaced):
+        click.echo(f"nothing added: {database} has everything in {path}")
+    for conflict in report.conflicts:
+        err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
+    if report.replaced:
+        shown = [f"{old} by {new}" for old, new in list(report.replaced.items())[:REPLACED_SHOWN]]
+        more = f"; and {len(report.replaced) - len(shown)} more" if len(report.replaced) > len(shown) else ""
+        err.print(escape(f"{counted(len(report.replaced), 'fact')} replaced: {'; '.join(shown)}{more}"), soft_wrap=True)
+    print_texts("no longer holds", report.fallen)
+
+
+# --- requests to servers ----------------------------------------------------------------------------------------------
+
+
+@click.command()
+@with_database
+@click.option("--since", default="", metavar="TIME", help="First UTC time, such as 2026-11 or 2026-11-23T08:00.")
+@click.option("--until", default="", metavar="TIME", help="UTC time before which the period ends.")
+@click.option(
+    "--reconcile",
+    "export",
+    metavar="CSV",
+    type=click.Path(path_type=Path),
+    help="Compare with a provider's usage export; exit code 1 if a figure differs.",
+)
+@with_json
+def ledger(database: str, since: str, until: str, export: Path | None, as_json: bool) -> None:
+    """List the requests that left for servers in all runs, with tokens and cost.
+
+    A request without a whole reply was perhaps billed, and counts at the most it can use. Requests of --queue are
+    queued until their results are read. docs/reference/faults.md describes the table of --reconcile.
+
+    \b
+    hapax model ledger --db hapax.db
+    hapax model ledger --reconcile usage.csv --since 2026-11 --until 2026-12
+    """
+    with open_kb(database, read_only=True) as kb:
+        if export is not None:
+            compared = hapax.reconcile(kb, export, since=since, until=until)
+            _print_reconciled(compared, as_json)
+            return
+        contents = hapax.ledger(kb, since=since, until=until)
+    if as_json:
+        click.echo(json.dumps(contents.to_json()))
+        return
+    if not contents.spending:
+        click.echo("No request left for a server.")
+        return
+    print_table(contents.columns, (tuple(map(_text, row)) for row in contents.cells()))
+    perhaps = sum(row.perhaps for row in contents.spending)
+    if perhaps:
+        out.print(f"\n{counted(perhaps, 'request')} without a whole reply, counted as the most that it can cost.")
+
+
+def _print_reconciled(compared: hapax.Reconciliation, as_json: bool) -> None:
+    """Print a comparison; ends with exit code 1 if a figure differs."""
+    if as_json:
+        click.echo(json.dumps(compared.to_json()))
+    else:
+        print_table(compared.columns, (tuple(map(_text, row)) for row in compared.cells()))
+        if compared.unknown:
+            err.print(
+                f"Models of the export that this knowledge base never asked: {escape(', '.join(compared.unknown))}"
+            )
+    if not compared.agrees:
+        raise click.exceptions.Exit(1)
+
+
+def _text(cell: object) -> str:
+    if cell is None:
+        return "unknown"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    # Four decimals at most, without zeros behind them.
+    return f"{cell:.4f}".rstrip("0").rstrip(".") if isinstance(cell, float) else str(cell)
+
+
+# --- withdrawn facts --------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("facts", nargs=-1)
+@click.option("--reason", default="", help="Reason for the withdrawal; it is stored with it.")
+@click.option("--undo", is_flag=True, help="Bring withdrawn facts back.")
+@click.option("--list", "listing", is_flag=True, help="List the facts that are withdrawn.")
+@with_rules
+@with_database
+@with_json
+def retract(  # noqa: PLR0917  one parameter an option
+    facts: tuple[str, ...],
+    reason: str,
+    undo: bool,
+    listing: bool,
+    paths: tuple[Path, ...],
+    database: str,
+    as_json: bool,
+) -> None:
+    """Withdraw facts, named as atoms or by id, and with them all statements that rest on them alone.
+
+    A statement with another proof stays, with that proof. Searches do not bring back what you withdrew; --undo does,
+    and so does importing the fact.
+
+    \b
+    hapax data retract 'is_ingredient_in(butter, hummus)' --reason 'read the recipe'
+    hapax data retract --undo 'is_ingredient_in(butter, hummus)'
+    hapax data retract --list
+    """
+    _check_usage(facts, reason, undo, listing)
+    if listing:
+        with open_kb(database, read_only=True) as kb:
+            _print_withdrawals(kb, as_json)
+        return
+    library = read_library(paths, database)
+    with leaving(Left.WHOLE), open_kb(database, existing=True) as kb:
+        change = hapax.restore(facts, library, kb) if undo else hapax.retract(facts, library, kb, reason=reason)
+    if as_json:
+        click.echo(json.dumps(change.to_json(), ensure_ascii=False))
+        return
+    for atom in change.to_json()["facts"]:
+        out.print(f"{'restored' if undo else 'withdrawn'}: {escape(atom)}", soft_wrap=True)
+    _print_statements("no longer holds", change.fallen)
+    _print_statements("holds by another proof", change.reproved)
+    _print_statements("holds again", change.risen)
+    # Of statements that `derive` stored only the numbers are known.
+    for rule, (before, now) in change.derived.items():
+        out.print(f"derived by {escape(rule)}: {counted(now, 'statement')}, {before} before", soft_wrap=True)
+    err.print(f"{counted(len(change.facts), 'fact')} {'restored' if undo else 'withdrawn'}")
+
+
+def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -> None:
+    """Raise UsageError for options that do not go together."""
+    if listing and (facts or undo or reason):
+        raise click.UsageError("--list takes neither facts nor --undo nor --reason.")
+    if not listing and not facts:
+        raise click.UsageError("Name the facts, such as 'is_ingredient_in(butter, hummus)', or use --list.")
+    if undo and reason:
+        raise click.UsageError("--undo takes no --reason.")
+    if facts and not undo and not reason.strip():
+        raise click.UsageError("A withdrawal needs --reason TEXT.")
+
+
+def _print_statements(outcome: str, statements: Sequence[StatementRecord]) -> None:
+    # By id: a statement has a row for each run and end.
+    print_texts(outcome, list({statement.id: statement.text for statement in statements}.values()))
+
+
+def _print_withdrawals(kb: KnowledgeBase, as_json: bool) -> None:
+    withdrawn = hapax.withdrawn_facts(kb)
+    if as_json:
+        click.echo(json.dumps([item.to_json() for item in withdrawn], ensure_ascii=False))
+        return
+    for item in withdrawn:
+        out.print(f"{escape(item.atom)}, {escape(item.text)}", soft_wrap=True)
+    err.print(f"{counted(len(withdrawn), 'fact')} withdrawn")

@@ -1,0 +1,1 @@
+"""Answers to goals, statements in bulk, and the library for other databases."""

@@ -1,0 +1,1 @@
+"""Costs of a run before anything is asked."""

@@ -1,0 +1,611 @@
+"""The facts of a knowledge base as edges between integers, in temporary tables of its connection.
+
+`mining_edges (p, s, o)` has each fact twice: under the code 2k of its predicate, and mirrored under 2k + 1, so that a
+join can start at either argument. A predicate of one argument has NOTHING as its second. Constants are numbered by
+`mining_nodes`, apart for types that have no value in common; `mining_rejected` has the atoms that a critic rejected.
+`mining_labels` gives numbers to the predicates of one argument, and to those of two with a constant.
+
+Forms of rules are closed and connected: a head and up to three premises without their predicates. A premise is an edge
+between two variables, or a label of one: a predicate of one argument, or of two with a constant.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, combinations, combinations_with_replacement, islice, permutations
+from operator import attrgetter
+from typing import Annotated, NamedTuple, TypeAlias
+
+from hapax.engine.answers.derivation import derive_all
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option, check_ranges
+from hapax.grammar.parsing.declarations import Property
+from hapax.grammar.parsing.parser import parse_library
+from hapax.grammar.rules import Library, type_key
+from hapax.grammar.terms import Constant, Value, Variable
+from hapax.kb import rows
+from hapax.kb.atoms.derived_relations import BATCH, Relations
+from hapax.kb.connection import translated
+from hapax.kb.exchange import values
+from hapax.kb.records import PATTERNS, PREDICATES
+from hapax.kb.store import KnowledgeBase
+
+NOTHING = 0
+"""The second argument of predicates that have one."""
+
+_MOST_ARGUMENTS = 2
+
+MOST_PREMISES = 3
+
+_CREATED = (
+    "CREATE TEMP TABLE mining_nodes (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, tag INTEGER NOT NULL, "
+    "UNIQUE (kind, tag))",
+    "CREATE TEMP TABLE mining_edges (p INTEGER NOT NULL, s INTEGER NOT NULL, o INTEGER NOT NULL, "
+    "PRIMARY KEY (p, s, o)) WITHOUT ROWID",
+    "CREATE TEMP TABLE mining_rejected (p INTEGER NOT NULL, s INTEGER NOT NULL, o INTEGER NOT NULL, "
+    "PRIMARY KEY (p, s, o)) WITHOUT ROWID",
+    "CREATE TEMP TABLE mining_labels (id INTEGER PRIMARY KEY, p INTEGER NOT NULL, o INTEGER NOT NULL, "
+    "facts INTEGER NOT NULL, UNIQUE (p, o))",
+    "CREATE TEMP TABLE mining_labelled (s INTEGER NOT NULL, label INTEGER NOT NULL, PRIMARY KEY (s, label)) "
+    "WITHOUT ROWID",
+    "CREATE TEMP TABLE mining_degrees (s INTEGER PRIMARY KEY, degree INTEGER NOT NULL)",
+)
+
+# the fourth word of CREATE TEMP TABLE name
+_TABLES = tuple(sql.split()[3] for sql in _CREATED)
+
+
+@dataclass(frozen=True, slots=True)
+class MinedPredicate:
+    """A predicate with facts. `types`: None for an argument of which neither a rule file nor a fact gives the type."""
+
+    indicator: str
+    code: int
+    types: tuple[str | None, ...]
+    facts: int
+    subjects: int
+    objects: int
+    symmetric: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.indicator.rpartition("/")[0]
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class MiningOptions:
+    """The rules to mine, and the time for it."""
+
+    premises: Annotated[int, Option("Most premises of a rule.", least=1, most=MOST_PREMISES)] = MOST_PREMISES
+    min_support: Annotated[int, Option("Fewest facts that a rule must predict.", name="support", least=1)] = 10
+    min_coverage: Annotated[
+        float,
+        Option(
+            "Least share of the facts of its conclusion that a rule predicts (head coverage).",
+            name="coverage",
+            least=0,
+            most=1,
+        ),
+    ] = 0.01
+    min_confidence: Annotated[
+        float,
+        Option(
+            "Least standard confidence: the share of a rule's predictions that are facts.",
+            name="confidence",
+            least=0,
+            most=1,
+        ),
+    ] = 0.1
+    min_pca: Annotated[
+        float,
+        Option(
+            "Least PCA confidence (docs/how-to/mining.md).",
+            name="pca",
+            least=0,
+            most=1,
+        ),
+    ] = 0.5
+    constants: Annotated[bool, Option("Mine rules with constants too.", switch=True)] = False
+    derived: Annotated[bool, Option("First derive, and mine the conclusions as well.", switch=True)] = False
+    sample: Annotated[
+        int,
+        Option("Facts of each conclusion that rules are screened by; 0: all.", least=0),
+    ] = 2000
+    seconds: Annotated[float, Option("Time limit; a note names what was not explored.", above=0)] = 600.0
+    examples: Annotated[int, Option("Examples and counter-examples a rule.", least=0, most=100)] = 3
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    def least_support(self, facts: int) -> int:
+        """The support that a rule needs where its conclusion has this many facts."""
+        return max(1, self.min_support, math.ceil(self.min_coverage * facts - 1e-9))
+
+
+class MiningTables:
+    """The tables of one mining; close them afterwards. Raises HapaxError for a damaged fact.
+
+    `wider`: predicates with more than two arguments, which are left out. `clashes`: those whose facts have other types
+    than the library declares; the library's count. `generic`: rules whose conclusions are about nobody in particular.
+    """
+
+    def __init__(
+        self, kb: KnowledgeBase, library: Library, options: MiningOptions, check_time: Callable[[], None]
+    ) -> None:
+        self.library = library
+        self._kb = kb
+        self._conn: sqlite3.Connection = kb.connection
+        self._relations = Relations(kb)
+        self._check_time = check_time
+        self.predicates: dict[int, MinedPredicate] = {}
+        self.wider: tuple[str, ...] = ()
+        self.clashes: list[str] = []
+        self.generic: list[str] = []
+        self.rejected: set[int] = set()
+        self._kinds: dict[str, int] = {}
+        tables = self._source_tables(options.derived)
+        self._types = self._argument_types(tables)
+        # Tables of an earlier mining on this connection.
+        self.drop()
+        try:
+            with translated(kb.place), self._relations.interruptible(check_time):
+                for sql in _CREATED:
+                    self._conn.execute(sql)
+                self._load(tables)
+                self._add_rejected()
+                self._add_labels(options.min_support if options.constants else 0)
+        except BaseException:
+            self.drop()
+            raise
+
+    def drop(self) -> None:
+        """Drop the tables."""
+        for table in _TABLES:
+            self._conn.execute(f"DROP TABLE IF EXISTS temp.{table}")
+
+    def rows(
+        self, sql: str, parameters: Sequence[object] = (), check_time: Callable[[], None] | None = None
+    ) -> list[tuple[int, ...]]:
+        """All rows of a SELECT of ours. `check_time` raises an exception when it may take no longer."""
+        with translated(self._kb.place), self._relations.interruptible(check_time or self._check_time):
+            return self._conn.execute(sql, parameters).fetchall()
+
+    def pairs(self, sql: str, parameters: Sequence[object] = ()) -> dict[int, int]:
+        """The rows of a SELECT of two columns, as a map."""
+        found: dict[int, int] = {}
+        for first, second in self.rows(sql, parameters):
+            found[first] = second
+        return found
+
+    def run(self, sql: str) -> int:
+        """Run a statement of ours on the temporary tables; returns the number of changed rows."""
+        with translated(self._kb.place), self._relations.interruptible(self._check_time):
+            return self._conn.execute(sql).rowcount
+
+    def constants(self, nodes: Sequence[int]) -> dict[int, Constant]:
+        """Constants by node."""
+        marks = ", ".join(str(node) for node in sorted(set(nodes)))
+        tags = dict(self._conn.execute(f"SELECT id, tag FROM temp.mining_nodes WHERE id IN ({marks})"))  # noqa: S608
+        found = self._relations.symbols.values(tags.values())
+        return {node: Constant(found[tag]) for node, tag in tags.items()}
+
+    def type_at(self, code: int, is_object: bool) -> str | None:
+        """The type of an edge's first node, or of its second: mirrored codes have them the other way round."""
+        types = self.predicates[code & ~1].types
+        return types[int(is_object) ^ (code & 1)]
+
+    # -- loading
+
+    def _source_tables(self, derived: bool) -> dict[str, list[str]]:
+        """SELECTs of the tags of each predicate's atoms, by indicator."""
+        relations = self._relations
+        if derived:
+            derive_all(self._kb, self.library, self.library.rules)
+        tables: dict[str, list[str]] = {}
+        for relation in sorted(self._kb.relations.all(), key=attrgetter("indicator")):
+            tables.setdefault(relation.indicator, []).append(relation.table)
+        for rule in self.library.rules if derived else ():
+            stored = relations.derivations().get(rule.name)
+            if stored is None:
+                continue
+            if rule.generic:
+                self.generic.append(rule.name)
+                continue
+            columns = {variable.name: f"v{place}" for place, variable in enumerate(rule.variables, 1)}
+            cells = [
+                columns[term.name] if isinstance(term, Variable) else str(relations.symbols.tag(term.value))
+                for term in rule.conclusion.atom.arguments
+            ]
+            named = ", ".join(f"{cell} AS a{place}" for place, cell in enumerate(cells, 1))
+            # A value that Prolog calculated may have no tag.
+            known = " AND ".join(f"{cell} IS NOT NULL" for cell in cells) or "true"
+            select = f"(SELECT {named} FROM {stored.table} WHERE {known})"  # noqa: S608  ours
+            tables.setdefault(rule.conclusion.atom.indicator, []).append(select)
+        return tables
+
+    def _argument_types(self, tables: dict[str, list[str]]) -> dict[str, tuple[str | None, ...]]:
+        """The types of each predicate's arguments: those declared, else those of its facts."""
+        observed: dict[str, list[tuple[str, ...]]] = {}
+        sql = "SELECT predicate, json_array_length(arguments), types FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        for name, arity, text in self._kb.sql(sql):
+            observed.setdefault(f"{name}/{arity}", []).append(rows.NAMES.decode(text))
+        recorded = {record.indicator: record.argument_types for record in self._kb.select(PREDICATES)}
+        found: dict[str, tuple[str | None, ...]] = {}
+        for indicator in tables:
+            arity = int(indicator.rpartition("/")[2])
+            if self.library.knows(indicator):
+                found[indicator] = declared = self.library.signature(indicator).argument_types
+                # Imported facts may have no types.
+                pairs = chain.from_iterable(zip(declared, types, strict=False) for types in observed.get(indicator, ()))
+                if any(self.library.most_specific(pair) is None for pair in pairs):
+                    self.clashes.append(indicator)
+                continue
+            # The types that searches stored with the predicate, else those of its facts.
+            stated = [recorded[indicator]] if indicator in recorded else observed.get(indicator, [])
+            columns = zip(*(types for types in stated if len(types) == arity), strict=True)
+            common = tuple(self._common(column) for column in columns)
+            found[indicator] = common or (None,) * arity
+        return found
+
+    def _common(self, types: Sequence[str]) -> str | None:
+        """The type that all of these are, if it is among them."""
+        for data_type in dict.fromkeys(types):
+            if all(self.library.is_subtype(lower, data_type) for lower in types):
+                return data_type if _is_readable(data_type) else None
+        return None
+
+    def _kinds_of_nodes(self) -> dict[str, int]:
+        """A number for each type, by its key: equal for types that may have values in common, directly or by others."""
+        names = list(chain.from_iterable(self._types.values()))
+        keys = {type_key(name): name for name in names if name}
+        if None in names:
+            return dict.fromkeys(keys, 0)  # a value of unknown type may be of any
+        kinds = {key: number for number, key in enumerate(sorted(keys))}
+        for first, second in combinations(sorted(keys), 2):
+            if self.library.most_specific((keys[first], keys[second])) is not None:
+                old, new = sorted((kinds[first], kinds[second]), reverse=True)
+                kinds = {key: new if kind == old else kind for key, kind in kinds.items()}
+        return kinds
+
+    def _kind(self, data_type: str | None) -> int:
+        return self._kinds.get(type_key(data_type), 0) if data_type else 0
+
+    def _load(self, tables: dict[str, list[str]]) -> None:
+        # A negative size is in KiB: 200 MB.
+        self._conn.execute("PRAGMA temp.cache_size = -200000")
+        self._kinds = self._kinds_of_nodes()
+        code, wider = 0, []
+        for indicator in sorted(tables):
+            types = self._types[indicator]
+            if not 0 < len(types) <= _MOST_ARGUMENTS:
+                wider.append(indicator)
+                continue
+            for select in tables[indicator]:
+                self._add_facts(code, types, select)
+            is_symmetric = self.library.has_property(indicator, Property.SYMMETRIC)
+            if is_symmetric:
+                self._conn.execute(
+                    f"INSERT OR IGNORE INTO mining_edges SELECT {code}, o, s FROM mining_edges WHERE p = {code}"  # noqa: S608
+                )
+            self._conn.execute(f"INSERT INTO mining_edges SELECT {code + 1}, o, s FROM mining_edges WHERE p = {code}")  # noqa: S608
+            counts = "SELECT count(*), count(DISTINCT s), count(DISTINCT o) FROM mining_edges WHERE p = ?"
+            facts, subjects, objects = self._conn.execute(counts, (code,)).fetchone()
+            if facts:
+                self.predicates[code] = MinedPredicate(indicator, code, types, facts, subjects, objects, is_symmetric)
+                code += 2
+        self.wider = tuple(wider)
+        self._conn.execute("CREATE INDEX temp.mining_edges_by_nodes ON mining_edges (s, o, p)")
+        self._conn.execute("INSERT INTO mining_degrees SELECT s, count(*) FROM mining_edges GROUP BY s ORDER BY s")
+
+    def _add_facts(self, code: int, types: Sequence[str | None], table: str) -> None:
+        kinds = [self._kind(data_type) for data_type in types]
+        for place, kind in enumerate(kinds, 1):
+            self._conn.execute(
+                f"INSERT OR IGNORE INTO mining_nodes (kind, tag) SELECT DISTINCT {kind}, a{place} FROM {table} "  # noqa: S608
+                f"ORDER BY a{place}"
+            )
+        joined = " ".join(
+            f"CROSS JOIN mining_nodes AS n{place} ON n{place}.kind = {kind} AND n{place}.tag = f.a{place}"
+            for place, kind in enumerate(kinds, 1)
+        )
+        second = "n2.id" if len(kinds) > 1 else str(NOTHING)
+        self._conn.execute(
+            f"INSERT OR IGNORE INTO mining_edges SELECT {code}, n1.id, {second} FROM {table} AS f {joined}"  # noqa: S608
+        )
+
+    def _add_rejected(self) -> None:
+        """Load the atoms that a critic rejected and that are not facts."""
+        codes = {predicate.indicator: predicate.code for predicate in self.predicates.values()}
+        waiting = self._rejected_atoms()
+        while batch := list(islice(waiting, BATCH)):
+            for name, arguments in batch:
+                code = codes.get(f"{name}/{len(arguments)}")
+                if code is None:
+                    continue
+                tags = self._relations.symbols.tags(arguments)
+                kinds = [self._kind(data_type) for data_type in self.predicates[code].types]
+                nodes = [
+                    self._conn.execute("SELECT id FROM mining_nodes WHERE kind = ? AND tag = ?", pair).fetchone()
+                    for pair in zip(kinds, tags, strict=True)
+                ]
+                # A constant that no fact has is in no premise.
+                if None in nodes:
+                    continue
+                first, second, *_ = [*(node for (node,) in nodes), NOTHING]
+                ways = [(code, first, second), (code + 1, second, first)]
+                if self.predicates[code].symmetric:
+                    ways += [(code, second, first), (code + 1, first, second)]
+                self._conn.executemany(
+                    "INSERT OR IGNORE INTO mining_rejected SELECT ?1, ?2, ?3 "
+                    "WHERE NOT EXISTS (SELECT 1 FROM mining_edges WHERE p = ?1 AND s = ?2 AND o = ?3)",
+                    ways,
+                )
+        self.rejected = {code for (code,) in self._conn.execute("SELECT DISTINCT p FROM mining_rejected")}
+
+    def _rejected_atoms(self) -> Iterator[tuple[str, tuple[Value, ...]]]:
+        """Atoms whose value the critic gate rejected by its last decision, and denials."""
+        for denial in self._kb.denials():
+            yield denial.predicate, denial.arguments
+        # SQLite takes the bare columns from the row with the greatest rowid.
+        sql = (
+            "SELECT questions.patterns, candidates.value FROM "
+            "(SELECT subject, accepted, score, max(rowid) FROM decisions WHERE gate = 'critic' GROUP BY subject) "
+            "AS judged JOIN candidates ON candidates.id = judged.subject "
+            "JOIN questions ON questions.id = candidates.question_id "
+            "WHERE judged.accepted = 0 AND judged.score IS NOT NULL ORDER BY candidates.rowid"
+        )
+        for text, value in self._conn.execute(sql):
+            patterns = PATTERNS.decode(text)
+            # Of several patterns, as --compat asks them, nobody knows which one the critic denied.
+            if len(patterns) != 1:
+                continue
+            decoded = values.decode_value(value)
+            arguments = tuple(decoded if cell is None else cell for cell in patterns[0].arguments)
+            yield patterns[0].predicate, arguments
+
+    def _add_labels(self, least: int) -> None:
+        """Number the predicates of one argument, and constants that occur at least `least` times (0: none)."""
+        for predicate in self.predicates.values():
+            if len(predicate.types) == 1:
+                self._label(predicate.code, 1)
+            elif least:
+                # A symmetric predicate's mirrored edges are the same facts.
+                codes = [predicate.code] if predicate.symmetric else [predicate.code, predicate.code + 1]
+                for code in codes:
+                    self._label(code, least)
+        # SQLite has no exclusive or: p + 1 - 2 * (p & 1) is p ^ 1, the code of the mirrored edges.
+        self._conn.execute(
+            "INSERT INTO mining_labelled SELECT edge.o, label.id FROM mining_labels AS label CROSS JOIN "
+            "mining_edges AS edge ON edge.p = label.p + 1 - 2 * (label.p & 1) AND edge.s = label.o"
+        )
+
+    def _label(self, code: int, least: int) -> None:
+        # By the mirrored edges, which are in the order of the constants.
+        self._conn.execute(
+            f"INSERT INTO mining_labels (p, o, facts) SELECT {code}, s, count(*) FROM mining_edges "  # noqa: S608  ours
+            f"WHERE p = {code ^ 1} GROUP BY s HAVING count(*) >= {least} ORDER BY s"
+        )
+
+
+def _is_readable(data_type: str) -> bool:
+    """True if a rule can name the type."""
+    try:
+        read = parse_library([("type", f"p({data_type} X) -> q({data_type} X)")])
+    except HapaxError:
+        return False
+    return len(read.rules) == 1 and [item.data_type for item in read.rules[0].variables] == [data_type]
+
+
+# --- forms of rules ---------------------------------------------------------------------------------------------------
+
+PremiseForm: TypeAlias = tuple[int, ...]
+"""The variables of a premise: two of an edge, the lower number first; one of a label. Those of the head come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShape:
+    """A head of one or two variables, and the premises."""
+
+    head: int
+    premises: tuple[PremiseForm, ...]
+
+    @property
+    def variables(self) -> int:
+        """The number of variables."""
+        return max(self.head, 1 + max(map(max, self.premises)))
+
+    @property
+    def has_labels(self) -> bool:
+        return self.head == 1 or any(len(premise) == 1 for premise in self.premises)
+
+    def __str__(self) -> str:
+        """`h(X, Y) <- p(X, Z) & q(Y, Z)`, without directions."""
+        # The head's variables are X and Y, the inner ones begin with Z.
+        names = "XYZW"[: self.head] + "ZWVU"
+        parts = []
+        for premise in self.premises:
+            variables = ", ".join(names[variable] for variable in premise)
+            parts.append(f"p({variables})")
+        return f"h({', '.join(names[: self.head])}) <- {' & '.join(parts)}"
+
+
+@lru_cache
+def shapes(premises: int) -> tuple[RuleShape, ...]:
+    """All shapes with this number of premises; those with edges alone come first.
+
+    They are closed (each variable occurs twice), and their premises are connected without the head. Two shapes never
+    differ only in the names of their variables.
+    """
+    found: dict[RuleShape, None] = {}
+    for head in (2, 1):
+        # A variable that is not in the head occurs twice in the premises.
+        most = head + premises
+        all_forms: list[PremiseForm] = [*combinations(range(most), 2), *combinations(range(most), 1)]
+        for chosen in combinations_with_replacement(all_forms, premises):
+            if _is_closed(head, chosen) and _is_connected(head, chosen):
+                found.setdefault(RuleShape(head, _canonical(head, chosen)))
+    return tuple(sorted(found, key=lambda shape: (shape.has_labels, -shape.head, shape.premises)))
+
+
+def _is_closed(head: int, premises: Sequence[PremiseForm]) -> bool:
+    counts = Counter(chain.from_iterable(premises))
+    counts.update(range(head))
+    used = max(counts) + 1
+    return len(counts) == used and all(count > 1 for count in counts.values())
+
+
+def _is_connected(head: int, premises: Sequence[PremiseForm]) -> bool:
+    reached, waiting = set(premises[0]), list(premises[1:])
+    while near := next((premise for premise in waiting if reached & set(premise)), None):
+        reached |= set(near)
+        waiting.remove(near)
+    return not waiting and set(range(head)) <= reached
+
+
+def _canonical(head: int, premises: Sequence[PremiseForm]) -> tuple[PremiseForm, ...]:
+    """The premises with their inner variables named so that equal shapes have equal premises."""
+    inner = sorted(set(chain.from_iterable(premises)) - set(range(head)))
+    ways: list[tuple[PremiseForm, ...]] = []
+    for order in permutations(inner):
+        names = dict(zip(inner, order, strict=True))
+        renamed = []
+        for premise in premises:
+            renamed.append(tuple(sorted(names.get(variable, variable) for variable in premise)))
+        ways.append(tuple(sorted(renamed, key=lambda premise: (-len(premise), premise))))
+    return min(ways)
+
+
+def ways_to_match(shape: RuleShape) -> Iterator[tuple[int, ...]]:
+    """Orders of the premises in which each has a variable that the head or an earlier premise binds.
+
+    Premises whose variables are all bound come at once. So the orders differ in how they reach inner variables.
+    """
+
+    def continued(order: tuple[int, ...], bound: frozenset[int]) -> Iterator[tuple[int, ...]]:
+        waiting = [place for place in range(len(shape.premises)) if place not in order]
+        if not waiting:
+            yield order
+            return
+        # An edge filters more than a label.
+        closing = [place for place in waiting if bound.issuperset(shape.premises[place])]
+        for place in closing[:1] or waiting:
+            if bound & set(shape.premises[place]):
+                yield from continued((*order, place), bound | set(shape.premises[place]))
+
+    yield from continued((), frozenset(range(shape.head)))
+
+
+# --- rules that may have enough support -------------------------------------------------------------------------------
+
+CONSTANT = -1
+"""The variable of a label's second node, which is a constant."""
+
+MOST_CONSTANTS = (0, 2, 2, 1)
+"""Most constants of a rule by the number of its premises: with more there are too many rules to look at."""
+
+
+class MinedAtom(NamedTuple):
+    """An edge from one variable to another, or to a constant: then `second` is CONSTANT, and `node` the constant."""
+
+    code: int
+    first: int
+    second: int
+    node: int = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCandidate:
+    """A rule that may have enough support."""
+
+    head: MinedAtom
+    premises: tuple[MinedAtom, ...]
+
+    @property
+    def variables(self) -> int:
+        atoms = (self.head, *self.premises)
+        return 1 + max(max(atom.first, atom.second) for atom in atoms)
+
+
+def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTables) -> RuleCandidate | None:
+    """The rule of these atoms in one spelling; None if its types clash or it says nothing.
+
+    It says nothing if a premise is the conclusion, mirrored under a symmetric predicate as well, or if two premises
+    are one. Rules with more constants than MOST_CONSTANTS are not mined.
+    """
+    constants = sum(atom.second == CONSTANT and atom.node != NOTHING for atom in (head, *premises))
+    if constants > MOST_CONSTANTS[len(premises)]:
+        return None
+    # One spelling of a rule, whatever the order of its premises.
+    spelled = tuple(sorted(_spelled(atom, tables) for atom in premises))
+    if len(set(spelled)) < len(spelled) or _spelled(head, tables) in spelled:
+        return None
+    made = RuleCandidate(head, spelled)
+    return made if all(variable_type(made, number, tables)[0] for number in range(made.variables)) else None
+
+
+def _spelled(atom: MinedAtom, tables: MiningTables) -> MinedAtom:
+    """The atom under its predicate's own code if it has two variables, and with the lower code if it is symmetric."""
+    # The even code of a pair is the predicate's own, the odd one that of its mirrored edges.
+    symmetric = tables.predicates[atom.code & ~1].symmetric
+    if atom.second == CONSTANT:
+        return atom._replace(code=atom.code & ~1) if symmetric else atom
+    first, second = sorted((atom.first, atom.second))
+    if symmetric:
+        return MinedAtom(atom.code & ~1, first, second)
+    return MinedAtom(atom.code if atom.first == first else atom.code ^ 1, first, second)
+
+
+def variable_type(rule: RuleCandidate, variable: int, tables: MiningTables) -> tuple[bool, str | None]:
+    """Tell if the places of a variable have types that fit, and the type: None if that of no place is known."""
+    types: list[str] = []
+    for atom in (rule.head, *rule.premises):
+        for place, name in enumerate((atom.first, atom.second)):
+            data_type = tables.type_at(atom.code, bool(place)) if name == variable else None
+            if data_type is not None:
+                types.append(data_type)
+    if not types:
+        return True, None
+    common = tables.library.most_specific(tuple(types))
+    return common is not None, common
+
+
+def is_not_conclusion(
+    atom: tuple[int | str, str, str], conclusion: tuple[int, str, str], symmetric: bool = False
+) -> str:
+    """SQL that is true unless an edge (code, first and second node, as SQL) is the conclusion itself.
+
+    An instance whose premise contains its conclusion supports nothing.
+    """
+    code, first, second = atom
+    head, subject, value = conclusion
+    # The conclusion as an edge, and mirrored.
+    ways = [(head, subject, value), (head ^ 1, value, subject)]
+    if symmetric:
+        ways += [(head, value, subject), (head ^ 1, subject, value)]
+    parts = []
+    for head_code, head_first, head_second in ways:
+        if isinstance(code, int) and code != head_code:
+            continue
+        same = [] if isinstance(code, int) else [f"{code} = {head_code}"]
+        same += [f"{left} = {right}" for left, right in ((first, head_first), (second, head_second)) if left != right]
+        parts.append(f"NOT ({' AND '.join(same) or 'true'})")
+    return " AND ".join(dict.fromkeys(parts)) or "true"
+
+
+def shape_atoms(shape: RuleShape, codes: Sequence[int], labels: dict[int, tuple[int, int]]) -> tuple[MinedAtom, ...]:
+    """The premises of a shape with these codes of edges, or numbers of labels."""
+    atoms = []
+    for premise, code in zip(shape.premises, codes, strict=True):
+        if len(premise) == 1:
+            label, node = labels[code]
+            atoms.append(MinedAtom(label, premise[0], CONSTANT, node))
+        else:
+            atoms.append(MinedAtom(code, *premise))
+    return tuple(atoms)

@@ -1,0 +1,386 @@
+"""Probabilities of the answers of goals and of statements, by the method that a person chooses.
+
+Proofs are those of the world in which every fact holds. A negated atom that is uncertain is false in some worlds, so
+the instances are looked up without these negations, and the ground program has them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hapax.engine.answers.derivation import stored_values
+from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, fact_key
+from hapax.engine.inference.proof import instantiated
+from hapax.engine.inference.theory import QueryResult, Theory, sort_key
+from hapax.engine.logic.demand import Demand
+from hapax.engine.logic.goal_rules import GOAL, goal_rules, rule_of, with_rules
+from hapax.engine.logic.proofs import reading
+from hapax.engine.logic.time_limit import time_limit
+from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports
+from hapax.engine.probability.probability_options import ProbabilityOptions, Together
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import AnswerCell
+from hapax.engine.questions.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
+from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import SAME_AS
+from hapax.grammar.remedies import Operation, Remedy
+from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
+from hapax.kb.records import DenialRecord, FactRecord
+from hapax.kb.store import KnowledgeBase
+
+# --- ground programs of goals -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of stored facts; a fact without one is certain.
+
+    `group_of`: the name of the random event that a fact shares with others. `of_denial`: the probability that an atom
+    is true although a critic denied it.
+    """
+
+    of_fact: Callable[[FactRecord], float | None]
+    group_of: Callable[[FactRecord], Hashable | None] = lambda _: None
+    of_denial: Callable[[DenialRecord], float] = lambda denial: denial.probability
+
+
+def hidden_event(program: GroundProgram, rule: Rule) -> tuple[int, ...]:
+    """The random event on which a rule rests that stands for an entailment; none for other rules."""
+    if rule.probability is None:
+        return ()
+    node = program.node(("entailment", rule.literals[0].atom, rule.conclusion.atom))
+    program.weights[node] = rule.probability
+    return (node,)
+
+
+def relaxed(library: Library) -> Library:
+    """The library without the negations of closed predicates, whose rules keep their places."""
+    rules: list[Rule] = []
+    for rule in library.rules:
+        premise = tuple(item for item in rule.premise if not is_dropped(item, library))
+        rules.append(replace(rule, premise=premise))
+    return replace(library, rules=tuple(rules))
+
+
+def is_dropped(item: BodyLiteral, library: Library) -> bool:
+    """True for the negation of a closed predicate that is not computed."""
+    if not isinstance(item, Literal) or not item.negated or library.is_open(item.atom.indicator):
+        return False
+    return library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
+
+
+def refuse_aggregates(library: Library) -> None:
+    """Raise HapaxError if a rule of the library is an aggregate, whose value differs from world to world."""
+    for rule in library.rules:
+        if rule.aggregate is not None:
+            raise HapaxError(
+                f"{rule.place}: {rule.aggregate.atom.indicator} is an aggregate, of which there are no probabilities. "
+                "Ask without them."
+            )
+
+
+def ground(
+    theory: Theory,
+    goal: str,
+    chances: Chances,
+    limits: QueryLimits = BULK_LIMITS,
+) -> GroundProgram:
+    """The ground program below the atoms of a derived predicate, given by its indicator.
+
+    Raises HapaxError for a negated atom that has variables left, and LimitExceeded for a program too large.
+    """
+    part = theory.relevant_to(goals=[goal])
+    refuse_negative_cycles(part.library)
+    original = part.library.with_closure()
+    refuse_aggregates(original)
+    part = replace(part, library=relaxed(original))
+    root = part.library.concluding[goal][0].conclusion.atom
+    free = Atom(root.predicate, tuple(Variable(f"A{place}", "Object") for place in range(len(root.arguments))))
+    part.index()
+    with reading(theory.kb), time_limit(theory.kb, limits.seconds):
+        demand = Demand(part.source(), part.library, finds_instances=True)
+        if demand.names.representatives:
+            raise HapaxError(
+                f"{SAME_AS} joins names below this goal, and no probability follows from joined names.",
+                Remedy("Ask without probabilities."),
+            )
+        builder = _Builder(original, demand.library, chances)
+        waiting = [free]
+        # Negated atoms have instances of their own, below which there may be further negations.
+        while waiting:
+            waiting = builder.add(demand.instances(waiting))
+        builder.weigh(demand.records(), theory)
+    return builder.program
+
+
+class _Builder:
+    """Builds a ground program from the instances of a relaxed library."""
+
+    def __init__(self, original: Library, library: Library, chances: Chances) -> None:
+        self.library, self.chances = original, chances
+        self.program = GroundProgram()
+        # Layer 0 is left for facts, which no rule concludes.
+        self._layer_of: dict[str, int] = {}
+        for number, layer in enumerate(evaluation_layers(original), 1):
+            self._layer_of |= dict.fromkeys(layer, number)
+        # Relaxed rules keep their places; an instance names its relaxed rule, and its negations are in the original.
+        self._original = {id(rule): whole for rule, whole in zip(library.rules, original.rules, strict=True)}
+        self._seen: set[tuple[int, tuple[object, ...]]] = set()
+        self._negated: set[Atom] = set()
+        self._denied: set[Atom] = set()
+
+    def add(self, found: Mapping[Atom, Iterable[RuleInstance]]) -> list[Atom]:
+        """Add instances, and return the atoms that are negated for the first time."""
+        before = set(self._negated)
+        for head, group in found.items():
+            for instance in group:
+                rule = self._original[id(instance.rule)]
+                key = (id(rule), instance.substitution.bindings)
+                if key not in self._seen:
+                    self._seen.add(key)
+                    self._add(head, rule, instance)
+        return sorted(self._negated - before, key=str)
+
+    def _add(self, head: Atom, rule: Rule, instance: RuleInstance) -> None:
+        signed: dict[bool, list[int]] = {False: [], True: []}
+        for literal in rule.literals:
+            atom = instance.substitution.apply(literal.atom)
+            # Arithmetic is the same in every world.
+            if self.library.kind(atom.indicator) is PredicateKind.COMPUTED:
+                continue
+            if not atom.is_ground:
+                raise HapaxError(
+                    f"{literal} in rule {rule.name} has no probability: nothing gives "
+                    f"{atom.variables[0].name} a value.",
+                    Remedy("Run {}: it names the rule.", Operation("check_rules")),
+                )
+            # A critic's sure no is an event, and the literal needs that it happens.
+            if literal.negated and self.library.is_open(atom.indicator):
+                self._denied.add(atom)
+                signed[False].append(self.program.node(("denial", atom)))
+            else:
+                signed[literal.negated].append(self._node(atom))
+                if literal.negated:
+                    self._negated.add(atom)
+        signed[False] += hidden_event(self.program, rule)
+        self.program.add(self._node(head), signed[False], signed[True])
+
+    def _node(self, atom: Atom) -> int:
+        return self.program.node(atom, self._layer_of.get(atom.indicator, 0))
+
+    def weigh(self, facts: Iterable[FactRecord], theory: Theory) -> None:
+        """Give the nodes that are facts, assumptions or denials their probabilities."""
+        atoms = {fact_key(name): number for number, name in enumerate(self.program.names) if isinstance(name, Atom)}
+        groups: dict[Hashable, list[int]] = {}
+        for fact in facts:
+            node = atoms.get((fact.predicate, fact.arguments))
+            if node is None:
+                continue
+            probability = self.chances.of_fact(fact)
+            self.program.weights[node] = 1.0 if probability is None else probability
+            group = self.chances.group_of(fact)
+            if group is not None:
+                groups.setdefault(group, []).append(node)
+        for atom in (*self.library.facts, *theory.assumed):
+            node = atoms.get(fact_key(atom))
+            if node is not None:
+                self.program.weights[node] = 1.0
+        # A critic's sure no has P(yes) near 0; the node is the event that the atom is false.
+        denied = {fact_key(atom): self.program.node(("denial", atom)) for atom in self._denied}
+        for denial in theory.denied():
+            node = denied.get((denial.predicate, denial.arguments))
+            if node is not None:
+                self.program.weights[node] = 1.0 - self.chances.of_denial(denial)
+        for group, members in groups.items():
+            self.program.couple(group, members)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """A probability, or two numbers between which it lies. `method`: `exact`, `bounds` or `best proof`."""
+
+    lower: float
+    upper: float
+    method: str
+
+    def __str__(self) -> str:
+        if self.method == "bounds":
+            return f"{self.lower:.4f} to {self.upper:.4f}"
+        return f"{self.lower:.4f}" if self.method == "exact" else f"at least {self.lower:.4f}"
+
+    def to_json(self) -> dict[str, float | str]:
+        """The probability, or its lower bound, with the upper bound and the method, as a JSON object."""
+        return {"probability": self.lower, "at_most": self.upper, "method": self.method}
+
+
+@dataclass(frozen=True, slots=True)
+class ProofSupport:
+    """A proof as the facts that it needs, each with its probability, and their product."""
+
+    probability: float
+    facts: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class ProbableAnswers:
+    """Distinct answers of a goal that hold in some world, the most probable first, with their probabilities."""
+
+    result: QueryResult
+    probabilities: list[Probability]
+    basis: str
+    """Where the facts' probabilities come from."""
+
+
+def chances_of(kb: KnowledgeBase, together: Together = "") -> Chances:
+    """The chances of a knowledge base's facts, calibrated where it stores a calibration."""
+    return Chances(fact_probabilities(kb), _groups(kb, together), denial_probabilities(kb))
+
+
+def _groups(kb: KnowledgeBase, together: Together) -> Callable[[FactRecord], Hashable | None]:
+    if together == "run":
+        return lambda fact: fact.run_id
+    if together == "reply":
+        # A statement of the database, not of each fact: a search has as many candidates as facts.
+        calls = dict(kb.connection.execute("SELECT id, call_id FROM candidates").fetchall())
+        return lambda fact: calls.get(fact.candidate_id or "")
+    return lambda _: None
+
+
+def basis_of(kb: KnowledgeBase) -> str:
+    """A sentence about the scores that count as probabilities."""
+    critics = sorted(ScoreMaps.stored(kb).maps)
+    if critics:
+        return f"Calibrated scores of {', '.join(critics)}; other critics' scores as they are."
+    return "Critics' scores as they are: this knowledge base has no calibration."
+
+
+class Evaluator:
+    """Computes the probabilities of nodes of a ground program."""
+
+    def __init__(self, program: GroundProgram, options: ProbabilityOptions) -> None:
+        self.program, self.options = program, options
+
+    def probability(self, node: int) -> Probability:
+        """The probability of a node. Raises HapaxError where `exact` is asked for and too large."""
+        options = self.options
+        if options.method == "best":
+            best = max((value for _, value in supports(self.program, node, options.proofs)), default=0.0)
+            return Probability(best, 1.0, "best proof")
+        if options.method != "bounds":
+            try:
+                value = exact(self.program, node, options.nodes)
+                return Probability(value, value, "exact")
+            # With `auto`, the bounds below take the place of a number that is too large to compute.
+            except TooLarge:
+                if options.method == "exact":
+                    raise HapaxError(
+                        f"The exact probability of {self.program.names[node]} needs a diagram of more than "
+                        f"{options.nodes} nodes. Ask for bounds, or raise the limit."
+                    ) from None
+        return Probability(*bounds(self.program, node, options.proofs), "bounds")
+
+    def proofs(self, node: int) -> list[ProofSupport]:
+        """The best proofs of a node as the facts that they need."""
+        best = []
+        for support, value in supports(self.program, node, self.options.proofs):
+            events = tuple(self._event(event, happens) for event, happens in sorted(support))
+            best.append(ProofSupport(value, events))
+        return best
+
+    def _event(self, node: int, happens: bool) -> tuple[str, float]:
+        name, weight = self.program.names[node], self.program.weights[node]
+        # Events that are no atoms: a denial, an entailment, or a link between facts that come together.
+        if isinstance(name, tuple):
+            kind, *atoms = name
+            words = f"not {atoms[0]}, denied" if kind == "denial" else " entails ".join(map(str, atoms))
+            return words if kind != "link" else f"the facts of {atoms[0]} together", weight
+        return (str(name), weight) if happens else (f"not {name}", 1.0 - weight)
+
+
+def probable_answers(
+    theory: Theory, text: str, options: ProbabilityOptions, limits: QueryLimits | None = None
+) -> ProbableAnswers:
+    """The answers of a goal that hold in some world, with their probabilities, the most probable first.
+
+    `limits`: those of the search for proofs; only the most probable answers up to their number are given. Raises
+    GoalRejected and LimitExceeded, and HapaxError for a goal or a part of it that has no probability.
+    """
+    goal = theory.goal(text)
+    limits = limits or QueryLimits()
+    program, nodes = grounded(theory, goal_rules(goal, theory.library), options, limits)
+    evaluator = Evaluator(program, options)
+    pairs: list[tuple[Probability, tuple[AnswerCell, ...]]] = []
+    for node, atom in nodes:
+        probability = evaluator.probability(node)
+        # What holds in no world is no answer.
+        if probability.upper > 0 and probability.lower >= options.at_least:
+            values = (term.value for term in atom.arguments if isinstance(term, Constant))
+            pairs.append((probability, tuple(values)))
+    pairs.sort(key=lambda pair: (-pair[0].lower, -pair[0].upper, sort_key(pair[1])))
+    kept = pairs[: limits.answers]
+    result = QueryResult(goal.variables, [row for _, row in kept], len(kept) < len(pairs))
+    return ProbableAnswers(result, [found for found, _ in kept], basis_of(theory.kb))
+
+
+def probable_premise(
+    theory: Theory, rule: Rule, substitution: Substitution, options: ProbabilityOptions
+) -> tuple[Probability, list[ProofSupport]]:
+    """The probability of what a statement's rule needs, without its hypotheses, and its best proofs."""
+    premise = [instantiated(item, substitution) for item in rule.premise if not rule.is_information(item)]
+    return _probable_rule(theory, rule_of(premise, Atom(GOAL, ())), options)
+
+
+def probable_atom(theory: Theory, atom: Atom, options: ProbabilityOptions) -> tuple[Probability, list[ProofSupport]]:
+    """The probability of a ground atom, and its best proofs."""
+    return _probable_rule(theory, rule_of([Literal(atom)], Atom(GOAL, ())), options)
+
+
+def _probable_rule(theory: Theory, rule: Rule, options: ProbabilityOptions) -> tuple[Probability, list[ProofSupport]]:
+    program, nodes = grounded(theory, [rule], options, BULK_LIMITS)
+    evaluator = Evaluator(program, options)
+    # One node at most, since the goal has no variables.
+    for node, _ in nodes:
+        return evaluator.probability(node), evaluator.proofs(node)
+    return Probability(0.0, 0.0, "exact"), []
+
+
+def grounded(
+    theory: Theory, rules: Sequence[Rule], options: ProbabilityOptions, limits: QueryLimits
+) -> tuple[GroundProgram, list[tuple[int, Atom]]]:
+    """The ground program of rules that conclude GOAL, and the nodes of its atoms."""
+    widened = replace(theory, library=with_rules(theory.library, rules), assume=theory.assumed)
+    indicator = next(rule.conclusion.atom.indicator for rule in rules if rule.conclusion.atom.predicate == GOAL)
+    # Only the answers are counted by the user's limit, not the rule instances.
+    endless = replace(limits, answers=BULK_LIMITS.answers)
+    program = ground(widened, indicator, chances_of(theory.kb, options.together), endless)
+    named = enumerate(program.names)
+    return program, [(number, name) for number, name in named if isinstance(name, Atom) and name.predicate == GOAL]
+
+
+# --- statements of a derivation ---------------------------------------------------------------------------------------
+
+
+def statement_probabilities(
+    kb: KnowledgeBase, library: Library, rule: Rule, options: ProbabilityOptions
+) -> list[Probability]:
+    """The probabilities of a rule's stored statements, in the order of `read_statements`. Raises as that does."""
+    constraints = [item for item in rule.premise if not rule.is_information(item)]
+    bound = variable_names(item for item in constraints if not (isinstance(item, Literal) and item.negated))
+    shown = [variable for variable in rule.searched if variable.name in bound]
+    stored = list(stored_values(kb, library, rule))
+    program, nodes = grounded(
+        Theory(library, kb), [rule_of(constraints, Atom(GOAL, tuple(shown)))], options, BULK_LIMITS
+    )
+    by_values: dict[tuple[Value, ...], int] = {}
+    for node, atom in nodes:
+        by_values[tuple(term.value for term in atom.arguments if isinstance(term, Constant))] = node
+    evaluator = Evaluator(program, options)
+    return [
+        evaluator.probability(by_values[tuple(values[variable.name].value for variable in shown)]) for values in stored
+    ]

@@ -1,0 +1,1 @@
+"""The worker process of SWI-Prolog, its limits and its programs."""

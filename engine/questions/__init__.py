@@ -1,0 +1,1 @@
+"""Questions to models and the gates before their answers."""

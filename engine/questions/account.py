@@ -1,0 +1,475 @@
+"""Account of a rule's search: per step, its questions, lines, values and partial substitutions, and where they end.
+
+The numbers of a step add up. Every different line that was read was dropped by the reader, repeats a value that the
+model had given or was to leave out, or holds a new value. Every such value was rejected by a gate, left unjudged by a
+budget, or accepted. Every partial substitution failed a premise, was left unranked by a budget, was cut by the
+likelihood gate, or was kept. All of it follows from stored answers and scores, so a repeated run has the same account.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hapax.engine.questions.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE
+from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
+from hapax.grammar.writing.words import counted
+from hapax.kb.records import Candidate, Decision
+
+EXAMPLE_WIDTH = 60
+"""Characters of an example line, which a model wrote."""
+
+EQUAL_SHARE = 0.5
+"""Share of texts with a score that another text has, too, above which a ranker is named."""
+
+NO_ANSWER = 0.3
+"""Highest P(yes) below which a lower threshold is no remedy: the critic says no to everything."""
+
+_NUMBER = re.compile(r"[0-9]+")
+"""Numbers in reasons such as `repeats line 3`, which would make each line a reason of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedLines:
+    """Lines that were dropped for one reason: their number, and the first of them."""
+
+    count: int
+    example: str
+
+    def __add__(self, other: DroppedLines) -> DroppedLines:
+        return DroppedLines(self.count + other.count, self.example or other.example)
+
+
+@dataclass(frozen=True, slots=True)
+class GateLoss:
+    """Values that a gate rejected: their number, and the highest score with the threshold that it did not reach."""
+
+    count: int
+    highest: float | None = None
+    threshold: float | None = None
+
+    def __add__(self, other: GateLoss) -> GateLoss:
+        # A loss without a score ranks below all P(yes).
+        higher = max(self, other, key=lambda loss: -1.0 if loss.highest is None else loss.highest)
+        return GateLoss(self.count + other.count, higher.highest, higher.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class PremiseLoss:
+    """Partial substitutions that failed a premise: their number, its gate, and the highest P(yes) of a critic's."""
+
+    count: int
+    gate: str
+    highest: float | None = None
+
+    def __add__(self, other: PremiseLoss) -> PremiseLoss:
+        scores = [score for score in (self.highest, other.highest) if score is not None]
+        return PremiseLoss(self.count + other.count, self.gate, max(scores, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionCut:
+    """Partial substitutions of one distribution that a step ranked, and those that it kept.
+
+    `limit`: score of the last one kept, in nats per token; None if none was kept, or no model ranked.
+    """
+
+    ranked: int
+    kept: int
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAccount:
+    """Account of one question's lines and values. A line that comes again, in one reply or in several, counts once."""
+
+    calls: int = 0
+    lines: int = 0
+    dropped: Mapping[str, DroppedLines] = field(default_factory=dict)
+    unjudged: int = 0
+    losses: Mapping[str, GateLoss] = field(default_factory=dict)
+    accepted: int = 0
+    given: int = 0
+
+
+def question_account(
+    calls: int, decisions: Iterable[tuple[Candidate, Decision]], unjudged: int, given: int
+) -> QuestionAccount:
+    """The account of a question by the gates' decisions on its candidates."""
+    dropped: dict[str, DroppedLines] = {}
+    losses: dict[str, GateLoss] = {}
+    # A line that comes again in the same words is stored once, with its first reason, so it counts once.
+    unique: dict[str, tuple[Candidate, Decision]] = {}
+    for candidate, decision in decisions:
+        unique.setdefault(candidate.id, (candidate, decision))
+    accepted = 0
+    for candidate, decision in unique.values():
+        if decision.accepted:
+            accepted += 1
+        elif decision.gate == PARSER.name:
+            line = DroppedLines(1, excerpt(candidate.raw))
+            reason = _NUMBER.sub("N", decision.reason)
+            dropped[reason] = dropped[reason] + line if reason in dropped else line
+        else:
+            loss = GateLoss(1, decision.score, decision.threshold)
+            losses[decision.gate] = losses[decision.gate] + loss if decision.gate in losses else loss
+    return QuestionAccount(calls, len(unique) + unjudged, dropped, unjudged, losses, accepted, given)
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text in one line, without characters that a terminal would obey."""
+    plain = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return plain if len(plain) <= EXAMPLE_WIDTH else plain[: EXAMPLE_WIDTH - 1] + "…"
+
+
+@dataclass(slots=True)
+class StepAccount:
+    """One step of a rule's plan.
+
+    `step` counts from 1; `variable`: the variable that gets values, with its type; `origin`: where they come from.
+    `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
+    `losses`: rejected values by gate, and `unjudged` those that a budget left without a score. `given`: values by
+    given facts, which need no line. `extended`: partial substitutions with a value for the variable; `failed`: those
+    that fail a premise; `unranked`: those that a budget left without a likelihood; `cut`: those that the likelihood
+    gate keeps in no distribution; `kept`: those that go on. `texts`: different texts that were ranked; `equal`: those
+    whose score another of them has, too. `cuts`: by distribution, what was ranked and kept; a substitution that one
+    distribution cuts may stay in the other.
+    `listable`: the values are asked for one by one, each with a single right answer, but as lists premise first.
+    """
+
+    step: int
+    variable: str
+    origin: str
+    questions: int = 0
+    calls: int = 0
+    lines: int = 0
+    dropped: dict[str, DroppedLines] = field(default_factory=dict)
+    unjudged: int = 0
+    losses: dict[str, GateLoss] = field(default_factory=dict)
+    accepted: int = 0
+    given: int = 0
+    extended: int = 0
+    failed: dict[str, PremiseLoss] = field(default_factory=dict)
+    unranked: int = 0
+    cut: int = 0
+    kept: int = 0
+    texts: int = 0
+    equal: int = 0
+    cuts: dict[str, DistributionCut] = field(default_factory=dict)
+    listable: bool = False
+
+    @property
+    def dropped_count(self) -> int:
+        """Number of lines that the reader dropped because they hold no value."""
+        return sum(lines.count for reason, lines in self.dropped.items() if not _is_repeat(reason))
+
+    @property
+    def repeated(self) -> int:
+        """Number of lines with a value that an earlier line has, or that the prompt excludes."""
+        return sum(lines.count for reason, lines in self.dropped.items() if _is_repeat(reason))
+
+    @property
+    def failed_count(self) -> int:
+        """Number of partial substitutions that failed a premise."""
+        return sum(loss.count for loss in self.failed.values())
+
+    @property
+    def judged(self) -> int:
+        """Number of values that came to the gates and were decided."""
+        return self.lines - self.dropped_count - self.repeated - self.unjudged
+
+    @property
+    def rejected(self) -> int:
+        """Number of values that all gates together rejected."""
+        return sum(loss.count for loss in self.losses.values())
+
+    @property
+    def commonest_drop(self) -> tuple[str, DroppedLines] | None:
+        """The commonest reason for a line without a value; of equally common ones the first by alphabet."""
+        fresh = [drop for drop in self.dropped.items() if not _is_repeat(drop[0])]
+        return min(fresh, key=lambda drop: (-drop[1].count, drop[0]), default=None)
+
+    def loss(self, gate: str) -> GateLoss:
+        """The values that the gate rejected."""
+        return self.losses.get(gate, GateLoss(0))
+
+    def add(self, question: QuestionAccount) -> None:
+        """Add a question of this step."""
+        self.questions += 1
+        self.calls += question.calls
+        self.lines += question.lines
+        self.unjudged += question.unjudged
+        self.accepted += question.accepted
+        self.given += question.given
+        for reason, lines in question.dropped.items():
+            self.dropped[reason] = self.dropped[reason] + lines if reason in self.dropped else lines
+        for gate, loss in question.losses.items():
+            self.losses[gate] = self.losses[gate] + loss if gate in self.losses else loss
+
+    def fail(self, premise: str, loss: PremiseLoss) -> None:
+        """Add partial substitutions that fail a premise."""
+        if loss.count:
+            self.failed[premise] = self.failed[premise] + loss if premise in self.failed else loss
+
+    def to_json(self) -> dict[str, Any]:
+        """The step as the run record stores it."""
+        return asdict(self) | {"repeated": self.repeated}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> StepAccount:
+        """A stored step. Raises KeyError, TypeError or ValueError for one of another shape."""
+        account = cls(int(stored["step"]), str(stored["variable"]), str(stored["origin"]))
+        for name in _COUNTS:
+            setattr(account, name, int(stored[name]))
+        account.dropped = {str(reason): DroppedLines(**lines) for reason, lines in stored["dropped"].items()}
+        account.losses = {str(gate): GateLoss(**loss) for gate, loss in stored["losses"].items()}
+        account.cuts = {str(name): DistributionCut(**cut) for name, cut in stored["cuts"].items()}
+        account.listable = bool(stored["listable"])
+        account.failed = {str(premise): PremiseLoss(**loss) for premise, loss in stored["failed"].items()}
+        return account
+
+
+_COUNTS = (
+    "questions",
+    "calls",
+    "lines",
+    "unjudged",
+    "accepted",
+    "given",
+    "extended",
+    "unranked",
+    "cut",
+    "kept",
+    "texts",
+    "equal",
+)
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def step_text(row: StepAccount) -> str:
+    """A step's account in one line."""
+    parts = [f"step {row.step}, {row.variable}: "]
+    if row.questions:
+        parts[0] += counted(row.questions, "question")
+        parts += [counted(row.calls, "call"), counted(row.lines, "different line")]
+        if row.commonest_drop:
+            parts.append(f"{row.dropped_count} dropped ({_drop_text(*row.commonest_drop)})")
+        if row.repeated:
+            parts.append(counted(row.repeated, "repeat"))
+        if row.unjudged:
+            parts.append(f"{row.unjudged} not judged within the budget")
+        parts += [f"{loss.count} rejected by the {gate} gate{_score_text(loss)}" for gate, loss in row.losses.items()]
+        parts.append(counted(row.accepted, "accepted value"))
+        if row.given:
+            parts.append(counted(row.given, "given value"))
+    else:
+        parts[0] += f"values are {row.origin}"
+    text = ", ".join(parts) + f"; {counted(row.extended, 'substitution')}"
+    for premise, failed in row.failed.items():
+        text += f", {counted(failed.count, 'fails', 'fail')} {premise}"
+    if row.unranked:
+        text += f", {row.unranked} without a likelihood"
+    return f"{text}, {row.cut} cut, {row.kept} kept"
+
+
+def cut_text(row: StepAccount) -> str:
+    """The cut of the likelihood gate at a step, with the widths of the distributions; empty if it cut nothing.
+
+    `step 2, Airport A: 7,836 values ranked, 400 kept (head 200, long tail 200)`.
+    """
+    if not row.cut:
+        return ""
+    ends = [f"{name.replace('_', ' ')} {cut.kept:,}" for name, cut in row.cuts.items()]
+    widths = f" ({', '.join(ends)})" if len(ends) > 1 else ""
+    number = row.cut + row.kept
+    count = f"{number:,} {'value' if number == 1 else 'values'}"
+    came = f"{count} ranked" if any(cut.limit is not None for cut in row.cuts.values()) else f"the first of {count}"
+    return f"step {row.step}, {row.variable}: {came}, {row.kept:,} kept{widths}"
+
+
+def _drop_text(reason: str, lines: DroppedLines) -> str:
+    """`12 times: does not end in a full stop, as in "1. Pizza"`."""
+    example = f', as in "{lines.example}"' if lines.example else ""
+    return f"{counted(lines.count, 'time')}: {reason}{example}"
+
+
+def _score_text(loss: GateLoss) -> str:
+    if loss.highest is None or loss.threshold is None:
+        return ""
+    return f" (highest P(yes) {loss.highest:.2f}, threshold {loss.threshold:.2f})"
+
+
+# --- where values ran out ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """The place where a rule ran out of values: what happened there, and the first remedy."""
+
+    fact: str
+    remedy: Remedy | str
+
+    def __str__(self) -> str:
+        return f"{self.fact} {self.remedy}"
+
+
+def shortage(account: Sequence[StepAccount], compat: str | None = None) -> Shortage | None:
+    """Where the rule of this account ran out of values; None if nothing was recorded."""
+    if not account:
+        return None
+    # The last step is the one that left nothing.
+    row = account[-1]
+    if row.kept:
+        fact = f"{counted(row.kept, 'substitution')} went through all steps, but Prolog derives no statement from them."
+        shown = Shortage(fact, f"Run {Operation('why_not')} on a conclusion that should hold.")
+    elif row.extended:
+        shown = _lost_substitutions(row, compat)
+    elif row.questions:
+        shown = _lost_values(row, compat)
+    else:
+        shown = Shortage("no fact gives it a value.", _FACT_REMEDIES[row.origin])
+    return Shortage(f"Step {row.step}, {row.variable}: {shown.fact}", shown.remedy)
+
+
+_FACT_REMEDIES = {
+    "given": Remedy("Add facts to a rule file, or with {}.", Operation("import_facts")),
+    "derived": Remedy("Look for the premise that fails with {}.", Operation("why_not")),
+    "computed": Remedy("Check the equation that computes it."),
+    "model": Remedy(
+        "Raise {}, or choose another model with {}.", Setting("settings.calls_per_question"), Setting("knowledge")
+    ),
+}
+"""The first remedy for a step without values, by their origin."""
+
+_REPEATS = ("repeats an earlier", "repeats line", "excludes")
+"""Words of the reasons to drop a line whose value is known already."""
+
+_LIST_REMEDY = Remedy(
+    "Search with {} premise-first, which asks for lists where this order needs one right answer.",
+    Setting("settings.plan"),
+)
+
+_REPEAT_REMEDY = Remedy(
+    "Raise {}, or choose another model with {}.", Setting("settings.temperature"), Setting("knowledge")
+)
+
+_DROP_REMEDIES = {
+    "reasoning": Remedy(
+        "Allow more tokens for a reply with {}, or switch off reasoning in the model's alias.",
+        Setting("settings.answer_tokens"),
+    ),
+    "cut off": Remedy("Ask for fewer values in a call with {}.", Setting("settings.values_per_call")),
+    "no answer": Remedy(
+        "Choose another model with {}, or word the predicate differently in its declaration.", Setting("knowledge")
+    ),
+}
+"""The first remedy by a word of the reason why the reader dropped most lines."""
+
+
+def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
+    """No value was accepted: the loss with the most lines tells why."""
+    if not row.lines:
+        return Shortage(f"the replies of {counted(row.calls, 'call')} have no line.", _FACT_REMEDIES["model"])
+    # Of equal losses the last gate's: what came so far was nearest to acceptance.
+    gate = max(reversed(row.losses), key=lambda name: row.losses[name].count, default=None)
+    count = row.losses[gate].count if gate else 0
+    # Lines that only repeat a value explain no loss, unless there is no other.
+    is_unread = row.dropped_count > count or not (row.losses or row.unjudged)
+    if row.commonest_drop and is_unread:
+        reason, lines = row.commonest_drop
+        remedy = next((text for word, text in _DROP_REMEDIES.items() if word in reason), "")
+        remedy = remedy or (_LIST_REMEDY if row.listable else "")
+        part = _part(row.dropped_count, row.lines, "line", "holds", "hold")
+        fact = f"{part} no value ({_drop_text(reason, lines)})."
+        return Shortage(
+            fact,
+            remedy or f"Choose another model with {Setting('knowledge')}; {Operation('why_not')} shows its replies.",
+        )
+    if row.repeated and not (row.losses or row.unjudged):
+        repeated = counted(row.lines, "line repeats a value", "lines repeat values")
+        return Shortage(f"{repeated} that the question has, and no other line came.", _REPEAT_REMEDY)
+    if gate is None or row.unjudged > count:
+        return Shortage("the budget left its values unjudged.", f"Run the same {CALL} with a higher budget.")
+    loss = row.losses[gate]
+    if gate == AGREEMENT.name:
+        fact = f"{counted(loss.count, 'value was', 'values were')} rejected because samples of one question differ."
+        differing = f"Lower {Setting('settings.temperature')}, or choose another model with {Setting('knowledge')}."
+        return Shortage(fact, _LIST_REMEDY if row.listable else differing)
+    part = _part(loss.count, row.judged, "value", "was", "were")
+    fact = f"{part} rejected by the {gate} gate{_score_text(loss)}."
+    return Shortage(fact, _threshold_remedy(gate, loss.highest, compat))
+
+
+def _part(count: int, total: int, noun: str, verb: str, plural: str) -> str:
+    """`1 of 3 lines holds`."""
+    return f"{count} of {counted(total, noun)} {verb if count == 1 else plural}"
+
+
+def _is_repeat(reason: str) -> bool:
+    return any(word in reason for word in _REPEATS)
+
+
+def _lost_substitutions(row: StepAccount, compat: str | None) -> Shortage:
+    """All partial substitutions failed a premise or have no likelihood."""
+    if row.unranked > row.failed_count or not row.failed:
+        fact = f"the likelihood model scored none of {counted(row.extended, 'substitution')}."
+        return Shortage(
+            fact,
+            (f"Choose another model with {Setting('likelihood')}; {Operation('stats')} shows what this one refused."),
+        )
+    premise, loss = max(row.failed.items(), key=lambda failed: failed[1].count)
+    fact = f"{_part(loss.count, row.extended, 'substitution', 'fails', 'fail')} {premise}"
+    if loss.gate == CRITIC.name and loss.highest is not None:
+        remedy = _threshold_remedy(loss.gate, loss.highest, compat)
+        return Shortage(f"{fact}; the highest P(yes) is {loss.highest:.2f}.", remedy)
+    if loss.gate == GIVEN.name:
+        return Shortage(
+            f"{fact}.",
+            f"Add facts with {Operation('import_facts')}, or look at the premise with {Operation('why_not')}.",
+        )
+    if loss.gate == COMPUTED.name:
+        return Shortage(
+            f"{fact}.",
+            (
+                f"Raise {Setting('settings.calls_per_question')}, {Setting('settings.values_per_call')} or "
+                f"{Setting('settings.beam')} for more values to compare."
+            ),
+        )
+    return Shortage(
+        f"{fact}.",
+        (
+            f"Raise {Setting('settings.calls_per_question')} or {Setting('settings.beam')} for more values, or look "
+            f"at the premise with {Operation('why_not')}."
+        ),
+    )
+
+
+def _threshold_remedy(gate: str, highest: float | None, compat: str | None) -> str:
+    option = {
+        TYPE.name: Setting("settings.type_threshold"),
+        CRITIC.name: Setting("settings.fact_threshold"),
+    }.get(gate)
+    if option is None or highest is None:
+        return f"Choose another model with {Setting('knowledge')}."
+    if highest < NO_ANSWER:
+        return (
+            f"Look at the values with {Operation('why_not')}, and choose another model with "
+            f"{Setting('knowledge')} or {Setting('critic')}."
+        )
+    # Rounded first: 0.8 * 20 must not become 15.
+    below = math.floor(round(highest * 20, 9)) / 20
+    if compat:  # which words its questions in another way
+        return f"Search with no {Setting('settings.compat')} and {option} {below:g}."
+    return f"Search with {option} {below:g}; stored answers are judged again without a call."
+
+
+def equal_scores(account: Iterable[StepAccount]) -> tuple[int, int] | None:
+    """Numbers of ranked texts that share their score, and of all; None if the ranker tells enough of them apart."""
+    rows = list(account)
+    equal, texts = sum(row.equal for row in rows), sum(row.texts for row in rows)
+    return (equal, texts) if equal > EQUAL_SHARE * texts else None

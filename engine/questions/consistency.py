@@ -1,0 +1,164 @@
+"""The consistency gate: facts that break a declaration with others open a conflict, in which the least sure loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from hapax.engine.inference.run_facts import RunFacts
+from hapax.engine.logic.conflicts import (
+    FactConflict,
+    Settlement,
+    conflicts_around,
+    constrained_predicates,
+    fact_text,
+    settlement,
+)
+from hapax.engine.questions.gates import CONSISTENCY
+from hapax.engine.questions.inquiry import AskedQuestion
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Atom
+from hapax.kb.records import CONFLICTS, DECISIONS, Candidate, ConflictRecord, Decision, FactRecord, Source
+from hapax.kb.store import KnowledgeBase
+
+
+class ProposedFact(NamedTuple):
+    """A fact that an accepted candidate of a question makes."""
+
+    question: AskedQuestion
+    candidate: Candidate
+    fact: FactRecord
+
+
+ConflictJudge = Callable[[Sequence[Sequence[Atom]]], list[dict[Atom, float]]]
+"""P(yes) of the ground atoms of each conflict, asked about together; empty where there is no critic, or no budget."""
+
+
+@dataclass(slots=True)
+class Consistency:
+    """Decides the conflicts of a run.
+
+    `covers`: true for an atom that a reference covers, which loses no more than a given fact does. `conflicts`: number
+    of those decided, `facts`: ids of the facts that came here.
+    """
+
+    kb: KnowledgeBase
+    library: Library
+    known: RunFacts
+    run_id: str
+    judge: ConflictJudge
+    covers: Callable[[Atom], bool] = lambda _: False
+    conflicts: int = field(default=0, init=False)
+    facts: set[str] = field(default_factory=set, init=False)
+    _constrained: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._constrained = constrained_predicates(self.library)
+
+    def settle(self, proposals: Sequence[ProposedFact], new: Sequence[FactRecord] = ()) -> None:
+        """Decide the conflicts of facts not yet stored, or of `new` facts just stored, with all that are known.
+
+        Candidates that lose are marked in their questions' gates; stored facts that lose are retracted. The conflicts
+        are stored with their decisions.
+        """
+        arrived = [*(item.fact for item in proposals), *new]
+        self.facts.update(fact.id for fact in arrived)
+        if not any(fact.indicator in self._constrained for fact in arrived):
+            return
+        settled: dict[tuple[str, tuple[str, ...]], Settlement] = {}
+        lost: dict[str, FactRecord] = {}
+        # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
+        # is found: each round loses a fact or ends.
+        while True:
+            denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
+            found = conflicts_around(self.library, arrived, self.known, denied=denied, lost=lost)
+            new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
+            if not new_conflicts:
+                break
+            for item in self._decided(list(new_conflicts.values())):
+                settled[_key(item.conflict)] = item
+                lost.update((fact.id, fact) for fact in item.lost)
+        self.conflicts += len(settled)
+        self._apply(list(settled.values()), proposals)
+
+    @property
+    def is_needed(self) -> bool:
+        """True if the rule files declare anything that a fact can break."""
+        return bool(self._constrained)
+
+    def _decided(self, found: Sequence[FactConflict]) -> list[Settlement]:
+        """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
+        decided: list[Settlement] = []
+        lost: set[str] = set()
+        undecided = list(found)
+        # Where facts break a declaration in many ways, few decisions settle all of them: asking about every conflict
+        # at once would ask about many that an earlier one has settled.
+        while undecided:
+            independent, others = _independent(undecided)
+            for item in self._settled(independent):
+                decided.append(item)
+                lost.update(fact.id for fact in item.lost)
+            undecided = [conflict for conflict in others if lost.isdisjoint(_ids(conflict))]
+        return decided
+
+    def _settled(self, found: Sequence[FactConflict]) -> Iterator[Settlement]:
+        """Decide conflicts that share no fact, by one batch of questions."""
+        # A fact that breaks a declaration alone loses, whatever a critic says.
+        asked = [conflict for conflict in found if len(conflict.facts) > 1]
+        scores = self.judge([[fact.ground_atom for fact in conflict.facts] for conflict in asked]) if asked else []
+        by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
+        for conflict in found:
+            by_atom = by_conflict.get(_key(conflict), {})
+            probabilities = {fact.id: by_atom.get(fact.ground_atom) for fact in conflict.facts}
+            covered = [fact.id for fact in conflict.facts if self.covers(fact.ground_atom)]
+            yield settlement(conflict, probabilities, covered)
+
+    def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
+        """Mark and retract the facts that lost, and store the conflicts with their decisions."""
+        reasons: dict[str, str] = {}
+        for settlement_made in settled:
+            reasons |= {fact.id: settlement_made.reason for fact in settlement_made.lost}
+        for item in proposals:
+            if item.fact.id in reasons:
+                item.question.gates.objections[CONSISTENCY.name, item.candidate] = reasons[item.fact.id]
+        records = []
+        for made in settled:
+            facts, lost = map(fact_text, made.conflict.facts), map(fact_text, made.lost)
+            records.append(
+                ConflictRecord(made.conflict.declaration, tuple(facts), tuple(lost), made.reason, self.run_id)
+            )
+        decisions: list[Decision] = []
+        stored: dict[FactRecord, str] = {}
+        for fact in chain.from_iterable(item.lost for item in settled):
+            # A proposal is not stored yet, and a given fact stays.
+            current = self.kb.fact(fact.predicate, fact.arguments)
+            if current is not None and current.source is not Source.GIVEN:
+                stored[current] = reasons[fact.id]
+                reason, subject = reasons[fact.id], current.candidate_id or current.id
+                decisions.append(Decision(self.run_id, CONSISTENCY.name, subject, False, None, None, reason))
+        with self.kb.transaction():
+            self.kb.add(CONFLICTS, records)
+            self.kb.add(DECISIONS, decisions)
+            self.known.retract(stored, CONSISTENCY.name)
+
+
+def _independent(found: Sequence[FactConflict]) -> tuple[list[FactConflict], list[FactConflict]]:
+    """The conflicts that share no fact with an earlier one, whose decisions do not depend on others, and the rest."""
+    independent: list[FactConflict] = []
+    others: list[FactConflict] = []
+    earlier: set[str] = set()
+    for conflict in found:
+        ids = _ids(conflict)
+        (independent if earlier.isdisjoint(ids) else others).append(conflict)
+        earlier |= ids
+    return independent, others
+
+
+def _ids(conflict: FactConflict) -> set[str]:
+    return {fact.id for fact in conflict.facts}
+
+
+def _key(conflict: FactConflict) -> tuple[str, tuple[str, ...]]:
+    return conflict.declaration, tuple(fact.id for fact in conflict.facts)

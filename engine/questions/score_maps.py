@@ -1,0 +1,376 @@
+"""Critics' scores: their worth by the calibration of a knowledge base, and the facts that have them, with labels.
+
+A map is learned by `hapax model calibrate` and applied here without NumPy, as every search and query needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
+from hapax.engine.questions.inquiry import filled
+from hapax.grammar.rules import Library
+from hapax.grammar.terms import Value
+from hapax.kb.records import AtomPattern, DenialRecord, FactLabel, FactRecord, Source, content_id, fact_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.critics.combined_critic import logit, sigmoid
+from hapax.llm_oracle.questions.prompts import fact_claim, type_claim
+
+REVISION_SHOWN = 20
+"""Characters of each part of a revision that people are shown: enough to tell hashes apart. The journal has all."""
+
+TYPES = "types"
+"""Name of the map of claims about data types among the parameters of a calibration."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMap:
+    """The probability that a claim is true, given a critic's score and the claim's predicate.
+
+    Either `points` of an isotonic regression (scores, probabilities), between which lines are drawn, or slope and
+    intercept on the logit. `shifts`: by predicate indicator, what is added to the logit of the common map. `weights`:
+    of the logits of a combined critic's members, by their titles; the slope is their sum, so that the combined score
+    alone counts as if each member had given it.
+    """
+
+    slope: float = 1.0
+    intercept: float = 0.0
+    points: tuple[Sequence[float], Sequence[float]] | None = None
+    shifts: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> ScoreMap:
+        """The map that a calibration stores as its parameters."""
+        points = stored.get("points")
+        return cls(
+            stored.get("slope", 1.0),
+            stored.get("intercept", 0.0),
+            (points[0], points[1]) if points else None,
+            stored.get("shifts", {}),
+            stored.get("weights", {}),
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The map as it is stored."""
+        own: dict[str, Any] = {"slope": self.slope, "intercept": self.intercept}
+        if self.points:
+            own = {"points": [list(axis) for axis in self.points]}
+        if self.weights:
+            own["weights"] = dict(self.weights)
+        return {**own, "shifts": dict(self.shifts)}
+
+    def probability(self, score: float, indicator: str = "", members: Mapping[str, float] | None = None) -> float:
+        """P(true) of a claim with this score about a predicate. `members`: raw scores of those of a combined critic."""
+        if members and self.weights:
+            # A member that has not judged the claim counts as undecided, whose logit is 0.
+            known = (weight * logit(members[title]) for title, weight in self.weights.items() if title in members)
+            common = sigmoid(self.intercept + math.fsum(known))
+        else:
+            common = self._common(score)
+        shift = self.shifts.get(indicator)
+        return common if shift is None else sigmoid(logit(common) + shift)
+
+    def _common(self, score: float) -> float:
+        if self.points is None:
+            return sigmoid(self.slope * logit(score) + self.intercept)
+        scores, probabilities = self.points
+        place = bisect_right(scores, score)
+        # Below the first point and above the last one the map is level.
+        if place == 0:
+            return probabilities[0]
+        if place == len(scores):
+            return probabilities[-1]
+        low, high = scores[place - 1], scores[place]
+        part = (score - low) / (high - low)
+        return probabilities[place - 1] + part * (probabilities[place] - probabilities[place - 1])
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMaps:
+    """The maps of the critics that a knowledge base has calibrated, by NAME@REVISION."""
+
+    maps: Mapping[str, ScoreMap]
+    checksum: str = ""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    """Checksum of each critic's own calibration."""
+    types: Mapping[str, ScoreMap] = field(default_factory=dict)
+    """Maps of scores of claims about data types, whose shifts are by type."""
+
+    @classmethod
+    def stored(cls, kb: KnowledgeBase) -> ScoreMaps:
+        """All maps of a knowledge base."""
+        records = sorted(kb.calibrations(), key=lambda record: record.critic)
+        checksum = content_id("calibrations", [record.checksum for record in records])
+        checksums = {record.critic: record.checksum for record in records}
+        maps = {record.critic: ScoreMap.of(record.parameters) for record in records}
+        stored = {record.critic: record.parameters.get(TYPES) for record in records}
+        types = {critic: ScoreMap.of(parameters) for critic, parameters in stored.items() if parameters}
+        return cls(maps, checksum, checksums, types)
+
+    def probability(
+        self, critic: str, score: float, indicator: str, members: Mapping[str, float] | None = None
+    ) -> float:
+        """P(true) by the critic's map; the score itself for a critic without one."""
+        known = self.maps.get(critic)
+        return score if known is None else known.probability(score, indicator, members)
+
+    def type_probability(self, critic: str, score: float, data_type: str, members: Mapping[str, float]) -> float:
+        """P(a value is of the type) by the critic's map of types; the score itself for a critic without one."""
+        known = self.types.get(critic)
+        return score if known is None else known.probability(score, data_type, members)
+
+    def of_claims(
+        self, kb: KnowledgeBase, critic: str, scores: Mapping[str, float], indicators: Mapping[str, str]
+    ) -> dict[str, float]:
+        """P(true) of claims with these scores, by the stored scores of the members if the critic combines several.
+
+        `indicators`: of the claims' predicates.
+        """
+        known = self.maps.get(critic)
+        if known is None:
+            return dict(scores)
+        members: dict[str, dict[str, float]] = {}
+        for member in known.weights:
+            for claim, assessment in kb.assessments(scores, "probability", member).items():
+                members.setdefault(claim, {})[member] = assessment.score
+        return {
+            claim: known.probability(score, indicators[claim], members.get(claim)) for claim, score in scores.items()
+        }
+
+
+def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None]:
+    """A function that gives the calibrated probability of a stored fact; None where nothing is known about it.
+
+    A given fact has 1. A fact of a calibrated search has its stored probability; any other has that of the map of the
+    critic that judged in its run, or the critic's own score where that critic is not calibrated.
+    """
+    calibrated = _run_maps(kb)
+
+    def probability(fact: FactRecord) -> float | None:
+        if fact.source is Source.GIVEN:
+            return 1.0
+        # The probability of a fact that a source states is no critic's score.
+        if fact.probability is None or fact.basis:
+            return fact.probability
+        return calibrated(fact.run_id, fact.probability, fact.indicator)
+
+    return probability
+
+
+def denial_probabilities(kb: KnowledgeBase) -> Callable[[DenialRecord], float]:
+    """A function that gives the calibrated probability of an atom that a critic denied, as `fact_probabilities`."""
+    calibrated = _run_maps(kb)
+    return lambda denial: calibrated(denial.run_id, denial.probability, denial.indicator)
+
+
+def _run_maps(kb: KnowledgeBase) -> Callable[[str | None, float, str], float]:
+    """A function from a run, a stored score and a predicate to the calibrated probability."""
+    maps, runs = ScoreMaps.stored(kb), {run.id: run.settings for run in kb.runs()}
+
+    def probability(run_id: str | None, score: float, indicator: str) -> float:
+        settings = runs.get(run_id or "", {})
+        if settings.get("calibrated"):
+            return score
+        models = settings.get("models") or ("", "")
+        # A chain is named by all its critics; a fact without a source was judged by the last of them.
+        critic = next((name for name in maps.maps if name == models[1]), last_critic(models[1]))
+        return maps.probability(critic, score, indicator)
+
+    return probability
+
+
+def chained_critics(chain: str) -> list[str]:
+    """NAME@REVISION of the critics of a chain, or of its last one alone if a name of theirs has a comma."""
+    names, _, revisions = chain.partition("@")
+    members, parts = names.split(","), revisions.split("; ")
+    if len(members) != len(parts):
+        return [last_critic(chain)]
+    return [f"{name}@{part}" if part else name for name, part in zip(members, parts, strict=True)]
+
+
+def last_critic(chain: str) -> str:
+    """NAME@REVISION of the last critic of a chain, whose own name lists the names and then the revisions."""
+    names, _, revisions = chain.partition("@")
+    revision = revisions.rpartition("; ")[2]
+    return f"{names.rpartition(',')[2]}@{revision}" if revision else names.rpartition(",")[2]
+
+
+def short_model_name(name: str) -> str:
+    """A name from `model_name`, shortened for people: the revision up to its first comma, with each part shortened."""
+    model, at, revision = name.rpartition("@")
+    # Parts are separated by semicolons. The last may say that P(yes) is a vote, so the revision is not cut as a whole.
+    parts = (part[:REVISION_SHOWN] for part in revision.partition(",")[0].split("; "))
+    return f"{model}{at}{'; '.join(parts)}" if at else name
+
+
+# --- proposed facts with their scores and labels ----------------------------------------------------------------------
+
+AUDIT_QUESTION = "audit Q3"
+"""Question of a vote on whether a fact is true (LINK, appendix C)."""
+
+VOTES = "votes"
+"""Source of labels that are people's votes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedAtom:
+    """A fact to be judged. `key`: the known argument of the question, by which held-out facts are kept apart."""
+
+    predicate: str
+    arguments: tuple[Value, ...]
+    claim: str
+    key: str = ""
+
+    @property
+    def id(self) -> str:
+        """Id of the fact."""
+        return fact_id(self.predicate, self.arguments)
+
+    @property
+    def indicator(self) -> str:
+        return f"{self.predicate}/{len(self.arguments)}"
+
+
+def proposed_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]:
+    """The facts that the knowledge base's candidates would make, accepted or not, by fact id."""
+    known = {signature.indicator for signature in library.completed().signatures}
+    proposed: dict[str, ProposedAtom] = {}
+    questions = kb.questions()
+    candidates = kb.candidates_of(question.id for question in questions)
+    for question in questions:
+        if len(question.patterns) != 1:
+            continue
+        pattern = question.patterns[0]
+        if pattern.indicator not in known:
+            continue
+        for candidate in candidates.get(question.id, ()):
+            if candidate.rejected_by_parser is None:
+                atom = _proposed(pattern, candidate.value, library)
+                proposed[atom.id] = atom
+    return proposed
+
+
+def denied_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]:
+    """The atoms that a critic denied, where rules negate open predicates, by fact id."""
+    atoms: dict[str, ProposedAtom] = {}
+    for indicator in sorted(library.open_negations):
+        for denial in kb.denials(indicator):
+            key = entity_key(denial.arguments[:1])
+            denied = ProposedAtom(denial.predicate, denial.arguments, fact_claim(denial.ground_atom, library), key)
+            atoms[denied.id] = denied
+    return atoms
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedType:
+    """A value with the data type for which a model proposed it, and the claim by which a critic judges it."""
+
+    value: Value
+    data_type: str
+    claim: str
+
+
+def proposed_types(kb: KnowledgeBase, library: Library) -> list[ProposedType]:
+    """The values that models proposed, each once for each type; numbers are left out, which no critic judges."""
+    questions = [question for question in kb.questions() if not library.is_numeric(question.data_type)]
+    candidates = kb.candidates_of(question.id for question in questions)
+    found: dict[str, ProposedType] = {}
+    for question in questions:
+        for candidate in candidates.get(question.id, ()):
+            if candidate.rejected_by_parser is None:
+                claim = type_claim(str(candidate.value), question.data_type)
+                found[claim] = ProposedType(candidate.value, question.data_type, claim)
+    return list(found.values())
+
+
+def _proposed(pattern: AtomPattern, value: Value, library: Library) -> ProposedAtom:
+    atom = filled(pattern, value)
+    arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
+    return ProposedAtom(pattern.predicate, arguments, fact_claim(atom, library), entity_key(pattern.arguments))
+
+
+def entity_key(arguments: Iterable[Value | None]) -> str:
+    """The known arguments of a pattern as text: facts with equal keys are held out together."""
+    return "|".join(str(argument) for argument in arguments if argument is not None)
+
+
+def stored_scores(kb: KnowledgeBase, atoms: Mapping[str, ProposedAtom], critic: str) -> dict[str, float]:
+    """The critic's raw scores of these facts, by fact id; facts without a score are left out."""
+    assessments = kb.assessments((atom.claim for atom in atoms.values()), "probability", critic)
+    return {key: assessments[atom.claim].score for key, atom in atoms.items() if atom.claim in assessments}
+
+
+def fact_truths(kb: KnowledgeBase, sources: Iterable[str] = ()) -> dict[str, bool]:
+    """Truth by fact id, by people's votes and by the stored labels; without `sources`, by all of them.
+
+    Votes outweigh every other source. A fact on which sources or votes tie is left out.
+    """
+    wanted = set(sources)
+    balance: Counter[str] = Counter()
+    for label in kb.labels():
+        if not wanted or label.source in wanted:
+            balance[label.fact_id] += 1 if label.is_true else -1
+    truths = {fact: total > 0 for fact, total in balance.items() if total}
+    if not wanted or VOTES in wanted:
+        # Last, so that votes replace what other sources say.
+        truths |= voted_truths(kb)
+    return truths
+
+
+def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
+    """Truth by fact id, by people's votes in the audit of facts: `weighed_votes`, or the majority; no ties.
+
+    A fact that all deny is false: else one doubtful no among many true facts would count as a true one, too.
+    """
+    votes = _fact_votes(kb)
+    weighed = weigh_shared(votes)
+    balance: Counter[str] = Counter()
+    for vote in votes:
+        balance[vote.item] += 1 if vote.is_yes else -1
+    affirmed = {vote.item for vote in votes if vote.is_yes}
+    truths = {}
+    for fact, total in balance.items():
+        excess = float(total) if weighed is None or fact not in affirmed else weighed.probabilities[fact] - 0.5
+        # At one half the votes decide nothing.
+        if excess:
+            truths[fact] = excess > 0
+    return truths
+
+
+def weighed_votes(kb: KnowledgeBase) -> WeighedVotes | None:
+    """The votes in the audit of facts by the voters' rates of error; None if too few people judged the same facts."""
+    return weigh_shared(_fact_votes(kb))
+
+
+def _fact_votes(kb: KnowledgeBase) -> list[Vote]:
+    answers = {"yes": True, "no": False}
+    return [
+        Vote(vote.statement_id, vote.voter, answers[vote.answer.strip().casefold()])
+        for vote in kb.votes()
+        if vote.question == AUDIT_QUESTION and vote.answer.strip().casefold() in answers
+    ]
+
+
+def ends_of_facts(kb: KnowledgeBase) -> dict[str, tuple[str, ...]]:
+    """By fact id, the ends of the statements whose proofs rest on the fact: head, long tail or both."""
+    ends: dict[str, set[str]] = {}
+    rows = kb.sql("SELECT DISTINCT fact_id, distribution FROM statement_facts JOIN statements USING (key)")
+    for fact, distribution in rows:
+        ends.setdefault(fact, set()).add(distribution)
+    return {fact: tuple(sorted(found)) for fact, found in ends.items()}
+
+
+def labels_of(truths: Mapping[str, bool], atoms: Mapping[str, ProposedAtom], source: str) -> list[FactLabel]:
+    """Labels of these facts, as the knowledge base stores them."""
+    return [
+        FactLabel(atoms[fact].predicate, atoms[fact].arguments, is_true, source)
+        for fact, is_true in truths.items()
+        if fact in atoms
+    ]

@@ -1,0 +1,266 @@
+"""Scores of the models that judge: asked within the budget, stored, and compared as calibration and promises say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hapax.engine.questions.gates import FACT_FLOOR, TYPE_MEASURE
+from hapax.engine.search.promises import BELOW_CERTAIN, Promises
+from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.remedies import Setting
+from hapax.kb.records import ASSESSMENTS, Assessment
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.critics.critic_probing import CriticProbe, probe_claims, probe_result, reads_any_words
+from hapax.llm_oracle.critics.measures import Measure, RankedText, TextMeasures, measured
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledLikelihood
+from hapax.llm_oracle.protocols import Critic, CriticScore, LogLikelihood, ModelIdentity, Models, Scored, SpannedText
+
+NOT_COVERED = "no critic covers it"
+"""Basis of the score of a claim that is neither true nor false by any critic."""
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class CriticClaim:
+    """A sentence for the critic. `measure`: name under which its score is stored.
+
+    `about`: the indicator of its fact's predicate, or the data type, by which its score is calibrated.
+    """
+
+    text: str
+    measure: str = "probability"
+    about: str = field(default="", compare=False)
+
+
+class Scorer:
+    """Scores claims and texts for one run. `models`: behind the journal.
+
+    `budget_reached`: the first exception of a budget that left a score open. It is raised, unless parts are taken.
+    `unanswered`: by claim without an answer, the reason; no threshold may accept it. `sources`: by claim, the source
+    that states it.
+    """
+
+    def __init__(
+        self, kb: KnowledgeBase, models: Models, settings: SearchSettings, promises: Promises, takes_parts: bool
+    ) -> None:
+        self._kb, self._models, self._settings, self._promises = kb, models, settings, promises
+        self.takes_parts = takes_parts
+        self.budget_reached: BudgetReached | None = None
+        self.unanswered: dict[str, str] = {}
+        self.sources: dict[str, str] = {}
+        self._probe: CriticProbe | None = None
+        """Set once a question ended without a value because of the critic's scores."""
+
+    def within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
+        """The answers, with None where the budget stopped them; the journal's answers come in any case."""
+        if not count:
+            return []
+        try:
+            return ask()
+        except BudgetReached as reached:
+            self.budget_reached = self.budget_reached or reached  # the first one is reported
+            return list(reached.answers)
+
+    def require(self, is_whole: bool) -> None:
+        """Raise BudgetReached unless a batch is whole, or parts are taken."""
+        if not is_whole and not self.takes_parts and self.budget_reached is not None:
+            raise self.budget_reached
+
+    # -- the critic
+
+    def probabilities(self, claims: Iterable[CriticClaim]) -> dict[CriticClaim, float]:
+        """P(yes) of claims, scored as one batch and stored. Claims that the budget cut are missing."""
+        critic = self._models.critic
+        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
+        # Claims about types first, whichever gate decides first, so that a budget cuts the batch at the same place.
+        batch = sorted(dict.fromkeys(claims), key=lambda claim: claim.measure != TYPE_MEASURE)
+        replies = self.within_budget(lambda: critic.probabilities([claim.text for claim in batch]), len(batch))
+        known = {claim: score for claim, score in zip(batch, replies, strict=False) if score is not None}
+        refused = [claim.text for claim, score in known.items() if score.refused]
+        call_ids = dict(zip(refused, critic.call_ids(refused), strict=True))  # `why` finds the reason there
+        assessed: list[Assessment] = []
+        for claim, score in known.items():
+            assessed += assessments_of(
+                claim.text, claim.measure, score, critic.identity.title, call_ids.get(claim.text)
+            )
+            if score.refused:
+                self.unanswered[claim.text] = score.refused
+            if score.basis and score.probability == 1.0:
+                self.sources[claim.text] = score.basis
+        self._kb.add(ASSESSMENTS, assessed)
+        return {claim: self._worth(claim, score) for claim, score in known.items()}
+
+    def _worth(self, claim: CriticClaim, score: CriticScore) -> float:
+        """The score that gates compare: calibrated, if the search is, and below 1 unless a source states the claim.
+
+        The assessment keeps the critic's own score.
+        """
+        probability, maps = score.probability, self._promises.maps
+        # What a source states or nobody covers is not a score that could be calibrated.
+        if score.basis or not score.covered:
+            return probability
+        critic = score.judge or self._models.critic.identity.title
+        if claim.measure == TYPE_MEASURE and maps is not None:
+            return maps.type_probability(critic, probability, claim.about, score.members)
+        if claim.measure != "probability":
+            return probability
+        if maps is not None:
+            probability = maps.probability(critic, probability, claim.about, score.members)
+        is_bounded = maps is not None or self._promises.facts is not None
+        return min(probability, BELOW_CERTAIN) if is_bounded else probability
+
+    def only_ranks(self) -> bool:
+        """True if the critic says no to known truths, so that its scores can only order values.
+
+        It is probed when the first question ends without a value because of its scores.
+        """
+        settings, critic = self._settings, self._models.critic
+        if not (settings.ranks_if_needed and settings.critic and reads_any_words(critic.identity)):
+            return False
+        try:
+            return self._probed().says_no(FACT_FLOOR)
+        except BudgetReached as reached:
+            self.budget_reached = self.budget_reached or reached
+            self.require(False)
+            return False
+
+    def _probed(self) -> CriticProbe:
+        """The critic's scores of claims of known truth, asked once."""
+        if self._probe is None:
+            truths, falsehoods = probe_claims()
+            scores = self._models.critic.probabilities([*truths, *falsehoods])
+            self._probe = probe_result([score.probability for score in scores])
+        return self._probe
+
+    def critic_area(self) -> float | None:
+        """AUC of the critic between true and false claims: 1 is best, .5 is chance.
+
+        None if it was not measured: for want of a critic or of budget, for critics made for other claims, and for
+        servers that take one claim a request, unless its claims were asked for another reason.
+        """
+        critic = self._models.critic
+        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
+        is_cheap = self._settings.compat is None and getattr(critic.model, "claims_together", 2) > 1
+        if self._probe is None and not (self._settings.critic and is_cheap and reads_any_words(critic.identity)):
+            return None
+        try:
+            return self._probed().preference
+        except BudgetReached:  # the statements are complete without it
+            return None
+
+    @property
+    def critic_note(self) -> str | None:
+        """Message about a critic that says no to everything; None unless values were refused or ranked for it."""
+        if self._probe is None or not self._probe.says_no(FACT_FLOOR):
+            return None
+        said = f"{self._models.critic.identity.name} as critic says no to everything: {self._probe}"
+        where = "Where no value of a question reached a threshold"
+        other = (
+            f"Choose another critic with {Setting('critic')}, or set a threshold with "
+            f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}"
+        )
+        if self._settings.accept_by_rank:
+            return f"{said}. {where}, the better half was accepted by rank. Expect false statements. {other}."
+        return f"{said}. {where}, none was accepted. {other}; {Setting('settings.accept_by_rank')} takes guesses."
+
+    # -- likelihood
+
+    def log_likelihoods(self, texts: Iterable[str], *, evaluator: bool = False) -> dict[str, float]:
+        """Mean token log-likelihood of each text, in nats. Texts that the model refused are missing.
+
+        Raises BudgetReached where the budget left a text unscored.
+        """
+        model = self._models.evaluator if evaluator else self._models.likelihood
+        unique = list(dict.fromkeys(texts))
+        scores = self.within_budget(lambda: model.log_likelihoods(unique), len(unique))
+        self.require(None not in scores)
+        name = model.identity.title
+        known = {text: score for text, score in zip(unique, scores, strict=True) if score and not score.refused}
+        self._kb.add(
+            ASSESSMENTS,
+            (Assessment(text, "log_likelihood", name, item.total, item.token_count) for text, item in known.items()),
+        )
+        return {text: score.per_token for text, score in known.items()}
+
+    def measures(self, texts: Iterable[RankedText], measures: Sequence[Measure]) -> dict[str, TextMeasures]:
+        """The ranker's measures of each text. Texts that the model refused are missing.
+
+        Every measure is stored, so that a search by another one asks nothing again. Raises BudgetReached.
+        """
+        unique = list({ranked.text: ranked for ranked in texts}.values())
+        ranker = _BudgetedRanker(self, self._models.likelihood)
+        answers = measured(ranker, unique, measures) if unique else []
+        self.require(ranker.is_whole)
+        known: dict[str, TextMeasures] = {}
+        assessed: list[Assessment] = []
+        for ranked, answer in zip(unique, answers, strict=True):
+            # The count of a name that was refused is NaN.
+            if answer is not None and all(map(math.isfinite, answer.scores.values())):
+                known[ranked.text] = answer
+                for measure, score in answer.scores.items():
+                    name = ranker.identity.title
+                    assessed.append(Assessment(ranked.text, measure.value, name, score, answer.name_tokens))
+        self._kb.add(ASSESSMENTS, assessed)
+        return known
+
+
+@dataclass(slots=True)
+class _BudgetedRanker:
+    """The ranker as long as the budget lasts. Texts that the budget stops count as refused.
+
+    `is_whole`: False once it stopped one.
+    """
+
+    scorer: Scorer
+    ranker: Any
+    is_whole: bool = True
+
+    @property
+    def identity(self) -> ModelIdentity:
+        identity: ModelIdentity = self.ranker.identity
+        return identity
+
+    @property
+    def model(self) -> Any:
+        """The ranker behind the journal, by whose abilities measures are chosen."""
+        return getattr(self.ranker, "model", self.ranker)
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return self._scores(texts)
+
+    def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
+        return self._scores(texts)
+
+    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
+        return [math.nan if answer.refused else answer.total for answer in self._scores(names)]
+
+    def _scores(self, asked: Sequence[Scored]) -> list[LogLikelihood]:
+        ranker = self.ranker
+        assert isinstance(ranker, JournaledLikelihood)  # noqa: S101  `journaled` made it
+        answers = self.scorer.within_budget(lambda: ranker.scores(asked), len(asked))
+        self.is_whole = self.is_whole and None not in answers
+        return [answer or LogLikelihood(0.0, 0, refused="the budget was reached") for answer in answers]
+
+
+def assessments_of(
+    text: str, measure: str, score: CriticScore, critic: str, call_id: str | None = None
+) -> Iterator[Assessment]:
+    """A critic's score of a claim as it is stored, and the raw scores of the members of a combined critic.
+
+    `critic`: its title; the score of a chain is that of the critic that decided. `call_id`: of a refusal.
+    """
+    basis = score.basis or (None if score.covered else NOT_COVERED)
+    yield Assessment(text, measure, score.judge or critic, score.probability, 0, call_id, basis)
+    for member, probability in score.members.items():
+        yield Assessment(text, measure, member, probability)
+
+
+def critic_names(critic: Critic) -> list[str]:
+    """Names of the critics of a chain as `model_name` writes them, or that of a single critic."""
+    inner = critic.model if isinstance(critic, JournaledCritic) else critic
+    return [member.identity.title for member in getattr(inner, "critics", (inner,))]

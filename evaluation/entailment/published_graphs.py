@@ -1,0 +1,568 @@
+"""Entailment graphs: read from published files, looked up, imported as facts, and shown.
+
+Files are those of entGraph (Hosseini et al. 2018), CNCE (Hosseini et al. 2021) and EGT2 (Chen et al. 2022). As facts
+`entails(P, Q, Score)` their nodes, such as `(shop.1,shop.in.2)#person#location`, are atoms:
+`shop_in(Person A, Location B)`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain, product
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from hapax.engine.entailment import STRONG
+from hapax.engine.entailment.entailment_checks import Chain, EntailmentGraph
+from hapax.engine.entailment.graph import (
+    DECLARATION,
+    ENTAILS,
+    StoredEdges,
+    edges,
+    edges_out_of,
+)
+from hapax.evaluation.entailment.pairs import (
+    UNPARSED,
+    EntailmentPair,
+    GraphNode,
+    Triple,
+    TypedTriple,
+    graph_node,
+    predicate_words,
+    surface,
+)
+from hapax.evaluation.entailment.scorers import VisibleSides
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
+from hapax.grammar.remedies import Operation, Remedy, Setting
+from hapax.kb.exchange.intake import FactFault, FactIntake
+from hapax.kb.records import PREDICATES
+from hapax.kb.store import KnowledgeBase
+
+PREFERRED = ("global", "binc")
+"""The similarities used by default: the globally consistent ones, else BInc."""
+
+NEIGHBOURS = 4
+"""Default number of predicates of a graph that stand in for one that it lacks."""
+
+Neighbour = tuple[str, float]
+"""A predicate in words, and its similarity from 0 to 1."""
+
+Neighbours = Callable[[str, Collection[str]], Sequence[Neighbour]]
+"""Maps a predicate and the predicates of a graph, all in words, to its neighbours in the graph, the nearest first."""
+
+# `types: person#location, num preds: 129`; the suffixes _1 and _2 of equal types are dropped.
+_TYPES = re.compile(r"(?:types:\s*)?([^\s#,:()]+?)(?:_1)?#([^\s#,:()]+?)(?:_2)?(?:[\s,].*)?")
+
+MOST_CLOSED = 20_000
+"""Entailments whose whole closure is computed; that of a larger graph would not fit on any screen, nor in memory."""
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TypedGraph:
+    """The entailments between predicates whose arguments have two given types.
+
+    `edges` maps premise to hypothesis to score; a node reads `(shop.1,shop.in.2)#person#location`. If both arguments
+    have the same type, they are distinguished as `person_1` and `person_2`.
+    """
+
+    types: tuple[str, str]
+    edges: Mapping[str, Mapping[str, float]]
+    language: str = "EN"
+
+    @cached_property
+    def nodes(self) -> frozenset[str]:
+        """All predicates with their types, including those that are only entailed."""
+        return frozenset(self.edges).union(*self.edges.values())
+
+    @cached_property
+    def by_words(self) -> Mapping[str, tuple[str, ...]]:
+        """The predicates as parsed, without types, by their words."""
+        by_words: defaultdict[str, list[str]] = defaultdict(list)
+        # A node without its last two parts, the types: `(shop.1,shop.in.2)#person#location`.
+        for relation in sorted({node.rpartition("#")[0].rpartition("#")[0] for node in self.nodes}):
+            by_words[surface(predicate_words(relation, self.language), self.language)].append(relation)
+        return {words: tuple(relations) for words, relations in by_words.items()}
+
+    def fits(self, types: tuple[str, str]) -> bool:
+        """True if this is the graph of these types, in either order."""
+        return sorted(types) == sorted(self.types)
+
+    def score(self, premise: str, hypothesis: str) -> float | None:
+        """The score of an edge; 1 from a node to itself, 0 without an edge, None if either node is missing."""
+        if premise not in self.nodes or hypothesis not in self.nodes:
+            return None
+        return 1.0 if premise == hypothesis else self.edges.get(premise, {}).get(hypothesis, 0.0)
+
+
+def graph_paths(name: str) -> list[Path]:
+    """The file itself, the `.txt` files of a folder, or the files that match a pattern such as `graphs/*_gsim.txt`."""
+    path = Path(name)
+    paths = sorted(path.glob("*.txt")) if path.is_dir() else sorted(path.parent.glob(path.name)) or [path]
+    if not paths:
+        raise HapaxError(f"{name}: this folder contains no `.txt` file. Name a folder of entailment graphs.")
+    return paths
+
+
+class _GraphLine(NamedTuple):
+    """A line of a graph: that of a predicate, without text; the heading of a block, without text; or an entailment."""
+
+    number: int
+    predicate: str
+    block: str
+    text: str
+
+
+def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
+    """Read a file: its types, then blocks such as `local sims` and `global sims` of each predicate, in lines of
+    `PREDICATE SCORE`.
+
+    `block` is part of the name of the similarities to read; by default the global ones, else BInc's, else the only
+    ones. Raises HapaxError for a file without a graph or without these similarities.
+    """
+    blocks: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)
+    for line in _graph_lines(path):
+        scores = blocks[line.block].setdefault(line.predicate, {})
+        entailed, _, score = line.text.rpartition(" ")
+        with suppress(ValueError):  # the released reader, too, skips any other line
+            if "#" in entailed:
+                scores[entailed] = float(score)
+    # Predicates without the block stay as nodes, with the scores that stand directly below their names.
+    predicates = blocks.pop("", {})
+    chosen = blocks[_block_to_read(path, block, list(blocks))]
+    return TypedGraph(_types_of(path), {**predicates, **chosen}, language)
+
+
+def _graph_lines(path: Path) -> Iterator[_GraphLine]:
+    """The lines below the header. Raises HapaxError at the end for a file that is not a graph."""
+    predicate, block, types = "", "", None
+    for number, line in _numbered_lines(path):
+        if types is None:
+            types = _TYPES.fullmatch(line)
+            if types is None:
+                break
+        elif line.startswith("predicate:"):
+            predicate, block = line.removeprefix("predicate:").strip(), ""
+            yield _GraphLine(number, predicate, block, "")
+        # A heading such as `global sims`; lines of entailments end in a number.
+        elif line.endswith(("sims", "sim")):
+            block = line.casefold()
+            yield _GraphLine(number, predicate, block, "")
+        else:
+            yield _GraphLine(number, predicate, block, line)
+    if not predicate:
+        raise HapaxError(
+            f"{path}: not an entailment graph. Name a file that begins `types: person#location, num preds: 129` and "
+            "has, for each predicate, a line `predicate: (shop.1,shop.in.2)#person#location` and its similarities."
+        )
+
+
+def _types_of(path: Path) -> tuple[str, str]:
+    """The two types in the first line of a graph."""
+    _, header = next(_numbered_lines(path), (0, ""))
+    found = _TYPES.fullmatch(header)
+    return ("", "") if found is None else (found[1], found[2])
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not empty, with their numbers. Raises HapaxError for a file that cannot be read."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
+                if stripped := line.replace("` ", "").strip():
+                    yield number, stripped
+    except (OSError, UnicodeDecodeError) as fault:
+        raise HapaxError(f"{path}: cannot be read ({fault}). Name an entailment graph.") from None
+
+
+def _block_to_read(path: Path, block: str, names: Sequence[str]) -> str:
+    """The name of the similarities that `block` is part of, or the preferred ones. Raises HapaxError without any."""
+    for part in (block.casefold(),) if block else PREFERRED:
+        fitting = [name for name in names if part in name]
+        if fitting:
+            # The name nearest to the part: `global sims` before a longer name that contains it.
+            return min(fitting, key=len)
+    if not block and len(names) == 1:
+        return names[0]
+    raise HapaxError(
+        f"{path}: the file contains {', '.join(names) or 'no similarities'}"
+        + (f", but none named {block}" if block else "")
+        + ". Name one: graph:PATH@NAME."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """Neighbours that replace a premise or a hypothesis missing from a graph; None: no replacement on that side."""
+
+    premise: Neighbours | None = None
+    hypothesis: Neighbours | None = None
+
+
+@dataclass
+class GraphEvidence:
+    """The scores of one hypothesis, collected graph by graph."""
+
+    typed: float = 0.0
+    """From the graph of its types."""
+
+    any_type: list[float] = field(default_factory=list)
+    """One for each graph that contains both predicates, zeros included."""
+
+    smoothed: float = 0.0
+    """By way of neighbours, in the graph of its types."""
+
+    @property
+    def score(self) -> float:
+        """The typed score, else the mean over all graphs with both predicates, or the smoothed score if higher."""
+        plain = self.typed or (sum(self.any_type) / len(self.any_type) if self.any_type else 0.0)
+        return max(plain, self.smoothed)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphScorer:
+    """Looks up entailments in typed graphs.
+
+    If the graph of the hypothesis' types has no score, the mean over all graphs counts, zeros included. A predicate
+    that a graph does not contain as parsed, or that has no parse, is looked up by its words.
+    """
+
+    path: str
+    block: str = ""
+    smoothing: Smoothing = Smoothing()
+    sees: VisibleSides = VisibleSides.BOTH
+
+    @property
+    def name(self) -> str:
+        return f"graph {Path(self.path).name}" + (f" {self.block}" if self.block else "")
+
+    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
+        return self.grouped([[pair] for pair in pairs])
+
+    def grouped(self, groups: Sequence[Sequence[EntailmentPair]]) -> list[float]:
+        """One score for each group of pairs that share a hypothesis; in each graph the best premise counts."""
+        findings = [GraphEvidence() for _ in groups]
+        language = next((pair.language for pair in chain.from_iterable(groups)), "EN")
+        paths: dict[tuple[str, ...], Path] = {}
+        for path in graph_paths(self.path):  # graph by graph, because all of them may not fit in memory
+            graph = read_graph(path, self.block, language)
+            earlier = paths.setdefault(tuple(sorted(graph.types)), path)
+            if earlier != path:
+                raise HapaxError(
+                    f"{earlier} and {path} are graphs of the same types. Select the graphs that belong together with a "
+                    "pattern, such as 'graph:graphs/*_gsim.txt'."
+                )
+            for group, evidence in zip(groups, findings, strict=True):
+                self._look_up(graph, group, evidence)
+        return [evidence.score for evidence in findings]
+
+    def _look_up(self, graph: TypedGraph, group: Sequence[EntailmentPair], evidence: GraphEvidence) -> None:
+        names = _numbered(graph.types)
+        scores: list[float] = []
+        for pair in group:
+            if UNPARSED in (pair.premise, pair.hypothesis):
+                continue  # scores 0
+            types = pair.hypothesis.types if isinstance(pair.hypothesis, TypedTriple) else ("", "")
+            if graph.fits(types):
+                sides = _Sides.of(pair, _numbered(types))
+                evidence.typed = max(evidence.typed, sides.score(graph) or 0.0)
+                evidence.smoothed = max(evidence.smoothed, sides.smoothed(graph, self.smoothing))
+            # The pair's own types do not count here, so both orders of the graph's types are tried.
+            for order in (names, names[::-1]):
+                score = _Sides.of(pair, order).score(graph)
+                if score is not None:
+                    scores.append(score)
+        if scores:
+            # One score for each graph, that of the best premise.
+            evidence.any_type.append(max(scores))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The premise and hypothesis of a pair, with the types that their nodes have in a graph."""
+
+    premise: Triple
+    hypothesis: Triple
+    premise_types: str
+    hypothesis_types: str
+
+    @classmethod
+    def of(cls, pair: EntailmentPair, types: tuple[str, str]) -> _Sides:
+        first, second = types
+        # A premise that names the hypothesis' arguments in the other order has its types in the other order, too.
+        aligned, crosswise = f"#{first}#{second}", f"#{second}#{first}"
+        return cls(pair.premise, pair.hypothesis, crosswise if pair.swapped else aligned, aligned)
+
+    def score(self, graph: TypedGraph) -> float | None:
+        """The score of the predicates as parsed, else the best among predicates with the same words."""
+        exact = self._best(graph, _relations(self.premise), _relations(self.hypothesis))
+        if exact:  # neither None nor 0: an edge was found
+            return exact
+        premises = graph.by_words.get(self.premise.predicate.casefold(), ())
+        hypotheses = graph.by_words.get(self.hypothesis.predicate.casefold(), ())
+        by_words = self._best(graph, premises, hypotheses)
+        return exact if by_words is None else by_words
+
+    def smoothed(self, graph: TypedGraph, smoothing: Smoothing) -> float:
+        """The best score times similarity by way of neighbours; both sides may be replaced at once."""
+        premises = _with_stand_ins(self.premise, graph, smoothing.premise)
+        hypotheses = _with_stand_ins(self.hypothesis, graph, smoothing.hypothesis)
+        ways = list(product(premises, hypotheses))[1:]  # the first replaces neither side
+        best = 0.0
+        for (starts, premise_similarity), (ends, hypothesis_similarity) in ways:
+            score = self._best(graph, starts, ends) or 0.0
+            best = max(best, score * premise_similarity * hypothesis_similarity)
+        return best
+
+    def _best(self, graph: TypedGraph, premises: Iterable[str], hypotheses: Iterable[str]) -> float | None:
+        starts = [relation + self.premise_types for relation in premises]
+        ends = [relation + self.hypothesis_types for relation in hypotheses]
+        scores = (graph.score(start, end) for start, end in product(starts, ends))
+        return max((score for score in scores if score is not None), default=None)
+
+
+def _with_stand_ins(
+    triple: Triple, graph: TypedGraph, neighbours: Neighbours | None
+) -> list[tuple[tuple[str, ...], float]]:
+    """The relations of the triple's own predicate, then those of its neighbours, each with their similarity."""
+    words = triple.predicate.casefold()
+    stand_ins = [(graph.by_words.get(words, _relations(triple)), 1.0)]
+    for neighbour, similarity in [] if neighbours is None else neighbours(words, graph.by_words):
+        stand_ins.append((graph.by_words[neighbour], similarity))
+    return stand_ins
+
+
+def _relations(triple: Triple) -> tuple[str, ...]:
+    return (triple.relation,) if isinstance(triple, TypedTriple) else ()
+
+
+def _numbered(types: tuple[str, str]) -> tuple[str, str]:
+    """The types as nodes have them: two equal types are numbered."""
+    return (f"{types[0]}_1", f"{types[1]}_2") if types[0] == types[1] else types
+
+
+def read_neighbours(path: Path, count: int = NEIGHBOURS) -> Neighbours:
+    """Read the neighbours that a language model found: lines of `predicate TAB neighbour TAB similarity`, in words.
+
+    Raises HapaxError for any other line, and for a similarity outside 0 to 1.
+    """
+    near: defaultdict[str, list[Neighbour]] = defaultdict(list)
+    for number, line in _numbered_lines(path):
+        parts = line.split("\t")
+        try:
+            words, neighbour, similarity = parts[0], parts[1], float(parts[2])
+        except (IndexError, ValueError):
+            similarity = -1.0  # out of range, so that the error below names the line
+        if not 0 <= similarity <= 1 or len(parts) != 3:
+            raise HapaxError(
+                f"{path}:{number}: write a predicate, a neighbour and a similarity from 0 to 1, separated by tabs."
+            )
+        near[words.casefold()].append((neighbour.casefold(), similarity))
+
+    def nearest(words: str, among: Collection[str]) -> list[Neighbour]:
+        in_graph = (neighbour for neighbour in near.get(words, []) if neighbour[0] in among)
+        return sorted(in_graph, key=lambda neighbour: (-neighbour[1], neighbour[0]))[:count]
+
+    return nearest
+
+
+# --- import -----------------------------------------------------------------------------------------------------------
+
+
+@checked
+@dataclass(frozen=True)
+class GraphImportOptions:
+    """Options of an import of graphs.
+
+    `similarity`: part of the name of the similarities to read, by default the global ones, else BInc's, else the only
+    ones. `at_least`: lowest score that is imported. `skip_faulty`: leave faulty lines out instead of refusing all.
+    """
+
+    similarity: Annotated[str, Option("Part of the name of the similarities to read.", metavariable="NAME")] = ""
+    at_least: Annotated[float, Option("Lowest score that is imported.", least=0, most=1)] = 0.0
+    skip_faulty: Annotated[bool, Option("Leave out faulty lines instead of refusing a file.")] = False
+
+
+@dataclass(frozen=True)
+class GraphImport:
+    """Result of an import: `added` and `known` entailments, and how many lines were `weak`, `trivial` or faulty.
+
+    `weak`: below the lowest score. `trivial`: a node entails itself.
+    """
+
+    files: int
+    added: int
+    known: int
+    weak: int
+    trivial: int
+    faults: tuple[FactFault, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers, with every faulty line."""
+        return asdict(self)
+
+
+@checked
+def import_entailment_graphs(
+    kb: KnowledgeBase, *paths: str | Path, options: GraphImportOptions | None = None
+) -> GraphImport:
+    """Store the entailments of typed graphs, as entGraph, CNCE and EGT2 write them, as facts `entails(P, Q, Score)`.
+
+    A path is a file, a folder of `.txt` files, or a pattern such as `graphs/*_sim.txt`. Files are streamed, and facts
+    wait on disk until all are read, so that a refused import stores nothing. Raises HapaxError for a file without a
+    graph, and FactsRejected with every faulty line unless these are to be skipped.
+    """
+    chosen = options or GraphImportOptions()
+    files: dict[Path, None] = {}
+    for name in paths:
+        files.update(dict.fromkeys(graph_paths(str(name))))
+    counts = {"weak": 0, "trivial": 0}
+    with FactIntake(kb, "") as intake:
+        for path in files:
+            intake.file = str(path)
+            _read(path, intake, chosen, counts)
+        report = intake.store(chosen.skip_faulty)
+    kb.add(PREDICATES, [DECLARATION])
+    known = report.known + report.promoted
+    return GraphImport(len(files), report.added, known, counts["weak"], counts["trivial"], report.faults)
+
+
+def _read(path: Path, intake: FactIntake, options: GraphImportOptions, counts: dict[str, int]) -> None:
+    """Add the entailments of a file's chosen similarities, and a fault for each line that cannot be read."""
+    # A first pass over the file: which block to read depends on the names of all.
+    names = dict.fromkeys(line.block for line in _graph_lines(path) if line.block)
+    block = _block_to_read(path, options.similarity, list(names))
+    premise: GraphNode | None = None
+    for line in _graph_lines(path):
+        try:
+            if not line.block and not line.text:
+                premise = None
+                premise = graph_node(line.predicate)
+            # Lines below a `predicate:` line that is a fault are passed over.
+            elif line.block == block and line.text and premise is not None:
+                score, hypothesis = _edge(premise, line.text)
+                _add_edge(line.number, (premise.premise, hypothesis, score), intake, options, counts)
+        except ValueError as fault:
+            if line.text:
+                intake.add_fault(line.number, str(fault), "not an entailment")
+            else:
+                intake.add_fault(line.number, f"{fault}; the lines below it are left out", "not a predicate")
+
+
+def _add_edge(
+    number: int, edge: tuple[str, str, float], intake: FactIntake, options: GraphImportOptions, counts: dict[str, int]
+) -> None:
+    premise, hypothesis, score = edge
+    if hypothesis == premise:
+        counts["trivial"] += 1
+    elif score < options.at_least:
+        counts["weak"] += 1
+    else:
+        # Through `repr`: the shortest decimal that is this float, not its binary expansion.
+        intake.add_fact(number, ENTAILS, [premise, hypothesis, Decimal(repr(score))], list(DECLARATION.argument_types))
+
+
+def _edge(premise: GraphNode, text: str) -> tuple[float, str]:
+    """Score and entailed atom of a line `NODE SCORE`. Raises ValueError for any other line."""
+    node, _, number = text.rpartition(" ")
+    try:
+        score = float(number)
+    except ValueError:
+        # Fails the comparison below, so that one message serves all faults of a line.
+        score = math.nan
+    if not node or not 0 <= score <= 1:
+        raise ValueError(f"{text[:80]} does not hold a predicate and a score from 0 to 1")
+    return score, graph_node(node.strip()).entailed_by(premise)
+
+
+# --- stored graphs ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EntailmentChains:
+    """The stored entailments and what follows from them. `of`: the predicate from which chains begin; empty: all."""
+
+    graph: EntailmentGraph
+    of: str = ""
+    at_least: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The strongest chain from each predicate to each one that it entails, then the sets of paraphrases."""
+        return "\n".join(self._chains_of() if self.of else self._closure())
+
+    def _chains_of(self) -> Iterator[str]:
+        for found in self._from_predicate():
+            yield f"{found} ({' x '.join(f'{score:.2f}' for score in found.scores)} = {found.score:.4g})"
+
+    def _closure(self) -> Iterator[str]:
+        if not self.graph.edges:
+            yield f"No stored entailment has this score. Store some with {Operation('store_entailments')}."
+            return
+        for atom, chains in self.graph.closure.items():
+            yield from (f"{found} ({found.score:.2f})" for found in chains)
+            if not chains:
+                yield f"{atom} entails nothing"
+        for same in self.graph.paraphrases:
+            yield f"paraphrases: {', '.join(map(str, same))}"
+
+    def _from_predicate(self) -> list[Chain]:
+        """The chains from the predicate, the strongest first."""
+        begins = [atom for atom in self.graph.atoms if atom.predicate == self.of]
+        chains = chain.from_iterable(self.graph.chains(begins, self.at_least).values())
+        # Ties are broken by length and text, so that the order does not depend on that of the edges.
+        return sorted(chains, key=lambda found: (-found.score, found.length, str(found)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Edges, chains and paraphrases; with `of` the chains alone, with the scores of their steps."""
+        if self.of:
+            chains = [
+                {"atoms": list(map(str, found.atoms)), "scores": list(found.scores), "score": found.score}
+                for found in self._from_predicate()
+            ]
+            return {"of": self.of, "chains": chains}
+        closure: dict[str, dict[str, list[str]]] = {}
+        scores: dict[str, dict[str, float]] = {}
+        for atom, found_chains in self.graph.closure.items():
+            closure[str(atom)] = {str(found.end): list(map(str, found.atoms)) for found in found_chains}
+            scores[str(atom)] = {str(found.end): found.score for found in found_chains}
+        return {
+            "edges": [
+                {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis), "score": edge.score}
+                for edge in self.graph.edges
+            ],
+            "closure": closure,
+            "scores": scores,
+            "paraphrases": [list(map(str, same)) for same in self.graph.paraphrases],
+        }
+
+
+@checked
+def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "") -> EntailmentChains:
+    """The transitive closure of the stored entailments with at least this score, and its paraphrases.
+
+    `of`: the name of a predicate; only the chains from it, whose scores have at least this product. They are looked up.
+    Raises HapaxError for more than 20,000 entailments without it, and for a predicate that entails nothing.
+    """
+    if of:
+        found = edges_out_of(kb, [of], at_least)
+        if not found:
+            raise HapaxError(f"{kb.place} has no entailment of {of} with a score of {at_least:g} or more. Lower it.")
+        return EntailmentChains(EntailmentGraph(found), of, at_least)
+    if (count := StoredEdges(kb).count()) > MOST_CLOSED:
+        raise HapaxError(
+            f"{kb.place} has {count:,} entailments, too many for all their chains.",
+            Remedy("Name a predicate with {}.", Setting("predicate")),
+        )
+    return EntailmentChains(EntailmentGraph(edges(kb, at_least)))

@@ -1,0 +1,396 @@
+"""Pairs for others: as tasks for lm-evaluation-harness, and as sheets on which annotators judge them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from hapax.evaluation.dataset.columns import json_line
+from hapax.evaluation.dataset.sinks import METADATA, Function, group_files, yaml_text
+from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.votes.sheet_import import VotesReport, store_votes
+from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
+from hapax.evaluation.votes.tally import agreement
+from hapax.evaluation.votes.voting_items import subject_id
+from hapax.evaluation.votes.voting_questions import (
+    SCHEMA,
+    SCHEMA_AVAILABLE,
+    SCHEMA_LABELS,
+    SheetKind,
+    VotingItem,
+    schema_item,
+)
+from hapax.evaluation.winograd.data import Pair, pairs_of
+from hapax.evaluation.winograd.files import read_file, without_leaks, write_lines
+from hapax.evaluation.winograd.generation import Generated
+from hapax.evaluation.winograd.schema_asking import SkipFaulty, SkipLeaked, Sources, WordingVariant
+from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, PromptWording, prompt
+from hapax.evaluation.winograd.schema_tables import DISAGREEMENT
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
+from hapax.grammar.remedies import Remedy, Setting
+from hapax.kb.files.unfinished import replace_file
+from hapax.kb.records import content_id
+from hapax.kb.store import KnowledgeBase
+
+_AVERAGED = ("single", "pair", "unparsed")
+"""Metrics whose value for a group of tasks is the mean over all documents."""
+
+CHOOSING = (PromptMethod.ZERO_SHOT, PromptMethod.ONE_SHOT)
+"""Methods without reasoning before the answer, so that the likeliest of the four answers can be chosen."""
+
+_HERE = Path(__file__).parent
+
+# Files that the tasks include, by the end of the tasks' names. The harness treats every file that ends in .yaml as a
+# task, so these have no such suffix.
+_BASES = {"": "_written_yaml", "_choice": "_choice_yaml"}
+
+_METRICS = """\
+`single` is the share of sentences with a right answer, `pair` the share of pairs with two right answers, `consistency`
+the share of families with right answers only, and `unparsed` the share of sentences without a readable answer, which
+count as wrong. Each document is a pair of sentences. Tasks that end in `_choice` take the likeliest of the four pairs
+of answers; the others read the answers from the model's text, by the rules in `reading.py`."""
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class SchemaExportOptions:
+    """Options of an export."""
+
+    name: Annotated[str, Option("First part of the task names.")] = "winograd"
+    variant: WordingVariant = PromptWording.PAPER
+    sources: Sources = ()
+    skip_leaked: SkipLeaked = False
+    skip_faulty: SkipFaulty = False
+
+
+@checked
+@extras_named()
+def export_schemas(
+    paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
+) -> list[Path]:
+    """Write the pairs of files as tasks for lm-evaluation-harness, and return the paths of the tasks.
+
+    The same files and options give the same bytes. Raises HapaxError if there are no pairs.
+    """
+    folder, options = Path(folder), options or SchemaExportOptions()
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", options.name):
+        raise HapaxError(f"{options.name!r} is not a valid task name. Use lower-case letters, digits and underscores.")
+    by_slug: dict[str, list[Pair]] = {}
+    pairs: list[Pair] = []
+    for path in paths:
+        pairs += pairs_of(read_file(Path(path), skip_faulty=options.skip_faulty).items)
+    for pair in without_leaks(pairs) if options.skip_leaked else pairs:
+        if not options.sources or pair[0].source in options.sources:
+            # The harness takes lower-case letters, digits and underscores in the names of tasks.
+            slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
+            by_slug.setdefault(slug, []).append(pair)
+    if not by_slug:
+        raise HapaxError(
+            f"{', '.join(map(str, paths))}: no pairs to export.",
+            Remedy("Name another file, or another {}.", Setting("options.sources")),
+        )
+    tasks = folder / "lm_eval"
+    tasks.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, text in _files(by_slug, options):
+        written.append(tasks / name)
+        replace_file(written[-1], text)
+    return written
+
+
+def _column(method: PromptMethod) -> str:
+    return f"prompt_{method.value.replace('-', '_')}"
+
+
+def _files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
+    for slug, pairs in by_slug.items():
+        yield f"{slug}.jsonl", "".join(json_line(_document(pair, options.variant)) for pair in pairs)
+    yield "utils.py", _shipped("shipped_lm_eval.py")
+    yield "reading.py", _shipped("reading.py")
+    for ending, base in _BASES.items():
+        yield base, yaml_text(_base(ending))
+        methods = CHOOSING if ending else PROMPTED
+        tasks = {}
+        for slug, method in product(by_slug, methods):
+            text = f"{{{{{_column(method)}}}}}"  # a template of the harness: {{prompt_aot}}
+            content = {"dataset_kwargs": {"data_file": f"{slug}.jsonl"}, "doc_to_text": text}
+            tasks[f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}"] = content
+        yield from group_files(f"{options.name}{ending}", base, tasks, _AVERAGED)
+    yield "README.md", _README.format(name=options.name, metrics=_METRICS)
+
+
+def _document(pair: Pair, variant: PromptWording) -> dict[str, Any]:
+    options = pair[0].options
+    return {
+        "pair": pair[0].pair,
+        "family": pair[0].family,
+        "sentences": [item.text for item in pair],
+        "options": list(options),
+        "gold": [item.answer for item in pair],
+        # Place in `choices`, in which the second answer runs fastest.
+        "label": 2 * pair[0].answer + pair[1].answer,
+        "choices": [f"1. {first} 2. {second}" for first, second in product(options, repeat=2)],
+        # The harness puts a blank between prompt and answer.
+        **{_column(method): prompt(pair, method, variant).rstrip(" ") for method in PROMPTED},
+    }
+
+
+def _base(ending: str) -> dict[str, Any]:
+    asking: dict[str, Any] = {
+        "output_type": "generate_until",
+        "doc_to_target": "{{choices[label]}}",
+        "process_results": Function("utils.process_generated"),
+        # Models go on with a further question, which is cut off.
+        "generation_kwargs": {"until": ["\n\nQ:"], "do_sample": False, "max_gen_toks": 512},
+    }
+    if ending:
+        asking = {
+            "output_type": "multiple_choice",
+            "doc_to_choice": "choices",
+            "doc_to_target": "label",
+            "process_results": Function("utils.process_choice"),
+        }
+    means = [{"metric": name, "aggregation": "mean", "higher_is_better": name != "unparsed"} for name in _AVERAGED]
+    consistency = {"metric": "consistency", "aggregation": Function("utils.consistency"), "higher_is_better": True}
+    return {
+        "custom_dataset": Function("utils.load"),
+        "test_split": "test",
+        **asking,
+        "metric_list": [*means, consistency],
+        "metadata": METADATA,
+    }
+
+
+_README = """\
+# Tasks of `{name}` for lm-evaluation-harness
+
+```
+lm-eval validate --tasks {name} --include_path lm_eval
+lm-eval run --model hf --model_args pretrained=MODEL --tasks {name}_choice --include_path lm_eval
+```
+
+Nothing is downloaded: the pairs are in this folder, which `--include_path` names. In the group `{name}` the model
+writes answers to the paper's six prompts; in `{name}_choice` it chooses one after the zero-shot and one-shot prompts.
+
+{metrics}
+"""
+
+
+def _shipped(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+LABELS = tuple(f"{SCHEMA} label {number}" for number in (1, 2))
+AVAILABLE = tuple(f"{SCHEMA} {key}" for key in SCHEMA_AVAILABLE)
+FEWEST = 2
+"""Minimum number of annotators for each schema, as in the paper."""
+
+
+def item_of(pair: Pair) -> VotingItem:
+    """The schema as an item of a sheet. Its id depends only on what annotators read there."""
+    first, second = pair
+    # Not the label: correcting it in the file must not detach the votes.
+    identity = content_id("schema", first.text, second.text, first.pronoun, second.pronoun, *first.options)
+    return schema_item(f"schema:{identity}", (first.text, second.text), (first.pronoun, second.pronoun), first.options)
+
+
+@dataclass(frozen=True, slots=True)
+class VotedSchema:
+    """A schema with its votes, by question and annotator."""
+
+    pair: Pair
+    votes: Mapping[str, Mapping[str, str]]
+
+    @property
+    def annotators(self) -> int:
+        voters: set[str] = set()
+        for by_voter in self.votes.values():
+            voters |= by_voter.keys()
+        return len(voters)
+
+    @property
+    def disputed(self) -> bool:
+        """True if annotators differ on any question."""
+        return any(len(set(by_voter.values())) > 1 for by_voter in self.votes.values())
+
+    def decided(self, question: str) -> str | None:
+        """The answer of more than half of the annotators, if there is one."""
+        answers = Counter(self.votes.get(question, {}).values())
+        if not answers:
+            return None
+        answer, count = answers.most_common(1)[0]
+        # Half of the votes is not a majority: with two annotators, both must agree.
+        return answer if 2 * count > answers.total() else None
+
+    @property
+    def discarded(self) -> str:
+        """Reason why the schema is discarded; empty if it is kept."""
+        if self.annotators < FEWEST:
+            return "fewer than two annotators"
+        for question, item in zip(LABELS, self.pair, strict=True):
+            answer = self.decided(question)
+            if answer is None:
+                return "annotators disagree"
+            if answer != SCHEMA_LABELS[item.answer]:
+                return "people give another label"
+        answers = [self.decided(question) for question in AVAILABLE]
+        if None in answers:
+            return "annotators disagree"
+        return "" if set(answers) == {"yes"} else "not available"
+
+
+@dataclass(frozen=True)
+class AnnotatedSchemas:
+    """Schemas of a file with all votes on them."""
+
+    judged: tuple[VotedSchema, ...]
+
+    @cached_property
+    def kept(self) -> list[Pair]:
+        return [schema.pair for schema in self.judged if not schema.discarded]
+
+    @cached_property
+    def disagreement(self) -> Estimate:
+        """Share of schemas on which annotators differ in any question, among those with two annotators or more."""
+        return share([schema.disputed for schema in self.judged if schema.annotators >= FEWEST])
+
+    def to_result(self) -> ExperimentResult:
+        """Agreement by question, and numbers of kept and discarded schemas."""
+        outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
+        reference = f"disagreement {self.disagreement}; the paper's is below {DISAGREEMENT} %"
+        rows = []
+        agreements: dict[str, Any] = {}
+        for question in (*LABELS, *AVAILABLE):
+            choices = SCHEMA_LABELS if question in LABELS else ("yes", "no")
+            # Each schema is a subject with a single question.
+            counts = []
+            for schema in self.judged:
+                answers = list(schema.votes.get(question, {}).values())
+                counts.append([[answers.count(choice) for choice in choices]])
+            measures = agreement(counts)
+            figures = [getattr(measures, name) for name in ("questions", "percent", "krippendorff")]
+            rows.append((question, *figures))
+            agreements[question] = dict(zip(("questions", "percent", "krippendorff"), figures, strict=True))
+        tables = [
+            ResultTable("Agreement", ("question", "schemas", "same answer", "Krippendorff's alpha"), rows),
+            ResultTable("Schemas", ("", "count"), list(outcomes.items())),
+            ResultTable("Disagreement on any question", ("share of schemas",), [(reference,)]),
+        ]
+        for_programs = {
+            "schemas": len(self.judged),
+            "kept": len(self.kept),
+            "disagreement": self.disagreement,
+            "agreement": agreements,
+            "fates": outcomes,  # the key that was always written
+        }
+        return ExperimentResult(tables, for_programs)
+
+    def lines(self) -> Iterator[str]:
+        """The schemas that are kept, as lines of JSONL."""
+        for pair in self.kept:
+            for item in pair:
+                yield json.dumps(item.to_json(), ensure_ascii=False) + "\n"
+
+
+def schemas_of(path: Path) -> dict[str, Pair]:
+    """Pairs of a file by their ids on sheets. Raises HapaxError if there are none."""
+    schemas = {item_of(pair).id: pair for pair in pairs_of(read_file(path).items)}
+    if not schemas:
+        raise HapaxError(f"{path}: no pairs to judge. Name a file with pairs of sentences.")
+    return schemas
+
+
+def schema_items(path: Path) -> dict[str, VotingItem]:
+    """The schemas of a file as items of sheets, by id. Raises HapaxError if there are none."""
+    return {identity: item_of(pair) for identity, pair in schemas_of(path).items()}
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class SchemaSheetOptions:
+    """Options of sheets. `disputed`: only schemas on which the votes so far differ."""
+
+    annotators: Annotated[tuple[str, ...], Option("Annotators; two, as in the paper.", name="annotator")] = (
+        "annotator-1",
+        "annotator-2",
+    )
+    disputed: Annotated[bool, Option("Only schemas on which annotators differ, for an adjudicator.")] = False
+    per_sheet: Annotated[
+        int | None, Option("Maximum number of schemas on a sheet; default: all on one sheet.", least=1)
+    ] = None
+    forms: SheetForms = ("json", "csv")
+    seed: Annotated[int, Option("Seed of the order of schemas.")] = 0
+
+
+@checked
+@extras_named()
+def export_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
+) -> list[Path]:
+    """Write a sheet about the schemas of a file for each annotator, and return the paths of the sheets.
+
+    The same file and options give the same bytes.
+    """
+    path = Path(path)
+    check_voter_names(options.annotators)
+    pairs = list(schemas_of(path).values())
+    # Adjudication: further annotators see only what the first ones differ on.
+    if options.disputed:
+        pairs = [schema.pair for schema in annotated(kb, path).judged if schema.disputed]
+    if not pairs:
+        raise HapaxError(
+            f"{path}: annotators agree on all schemas.",
+            Remedy("Omit {} to have every schema judged.", Setting("options.disputed")),
+        )
+    items = [item_of(pair) for pair in pairs]
+    schema_sheets = sheets(SheetKind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
+    return write_sheets(schema_sheets, options.forms, Path(folder))
+
+
+@checked
+@extras_named()
+def import_schema_sheets(
+    kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
+) -> VotesReport:
+    """Store the votes of filled-in sheets about the schemas of a file.
+
+    Raises FactsRejected with every fault unless `skip_faulty`.
+    """
+    return store_votes(kb, files, schema_items(Path(path)), skip_faulty)
+
+
+@checked
+@extras_named()
+def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[AnnotatedSchemas]:
+    """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
+    return Evaluation.of(annotated(kb, Path(path)))
+
+
+@checked
+def write_schemas(evaluation: Evaluation[Generated] | Evaluation[AnnotatedSchemas], target: str | Path) -> None:
+    """Write the accepted pairs of a generation, or the schemas that people keep, to a JSONL file."""
+    write_lines(target, evaluation.value.lines())
+
+
+def annotated(kb: KnowledgeBase, path: Path) -> AnnotatedSchemas:
+    """The schemas of a file with all votes on them."""
+    schemas = schemas_of(path)
+    votes: dict[str, dict[str, dict[str, str]]] = {}
+    for vote in kb.votes():
+        # A knowledge base may also hold votes on statements and facts.
+        if vote.question in (*LABELS, *AVAILABLE):
+            votes.setdefault(vote.statement_id, {}).setdefault(vote.question, {})[vote.voter] = vote.answer
+    return AnnotatedSchemas(
+        tuple(VotedSchema(pair, votes.get(subject_id(identity), {})) for identity, pair in schemas.items())
+    )

@@ -1,0 +1,1 @@
+"""The checks of rules, and the faults that they find."""

@@ -1,0 +1,365 @@
+"""Checks of rules against each other: duplicates, subsumed rules, opposite conclusions, and rules implied by others.
+
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+PAIR_CHECKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hapax.grammar.checking.faults import Check, RuleFault, check
+from hapax.grammar.checking.satisfiable import contradiction, divides_by_zero, never_holds
+from hapax.grammar.checking.subsumption import MAXIMUM_TRIES, MAXIMUM_TRIES_OF_ALL, Features, Matcher, features
+from hapax.grammar.errors import Diagnostic
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Term, Variable, reached
+
+CONTRARIES_SHOWN = 20
+"""Rules with the opposite conclusion reported for one rule."""
+
+MAXIMUM_MEETINGS = 50_000
+"""Pairs of rules with opposite conclusions examined per library: about ten seconds."""
+
+NOT_COMPARED: Final = RuleFault.note(
+    "HPX303", "comparison given up",
+    "lives_in(Person X, Town A) & leads_to(Town A, Town B) & leads_to(Town B, Town C) & leads_to(Town C, Town D)\n"
+    "  & leads_to(Town D, Town E) & leads_to(Town E, Town F) & leads_to(Town F, Town G) & leads_to(Town G, Town H)\n"
+    "  & leads_to(Town H, Town I) & leads_to(Town I, Town J) & leads_to(Town J, Town K) & leads_to(Town K, Town L)\n"
+    "  & leads_to(Town L, Town M) & leads_to(Town M, Town A) -> can_tour(Person X, Town A)\n"
+    "lives_in(Person X, Town A) & leads_to(Town A, Town B) & leads_to(Town B, Town A) & leads_to(Town A, Town C)\n"
+    "  & leads_to(Town C, Town A) & leads_to(Town D, Town B) & leads_to(Town B, Town D) & leads_to(Town D, Town C)\n"
+    "  & leads_to(Town C, Town D) -> can_tour(Person X, Town A)",
+)  # fmt: skip
+
+
+@check(
+    RuleFault.warning(
+        "HPX205", "duplicate rule",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
+        "is_in(Food C, Dish D) & eats(Person Y, Food C) -> may_eat(Person Y, Dish D)",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    RuleFault.warning(
+        "HPX206", "subsumed rule",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)\n"
+        "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    NOT_COMPARED,
+    even_if_incomplete=True,
+)  # fmt: skip
+def duplicate_and_subsumed_rules(
+    library: Library, equal: RuleFault, subsumed: RuleFault, not_compared: RuleFault
+) -> Iterator[Diagnostic]:
+    """Rules that are equal up to renaming, and rules whose every conclusion another rule draws from a weaker premise.
+
+    Of equal rules each is reported once, against the first of them.
+    """
+    matcher = Matcher(library, MAXIMUM_TRIES_OF_ALL)
+    for rules in library.concluding.values():
+        earlier: list[tuple[Rule, Features]] = []
+        for rule in rules:
+            if matcher.left <= 0:
+                yield given_up(rule)
+                return
+            own = features(rule)
+            # A rule can subsume another only if the other has all its features.
+            related = [(known, its <= own, own <= its) for known, its in earlier if its <= own or own <= its]
+            pairs = [
+                (known, forward and matcher.subsumes(known, rule), backward and matcher.subsumes(rule, known))
+                for known, forward, backward in related
+            ]
+            # Its other pairs would only repeat what the rule that it equals has reported already.
+            duplicate = next((known for known, forward, backward in pairs if forward and backward), None)
+            if duplicate is not None:
+                yield equal.at(
+                    rule.place,
+                    f"rule {rule.name} duplicates rule {duplicate.name}",
+                    "Remove one of them",
+                    duplicate.place,
+                )
+                continue
+            earlier.append((rule, own))
+            for known, forward, backward in pairs:
+                if forward or backward:
+                    # What a premise that never holds concludes follows from anything; it has a fault of its own.
+                    if not any(never_holds(part.premise, library) for part in (known, rule)):
+                        general, special = (known, rule) if forward else (rule, known)
+                        yield subsumed.at(
+                            special.place,
+                            f"everything that rule {special.name} concludes already follows from rule {general.name}, "
+                            "which has a weaker premise",
+                            f"Remove rule {special.name}, or add the missing condition to the premise of rule "
+                            f"{general.name}",
+                            general.place,
+                        )
+                elif None in (forward, backward):
+                    yield not_compared.at(
+                        rule.place,
+                        f"the comparison of rule {rule.name} with rule {known.name} was given up after "
+                        f"{MAXIMUM_TRIES:,} tries, because their literals can be matched in too many ways",
+                        "Compare them yourself, or use fewer literals over one predicate",
+                        known.place,
+                    )
+
+
+def given_up(rule: Rule) -> Diagnostic:
+    """The note that from this rule on nothing was compared, because the tries of the library were used up."""
+    return NOT_COMPARED.at(
+        rule.place,
+        f"from rule {rule.name} on, rules were not compared: those before it used up {MAXIMUM_TRIES_OF_ALL:,} tries, "
+        "because their literals can be matched in too many ways",
+        "Use fewer literals over one predicate in a premise, or check fewer rules together",
+    )
+
+
+@check(
+    RuleFault.warning(
+        "HPX207", "opposite conclusions",
+        "lives_in(Person X, City A) & grows_in(Plant B, City A) -> can_plant(Person X, Plant B)\n"
+        "lived_in(Person X, Period A) & came_after(Plant B, Period A) -> cannot_plant(Person X, Plant B)",
+        "lives_in(Person X, City A) & grows_in(Plant B, City A) & is_hardy(Plant B) -> can_plant(Person X, Plant B)\n"
+        "lived_in(Person X, Period A) & came_after(Plant B, Period A) & not is_hardy(Plant B)\n"
+        "  -> cannot_plant(Person X, Plant B)",
+    ),
+    NOT_COMPARED,
+    even_if_incomplete=True,
+)  # fmt: skip
+def opposite_conclusions(library: Library, opposed: RuleFault, _: RuleFault) -> Iterator[Diagnostic]:
+    """Two rules with opposite conclusions about the same values, where nothing keeps both from applying."""
+    earlier: dict[str, list[Rule]] = {}
+    pairs_left = MAXIMUM_MEETINGS
+    for second in library.rules:
+        predicate = second.conclusion.atom.predicate
+        reported = 0
+        for first in earlier.get(predicate, ()):
+            if reported == CONTRARIES_SHOWN or pairs_left == 0:
+                yield contraries_given_up(second, reported)
+                if pairs_left == 0:
+                    return
+                break  # of this rule
+            pairs_left -= 1
+            if can_meet(first, second, library):
+                reported += 1
+                yield opposed.at(
+                    second.place,
+                    f"rule {second.name} concludes {predicate} and rule {first.name} the opposite, "
+                    f"{first.conclusion.atom.predicate}, but their premises can hold together",
+                    "Add a literal to one premise that excludes the other",
+                    first.place,
+                )
+        # Under the opposite, by which a later rule looks it up.
+        if opposite := library.opposite_of(predicate):
+            earlier.setdefault(opposite, []).append(second)
+
+
+def contraries_given_up(rule: Rule, reported: int) -> Diagnostic:
+    """The note that the search for opposite conclusions ended at this rule: enough were `reported` for it, or the
+    pairs of the library were used up.
+    """
+    if reported == CONTRARIES_SHOWN:
+        return NOT_COMPARED.at(
+            rule.place,
+            f"rule {rule.name} concludes the opposite of more than {reported} rules; the rest were not compared",
+            "Fix the reported ones, then check again",
+        )
+    return NOT_COMPARED.at(
+        rule.place,
+        f"from rule {rule.name} on, opposite conclusions were not looked for: {MAXIMUM_MEETINGS:,} pairs of rules were "
+        "compared before",
+        "Check fewer rules together",
+    )
+
+
+def can_meet(first: Rule, second: Rule, library: Library) -> bool:
+    """True if both rules can apply to the same arguments of their conclusions."""
+    if divides_by_zero((*first.premise, *second.premise), library):
+        return False
+    second = _renamed_apart(second)
+    first_arguments, second_arguments = first.conclusion.atom.arguments, second.conclusion.atom.arguments
+    if len(first_arguments) != len(second_arguments):
+        return False
+    equations: list[Comparison] = []
+    for left, right in zip(first_arguments, second_arguments, strict=True):
+        # Unrelated types are taken to have no common values.
+        both = (left.data_type, right.data_type) if isinstance(left, Variable) and isinstance(right, Variable) else None
+        if both is not None and library.most_specific(both) is None:
+            return False
+        equations.append(Comparison("=", left, right))
+    return not contradiction((*first.premise, *second.premise, *equations), library)
+
+
+def _renamed_apart(rule: Rule) -> Rule:
+    """The rule with a `'` at each variable, which no file can write: no variable is shared with another rule."""
+    primed = {variable.name: replace(variable, name=f"{variable.name}'") for variable in rule.variables}
+    return replace(
+        rule,
+        premise=tuple(item.replaced(primed) for item in rule.premise),
+        conclusion=rule.conclusion.replaced(primed),
+    )
+
+
+# Rules that others imply together, one concluding what the next one needs
+
+MAXIMUM_ATOMS = 300
+"""Atoms that are concluded from one premise before the rule is given up."""
+
+MAXIMUM_CHAIN_TRIES = 1_000_000
+"""Pairs of literals that are tried for all rules of a library: about a second."""
+
+
+@check(
+    RuleFault.warning(
+        "HPX222", "rule implied by others together",
+        "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
+        "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)\n"
+        "@generic none\nflows_into(River A, River B) & flows_into(River B, River C) -> drains_into(River A, River C)",
+        "@generic none\n"
+        "flows_into(River A, River B) -> drains_into(River A, River B)\n"
+        "@generic none\n"
+        "flows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)",
+    ),
+    NOT_COMPARED,
+    even_if_incomplete=True,
+)  # fmt: skip
+def rules_implied_by_others(library: Library, implied: RuleFault, not_compared: RuleFault) -> Iterator[Diagnostic]:
+    """Rules whose conclusion follows from their premise by at least two other rules.
+
+    A rule that was reported is not used for later ones, so that all reported rules can be removed together.
+    """
+    matcher = Matcher(library, MAXIMUM_CHAIN_TRIES)
+    implying_rules = _ImplyingRules(library)
+    for rule in library.rules:
+        if not implying_rules.may_imply(rule):
+            continue
+        if matcher.left <= 0:
+            yield not_compared.at(
+                rule.place,
+                f"from rule {rule.name} on, it was not looked for rules that others together imply: those before it "
+                f"used up {MAXIMUM_CHAIN_TRIES:,} tries",
+                "Check fewer rules together",
+            )
+            return
+        consequences = _Consequences(rule, matcher)
+        used = consequences.rules_to_conclusion(implying_rules.used_for(rule))
+        if consequences.gave_up:
+            yield not_compared.at(
+                rule.place,
+                f"the search for other rules that together imply rule {rule.name} was given up, because too much "
+                "follows from its premise",
+                "Look for them yourself, or use fewer literals over one predicate",
+            )
+        elif len(used) > 1 and not any(matcher.subsumes(rule, implying) for implying in used):
+            implying_rules.reported.add(rule.name)
+            names = [f'"{implying.name}"' if implying.by_declaration else implying.name for implying in used]
+            others = f"{', '.join(names[:-1])} and {names[-1]}"
+            yield implied.at(
+                rule.place,
+                f"everything that rule {rule.name} concludes already follows from {others}",
+                f"Remove rule {rule.name}, or correct the other rule that concludes too much",
+                *(implying.place for implying in used),
+            )
+
+
+class _ImplyingRules:
+    """Rules that may imply others: those that are written, and those that symmetry and transitivity stand for."""
+
+    def __init__(self, library: Library) -> None:
+        declared = [rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating]
+        self.by_conclusion: dict[str, list[Rule]] = {}
+        for rule in (*library.rules, *declared):
+            # `Atom.replaced` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
+            if not rule.unbound:
+                self.by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
+        self.reported: set[str] = set()
+        self._behind: dict[str, list[Rule]] = {}
+
+    def may_imply(self, rule: Rule) -> bool:
+        """True if another rule with this conclusion has a premise that rules conclude."""
+        concluding = self.by_conclusion.get(rule.conclusion.atom.indicator, ())
+        return any(other is not rule and self._concluded(other) for other in concluding)
+
+    def _concluded(self, rule: Rule) -> list[str]:
+        """The predicates of the premise that rules conclude."""
+        needed = (literal.atom.indicator for literal in rule.literals if not literal.negated)
+        return [indicator for indicator in needed if indicator in self.by_conclusion]
+
+    def used_for(self, rule: Rule) -> list[Rule]:
+        """The other rules on which the predicate of the rule's conclusion rests."""
+        indicator = rule.conclusion.atom.indicator
+        if indicator not in self._behind:
+            found: list[Rule] = []
+            for name in reached([indicator], self._needed_for):
+                found += self.by_conclusion.get(name, ())
+            self._behind[indicator] = found
+        behind = self._behind[indicator]
+        return [needed for needed in behind if needed is not rule and needed.name not in self.reported]
+
+    def _needed_for(self, indicator: str) -> Iterator[str]:
+        for rule in self.by_conclusion.get(indicator, ()):
+            yield from self._concluded(rule)
+
+
+class _Consequences:
+    """The atoms that follow from the premise of a rule, whose variables stand for constants."""
+
+    def __init__(self, rule: Rule, matcher: Matcher) -> None:
+        self.rule, self.matcher = rule, matcher
+        self.gave_up = False
+        self.atoms: dict[AtomKey, Atom] = {}
+        self.used: dict[AtomKey, dict[int, Rule]] = {}
+        """The rules by which an atom was concluded first, by identity."""
+
+    def rules_to_conclusion(self, rules: Sequence[Rule]) -> list[Rule]:
+        """The rules by which the conclusion follows from the premise, in their order; empty if it does not."""
+        for literal in self.rule.literals:
+            if not literal.negated:
+                self.atoms.setdefault(_key(literal.atom), literal.atom)
+        goal = _key(self.rule.conclusion.atom)
+        if goal in self.atoms:
+            return []  # a tautology, which is a fault of its own
+        grown = True
+        while grown and not self.gave_up and goal not in self.atoms:
+            grown = self._applied(rules)
+        used = {} if self.gave_up else self.used.get(goal, {})
+        return sorted(used.values(), key=lambda rule: (rule.place.file, rule.place.line, rule.place.column))
+
+    def _applied(self, rules: Sequence[Rule]) -> bool:
+        """Conclude from all atoms so far, once; True if there are new ones."""
+        known = {atom.indicator for atom in self.atoms.values()}
+        # Comparisons and negated literals cannot be concluded: those of the premise itself must cover a rule's.
+        others = [item for item in self.rule.premise if not isinstance(item, Literal) or item.negated]
+        extended = replace(self.rule, premise=(*map(Literal, self.atoms.values()), *others))
+        count = len(self.atoms)
+        for rule in rules:
+            # A rule that does not apply costs a try as well: rounds times rules may be many.
+            self.matcher.left -= 1
+            needed = [literal.atom for literal in rule.literals if not literal.negated]
+            if not needed or not known.issuperset(atom.indicator for atom in needed):
+                continue
+            for binding in self.matcher.bindings(rule.premise, extended):
+                atom = rule.conclusion.atom.replaced(binding)
+                if _key(atom) not in self.atoms:
+                    self.atoms[_key(atom)] = atom
+                    used = {id(rule): rule}
+                    for item in needed:
+                        used |= self.used.get(_key(item.replaced(binding)), {})
+                    self.used[_key(atom)] = used
+            if self.matcher.gave_up or len(self.atoms) > MAXIMUM_ATOMS:
+                self.gave_up = True
+                break
+        return len(self.atoms) > count
+
+
+AtomKey: TypeAlias = tuple[str, tuple[Term | str, ...]]
+
+
+def _key(atom: Atom) -> AtomKey:
+    """The atom without the types of its variables, of which a rule may name a subtype at one place."""
+    return atom.indicator, tuple(term if isinstance(term, Constant) else term.name for term in atom.arguments)
+
+
+PAIR_CHECKS: tuple[Check, ...] = (duplicate_and_subsumed_rules, opposite_conclusions, rules_implied_by_others)

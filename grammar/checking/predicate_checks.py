@@ -1,0 +1,711 @@
+"""Checks of predicates and types: declarations, templates, uses, opposites, and questions that no model can answer.
+
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+PREDICATE_CHECKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from itertools import chain, combinations
+from typing import TypeAlias
+
+from hapax.grammar.checking import faults
+from hapax.grammar.checking.faults import Check, RuleFault, check
+from hapax.grammar.errors import Diagnostic, Place, TextRepair
+from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, atoms_of, type_key
+from hapax.grammar.terms import Atom, Constant, Literal, Variable
+from hapax.grammar.writing.prolog_text import OWN_NAMES, SYSTEM_NAMES
+from hapax.grammar.writing.verbalize import template_errors
+from hapax.grammar.writing.words import counted
+
+_MEASURES = """
+    age area color colour cost depth diameter height length mass price shape size speed temperature volume weight width
+"""
+MEASURES = frozenset(_MEASURES.split())
+"""Properties of single things that a kind of things does not have."""
+
+POSSESSING = frozenset(["costs", "has", "have", "is", "measures", "weighs"])
+"""First words of predicates that state a measure. "requires" is left out: a required minimal age holds for the kind."""
+
+_NAMED_THINGS = """
+    actor album animal artist author battle beverage bone book breed bridge building car cheese city company compound
+    constellation continent country crop currency dam dinosaur director disease dish drug element event film galaxy
+    game god island king lake landmark language law metal mineral model monument moon mountain museum novel ocean organ
+    planet play politician product queen river school singer song species sport star state structure technology tower
+    treaty university volcano war writer
+"""
+NAMED_THINGS = frozenset(_NAMED_THINGS.split())
+"""Last words of types whose members texts mention by name, or describe as a kind."""
+
+_VAGUE_PREDICATES = """
+    affects concerns has_something_to_do_with involves is_about is_associated_with is_connected_to is_linked_to
+    is_related_to is_relevant_to relates_to
+"""
+VAGUE_PREDICATES = frozenset(_VAGUE_PREDICATES.split())
+
+NO_PLACE = Place("<declarations>")
+"""The place of subtypes and opposites that were not read from a file."""
+
+
+def intended_declaration(atom: Atom, library: Library) -> PredicateSignature | None:
+    """The declaration with another number of arguments that an undeclared atom was meant for, if there is one."""
+    return None if library.signature(atom.indicator).declared else library.declared_as(atom.predicate)
+
+
+def rules_of_right_arity(library: Library) -> Iterator[Rule]:
+    """Rules whose atoms have the declared number of arguments.
+
+    Checks of variables skip the others: `uses_of_predicates` reports the wrong number, and the rest follows from it.
+    """
+    for rule in library.rules:
+        if not any(intended_declaration(atom, library) for atom in rule.atoms):
+            yield rule
+
+
+# Declarations and uses
+
+
+@check(
+    RuleFault.error(
+        "HPX106", "conflicting declarations",
+        "oracle is_in(Ingredient, Dish)\nfunctional is_in(Ingredient, Dish)",
+        "functional is_in(Ingredient, Dish)",
+    ),
+    RuleFault.note(
+        "HPX301", "repeated declaration",
+        "oracle is_in(Ingredient, Dish)\noracle is_in(Ingredient, Dish)",
+        "oracle is_in(Ingredient, Dish)",
+    ),
+)  # fmt: skip
+def clashing_declarations(
+    library: Library, clashing_declarations: RuleFault, declared_twice: RuleFault
+) -> Iterator[Diagnostic]:
+    """Predicates declared more than once. Equal declarations, as in two files, do no harm and get a note."""
+    first: dict[str, PredicateSignature] = {}
+    for signature in library.signatures:
+        known = first.setdefault(signature.indicator, signature)
+        if known is signature:
+            continue
+        if known == signature:
+            yield declared_twice.at(
+                signature.place,
+                f"{signature.indicator} is declared twice in the same way",
+                "Remove one of them",
+                known.place,
+            )
+        else:
+            yield clashing_declarations.at(
+                signature.place,
+                f"{_declaration(signature)} conflicts with the first declaration, {_declaration(known)}",
+                "Keep only one of them",
+                known.place,
+            )
+
+
+@check(
+    RuleFault.error(
+        "HPX117", "tolerance without a quantity",
+        "functional was_invented_by(Invention, Inventor) within 2",
+        "functional was_invented_in(Invention, Year) within 2",
+    ),
+)  # fmt: skip
+def tolerance_without_quantity(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Tolerances of predicates that are not functional, or whose last argument is not a number."""
+    for signature in library.signatures:
+        if signature.tolerance is None:
+            continue
+        is_functional = signature.kind is PredicateKind.FUNCTIONAL
+        if is_functional and library.is_numeric(signature.argument_types[-1]):
+            continue
+        fact = (
+            f"its last argument, {signature.argument_types[-1]}, is not a number"
+            if is_functional
+            else f'it is declared as "{signature.kind}"'
+        )
+        yield fault.at(
+            signature.place,
+            f"{signature.indicator} has a tolerance, but {fact}",
+            'Remove "within", or declare the predicate as functional with a number as its last argument',
+        )
+
+
+def _declaration(signature: PredicateSignature) -> str:
+    return f'"{signature.kind} {signature.name}({", ".join(signature.argument_types)})"'
+
+
+@check(
+    RuleFault.error(
+        "HPX107", "use that contradicts the declaration",
+        "oracle is_in(Ingredient, Dish)\n"
+        "eats(Person X, Animal A) & is_in(Animal A, Dish B) -> likes(Person X, Dish B)",
+        "oracle is_in(Ingredient, Dish)\n"
+        "eats(Person X, Ingredient A) & is_in(Ingredient A, Dish B) -> likes(Person X, Dish B)",
+    ),
+    RuleFault.warning(
+        "HPX204", "uses over unrelated types",
+        "exists(Person X, Place A) & exists(Plant B, Time C) & comes_to(Time C, Place A) -> sees(Person X, Plant B)",
+        "lives_in(Person X, Place A) & grows_at(Plant B, Time C) & comes_to(Time C, Place A)"
+        " -> sees(Person X, Plant B)",
+    ),
+)  # fmt: skip
+def uses_of_predicates(library: Library, clash: RuleFault, difference: RuleFault) -> Iterator[Diagnostic]:
+    """Atoms with the wrong number or types of arguments, by the declaration or else by the predicate's first use."""
+    reported: set[tuple[str, int, str]] = set()
+    for rule in library.written_rules:
+        for atom in rule.atoms:
+            if intended := intended_declaration(atom, library):
+                yield clash.at(
+                    rule.at(atom.place),
+                    f"{atom} in rule {rule.name} has {counted(len(atom.arguments), 'argument')}, but it is declared as "
+                    f"{_declaration(intended)}",
+                    f"Write {counted(len(intended.argument_types), 'argument')}, or declare {atom.indicator} as well",
+                    intended.place,
+                )
+            signature = library.signature(atom.indicator)
+            for position, used, expected in misfits(atom, library):
+                place, use = rule.at(atom.place_at(position)), (atom.indicator, position, type_key(used))
+                if signature.declared:
+                    yield clash.at(
+                        place,
+                        f"{atom} in rule {rule.name} has {used} where {_declaration(signature)} has {expected}",
+                        f'Use a variable of the type {expected}, or declare "type {used} < {expected}"',
+                        signature.place,
+                    )
+                elif use not in reported:
+                    reported.add(use)
+                    yield difference.at(
+                        place,
+                        f"argument {position + 1} of {atom.indicator} has the type {used} in rule {rule.name}, "
+                        f"but {expected} in its first use",
+                        "Declare the predicate over a common supertype, or use two predicates",
+                        signature.place,
+                    )
+
+
+def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
+    """Position, used type and expected type of the variables whose two types are not subtypes of one another."""
+    types = library.signature(atom.indicator).argument_types
+    for position, (term, expected) in enumerate(zip(atom.arguments, types, strict=True)):
+        if not isinstance(term, Variable) or library.most_specific((term.data_type, expected)) is not None:
+            continue
+        # Where declarations of the predicate clash, agreeing with one of them is enough.
+        declared = [
+            signature.argument_types[position]
+            for signature in library.signatures
+            if signature.indicator == atom.indicator
+        ]
+        if not any(library.most_specific((term.data_type, data_type)) for data_type in declared):
+            yield position, term.data_type, expected
+
+
+@check(
+    RuleFault.warning(
+        "HPX213", "different numbers of arguments",
+        "eats(Person X, Food A) & eats(Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+)  # fmt: skip
+def names_with_two_arities(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Predicates with one name and different numbers of arguments, of which one has no facts: one is forgotten."""
+    by_name: dict[str, list[PredicateSignature]] = {}
+    supplied = library.derived | {fact.indicator for fact in library.facts}
+    used = {atom.indicator for atom in atoms_of(library.rules)}
+    for signature in _distinct_signatures(library):
+        by_name.setdefault(signature.name, []).append(signature)
+    for namesakes in by_name.values():
+        for first, second in combinations(namesakes, 2):
+            # `uses_of_predicates` reports rules that use the second where the first is declared.
+            reported = first.declared and second.indicator in used
+            # Declared signatures come first, so `second` is declared only beside a declared `first`: both are meant.
+            if not (second.declared or reported) and not supplied.issuperset((first.indicator, second.indicator)):
+                yield fault.at(
+                    second.place,
+                    f"two predicates are called {second.name}: {first.indicator} and {second.indicator}",
+                    "Add the missing argument, or rename one of them",
+                    first.place,
+                )
+
+
+def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
+    """The signature of every predicate, declared ones first."""
+    indicators = chain((known.indicator for known in library.signatures), (atom.indicator for atom in library.atoms))
+    return map(library.signature, dict.fromkeys(indicators))
+
+
+def _similar(signature: PredicateSignature, signatures: Iterable[PredicateSignature]) -> str:
+    """The name that a misspelt one may be meant for: nearly its letters, as many arguments; empty if none is near."""
+    names = [other.name for other in signatures if other.name != signature.name and _arity(other) == _arity(signature)]
+    # Two letters in another order leave .8 of a name of five letters.
+    near = get_close_matches(signature.name, names, 1, 0.8)
+    return near[0] if near else ""
+
+
+def _arity(signature: PredicateSignature) -> int:
+    return len(signature.argument_types)
+
+
+def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
+    """Replacements by the near name at every use of the predicate; none unless it is declared and the only one."""
+    declared = [known.name for known in library.signatures if known.declared and _arity(known) == _arity(signature)]
+    if near not in declared or len(get_close_matches(signature.name, declared, 2, 0.8)) > 1:
+        return ()
+    uses = (atom.place for atom in library.atoms if atom.indicator == signature.indicator)
+    return tuple(TextRepair(place, signature.name, near) for place in uses if place is not None)
+
+
+@check(
+    RuleFault.warning(
+        "HPX201", "undeclared predicate",
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+        'oracle eats(Person, Food): "[1] eats [2]" / "[1] does not eat [2]" / "does [1] eat [2]?"\n'
+        'oracle is_in(Food, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"\n'
+        'oracle may_eat(Person, Dish): "[1] may eat [2]" / "[1] may not eat [2]" / "may [1] eat [2]?"\n'
+        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    RuleFault.warning(
+        "HPX202",
+        "missing templates",
+        "oracle is_in(Ingredient, Dish)",
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    ),
+    RuleFault.warning(
+        "HPX203",
+        "incomplete templates",
+        'oracle is_in(Ingredient, Dish): "[1] is in it"',
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    ),
+)  # fmt: skip
+def templates(
+    library: Library, undeclared: RuleFault, no_template: RuleFault, incomplete_template: RuleFault
+) -> Iterator[Diagnostic]:
+    """Predicates of a search without all sentences, whose statements and questions are guessed from the name."""
+    signatures = list(_distinct_signatures(library))
+    searched = {atom.indicator for rule in library.rules if library.is_searched(rule) for atom in rule.atoms}
+    supplied = library.derived | {fact.indicator for fact in library.facts}
+    for signature in signatures:
+        name, indicator = signature.name, signature.indicator
+        if indicator in library.excepted:
+            continue  # stands for an exception, and nobody can declare it
+        if not signature.declared and library.declared_as(name):
+            continue  # a wrong number of arguments, which has its own diagnostic
+        is_worded = indicator in searched or library.is_asked(indicator)
+        if not signature.declared:
+            # A predicate that rules conclude is what they call it.
+            near = "" if indicator in supplied else _similar(signature, signatures)
+            if not (near or is_worded):
+                continue
+            kind = PredicateKind.DERIVED if indicator in library.derived else PredicateKind.ORACLE
+            declaration = f'"{kind} {name}({", ".join(signature.argument_types)}): ..."'
+            meant = f"did you mean {near}? If not, declare" if near else "declare"
+            yield undeclared.at(
+                signature.place,
+                f"{indicator} is not declared, so its kind and its templates are guessed",
+                f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
+                fix=_respelling(signature, near, library) if near else (),
+            )
+        elif signature.templates is None:
+            if is_worded:
+                yield no_template.at(
+                    signature.place,
+                    f"{indicator} has no templates",
+                    'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
+                )
+        elif missing := _missing_parts(signature.templates, len(signature.argument_types), library.is_asked(indicator)):
+            yield incomplete_template.at(
+                signature.place, f"the templates of {indicator} lack {missing}", "Complete them"
+            )
+
+
+@check(
+    RuleFault.error(
+        "HPX126", "reserved predicate name",
+        "eats(Person X, Food A) & findall(Person X, Food A, Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_served_with(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def reserved_names(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Names that Prolog keeps for its own predicates, and those of the generated program's helpers."""
+    for signature in _distinct_signatures(library):
+        if signature.indicator in SYSTEM_NAMES or signature.name.startswith(OWN_NAMES):
+            owner = "Prolog" if signature.indicator in SYSTEM_NAMES else "the generated program"
+            yield fault.at(
+                signature.place,
+                f"{signature.indicator} is a predicate of {owner}, which rules cannot define",
+                "Rename it",
+            )
+
+
+@check(
+    RuleFault.warning(
+        "HPX220", "predicate that rests only on itself",
+        "@generic none\n"
+        "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
+        "@generic none\n"
+        "feeds(Town A, River R) & lies_on(Town B, River R) -> supplies(Town A, Town B)",
+        "@generic none\n"
+        "supplies(Town A, Town B) & lies_on(Town B, River R) -> feeds(Town A, River R)\n"
+        "@generic none\n"
+        "lies_above(Town A, Town B) & lies_on(Town B, River R) & lies_on(Town A, River R) -> supplies(Town A, Town B)",
+    ),
+)  # fmt: skip
+def groundless_predicates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Undeclared predicates that no fact and no rule begins: each rule that concludes them needs them before."""
+    supplied = {signature.indicator for signature in library.signatures if signature.declared}
+    supplied |= {fact.indicator for fact in library.facts}
+    groundless = library.derived - supplied
+    needs: dict[str, list[set[str]]] = {}
+    for rule in library.rules:
+        # A person that a rule is about stands for anybody, and what is said of it is assumed.
+        proved = {item.atom.indicator for item in rule.literals if not item.negated and not rule.is_information(item)}
+        needs.setdefault(rule.conclusion.atom.indicator, []).append(proved)
+    # Each round removes what a rule concludes without the predicates that are still in question.
+    while begun := {name for name in groundless if any(map(groundless.isdisjoint, needs[name]))}:
+        groundless -= begun
+    for name in sorted(groundless):
+        first, *others = library.concluding[name]
+        yield fault.at(
+            first.at(first.conclusion.atom.place),
+            f"{name} rests only on itself: each rule that concludes it needs {name} or what follows from it",
+            f'Add a rule or a fact from which it begins, or declare it, such as "given {name.rpartition("/")[0]}(...)"',
+            *(rule.at(rule.conclusion.atom.place) for rule in others),
+        )
+
+
+@check(
+    RuleFault.warning(
+        "HPX216", "ungrammatical template",
+        'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
+        'oracle is_of_a_kind(Object, Animal): "[1] is of the kind [2]" / "[1] is not of the kind [2]" '
+        '/ "is [1] of the kind [2]?"',
+    ),
+)  # fmt: skip
+def ungrammatical_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Templates whose own words cannot be right for all values: articles, verb forms, doubled words, blanks."""
+    for signature in _distinct_signatures(library):
+        if signature.templates is None:
+            continue
+        positions = enumerate(signature.argument_types, start=1)
+        persons = frozenset(number for number, data_type in positions if type_key(data_type) == type_key(PERSON))
+        for form, text in enumerate(_forms(signature.templates).values()):
+            for error in template_errors(text, persons) if text else ():
+                yield fault.at(
+                    signature.place_of_template(form),
+                    f"a template of {signature.indicator} is ungrammatical: {error}",
+                    "Reword it",
+                )
+
+
+@check(
+    RuleFault.warning(
+        "HPX219", "templates that say the same",
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"',
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    ),
+)  # fmt: skip
+def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Negated forms that affirm, questions that ask nothing, and sentences that two predicates or a type share."""
+    yield from _shared_sentences(library, fault)
+    for signature in _distinct_signatures(library):
+        forms = signature.templates
+        if forms is None:
+            continue
+        # Forms that differ only in case, blanks and the mark at the end say the same.
+        plain = [" ".join((text or "").casefold().rstrip("?.").split()) for text in _forms(forms).values()]
+        remedies = {1: ("negated", "Deny it"), 2: ("question", "Ask it, such as: is [1] ... [2]?")}
+        for form, (name, remedy) in remedies.items():
+            if plain[form] and plain[form] == plain[0]:
+                yield fault.at(
+                    signature.place_of_template(form),
+                    f"the {name} form of {signature.indicator} says the same as the affirmative form",
+                    remedy,
+                )
+        if forms.question and not forms.question.rstrip().endswith("?"):
+            yield fault.at(
+                signature.place_of_template(2),
+                f"the question form of {signature.indicator} has no question mark",
+                f'Write "{forms.question.rstrip().rstrip(".")}?"',
+            )
+
+
+def _shared_sentences(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Sentences by which a model cannot tell two asked predicates apart, or a predicate and a data type."""
+    first: dict[tuple[str, tuple[str, ...]], str] = {}
+    for signature in _distinct_signatures(library):
+        if signature.templates is None or not library.is_asked(signature.indicator):
+            continue
+        words = " ".join(signature.templates.affirmative.casefold().rstrip(".").split())
+        other = first.setdefault((words, tuple(map(type_key, signature.argument_types))), signature.indicator)
+        if other != signature.indicator:
+            problem, remedy = f"{signature.indicator} and {other} say the same", "Give one of them other words"
+        elif words == "[1] is [2]":
+            problem = f'{signature.indicator} says what a claim of a data type says, such as "Ruby is a gemstone"'
+            remedy = 'Say more, such as "[1] has the colour [2]"'
+        else:
+            continue
+        yield fault.at(signature.place_of_template(0), problem, remedy)
+
+
+def _forms(sentences: Templates) -> dict[str, str | None]:
+    return {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
+
+
+def _missing_parts(sentences: Templates, arity: int, is_asked: bool) -> str:
+    """The parts that the sentences lack; only a predicate that a model is asked for needs all three forms."""
+    forms = _forms(sentences)
+    missing = [f"the {name} form" for name, text in forms.items() if text is None and is_asked]
+    for name, text in forms.items():
+        lacking = [f"[{position}]" for position in range(1, arity + 1) if text and f"[{position}]" not in text]
+        missing += [f"{slot} in the {name} form" for slot in lacking]
+    return ", ".join(missing)
+
+
+# Questions that no model can answer
+
+
+def _asked_literals(library: Library) -> Iterator[tuple[Rule, Literal]]:
+    """Literals that a model is asked about: constraints over oracle and functional predicates."""
+    for rule in library.rules:
+        for literal in rule.literals:
+            if library.is_asked(literal.atom.indicator) and not rule.is_information(literal):
+                yield rule, literal
+
+
+def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str, ...]]]:
+    """Every atom that a model is asked about: place, " in rule NAME", atom, and the types of its arguments."""
+    for rule, literal in _asked_literals(library):
+        signature = library.signature(literal.atom.indicator)
+        types = [
+            term.data_type if isinstance(term, Variable) else expected
+            for term, expected in zip(literal.atom.arguments, signature.argument_types, strict=True)
+        ]
+        yield rule.at(literal.atom.place), f" in rule {rule.name}", literal.atom, tuple(types)
+
+
+@check(
+    RuleFault.warning(
+        "HPX208", "measure of a nameless thing",
+        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+        "given has_height(Tree, Height)\n"
+        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+    ),
+)  # fmt: skip
+def measure_of_the_nameless(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Measures of single things without a name: no model knows the height of one tree (paper, section 2.2)."""
+    for place, owner, atom, types in asked_atoms(library):
+        # `has_height(Tree, Height)`: a verb of having, and a measure in the name or in the last type
+        first, *words = atom.predicate.split("_")
+        measures = MEASURES.intersection((*words, _last_word(types[-1])))
+        # `question_about_nobody` reports a bare Person; other types are known for the names of their members.
+        is_named = library.is_numeric(types[0]) or library.is_person(types[0]) or _last_word(types[0]) in NAMED_THINGS
+        if len(types) > 1 and first in POSSESSING and measures and not is_named:
+            yield fault.at(
+                place,
+                f"{atom.predicate} asks for the {min(measures)} of a single {types[0]}{owner}, which has no name by "
+                "which a model could know it",
+                "Ask about a type whose members have names, or declare the predicate as given",
+            )
+
+
+def _last_word(data_type: str) -> str:
+    return type_key(data_type).rpartition(" ")[2]
+
+
+@check(
+    RuleFault.warning(
+        "HPX209", "question about a nameless person",
+        "@generic X\ninvites(Person X, Person A) & likes(Person A, Dish B) -> should_cook(Person X, Dish B)",
+        "@generic X\n"
+        "admires(Person X, Author A) & likes(Author A, Dish B) -> should_cook(Person X, Dish B)",
+    ),
+)  # fmt: skip
+def question_about_nobody(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Questions about a Person that a search must find: a model knows only persons with a name."""
+    right_arity = {rule.name for rule in rules_of_right_arity(library)}
+    for rule, literal in _asked_literals(library):
+        if rule.name not in right_arity or rule.unbound:
+            continue  # has an error of its own, from which this would only follow
+        for variable in literal.variables:
+            # Members of a subtype, such as Author, have names.
+            if type_key(variable.data_type) == type_key(PERSON):
+                yield fault.at(
+                    rule.at(literal.atom.place_of(variable.name)),
+                    f"{literal} in rule {rule.name} asks a model about a Person, but it only knows persons with names",
+                    "Use a type of persons with names (Author, Historical Figure), make "
+                    f"{variable.name} generic, or declare {literal.atom.predicate} as given",
+                )
+
+
+@check(
+    RuleFault.warning(
+        "HPX210", "vague question",
+        "eats(Person X, Food A) & is_related_to(Food A, Dish B) -> may_eat(Person X, Dish B)",
+        "eats(Person X, Food A) & is_an_ingredient_of(Food A, Dish B) -> may_eat(Person X, Dish B)",
+    ),
+)  # fmt: skip
+def vague_question(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Predicates that hold of nearly everything, so that nobody can judge the answers."""
+    for rule, literal in _asked_literals(library):
+        if literal.atom.predicate in VAGUE_PREDICATES:
+            yield fault.at(
+                rule.at(literal.atom.place),
+                f"{literal.atom.predicate} in rule {rule.name} is too vague for a model to answer",
+                "Use a predicate that states how they are related",
+            )
+
+
+@check(
+    RuleFault.warning(
+        "HPX211", "arithmetic left to a model",
+        "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y)"
+        " -> cannot_drive(Person A, Car B)",
+        "computed is_smaller_than(Age X, Age Y) := X < Y\n"
+        "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y)"
+        " -> cannot_drive(Person A, Car B)",
+    ),
+)  # fmt: skip
+def arithmetic_asked_of_a_model(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Relations between numbers that a model is asked about, although arithmetic decides them better."""
+    reported: set[str] = set()
+    for rule, literal in _asked_literals(library):
+        atom = literal.atom
+        numbers = [term for term in atom.arguments if isinstance(term, Variable) and library.is_numeric(term.data_type)]
+        if len(numbers) > 1 and len(numbers) == len(atom.arguments) and atom.indicator not in reported:
+            reported.add(atom.indicator)
+            parameters = ", ".join(map(str, numbers))
+            definition = f"{numbers[0].name} < {numbers[1].name}"
+            yield fault.at(
+                rule.at(atom.place),
+                f"{atom.predicate} in rule {rule.name} relates only numbers, but a model is asked",
+                f'Declare it with the right comparison: "computed {atom.predicate}({parameters}) := {definition}"',
+            )
+
+
+# Names that a reference knows
+
+Canonical: TypeAlias = Callable[[str, str], str | None]
+"""The canonical name of a value of a data type; None if it is unknown or ambiguous."""
+
+
+def other_names(library: Library, canonical: Canonical, title: str) -> Iterator[Diagnostic]:
+    """Constants of facts and rules that a reference knows under other names, which other facts then do not meet.
+
+    `title`: of the reference.
+    """
+    for atom in (*library.facts, *atoms_of(library.rules)):
+        types = library.signature(atom.indicator).argument_types
+        for number, (term, data_type) in enumerate(zip(atom.arguments, types, strict=False)):
+            place = atom.place_at(number)
+            if not isinstance(term, Constant) or not isinstance(term.value, str) or place is None:
+                continue
+            name = canonical(term.value, data_type)
+            if name is not None and name != term.value:
+                written, name = str(term), str(Constant(name))
+                yield faults.OTHER_NAME.at(
+                    place,
+                    f"{title} names {written} {name}, so facts under the one name do not meet those under the other",
+                    f"Write {name}",
+                    fix=[TextRepair(place, written, name)],
+                )
+
+
+# Types and opposites
+
+
+@check(
+    RuleFault.error(
+        "HPX115", "cycle of subtypes", "type Food < Meal\ntype Meal < Food", "type Food < Meal"
+    ),
+)  # fmt: skip
+def cycle_of_subtypes(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Types declared below each other, which makes them one type with several names."""
+    cycles: dict[frozenset[str], list[tuple[str, str]]] = {}
+    for lower, upper in library.subtypes:
+        if library.is_declared_subtype(upper, lower):
+            cycles.setdefault(library.supertypes(lower), []).append((lower, upper))
+    for pairs in cycles.values():
+        lines = ", ".join(f'"type {lower} < {upper}"' for lower, upper in pairs)
+        first, *others = (library.places.get(pair, NO_PLACE) for pair in pairs)
+        yield fault.at(first, f"the subtypes form a cycle: {lines}", "Remove one of the declarations", *others)
+
+
+@check(
+    RuleFault.error(
+        "HPX116", "predicate as its own opposite", "opposite can_eat can_eat", "opposite can_eat cannot_eat"
+    ),
+    RuleFault.warning(
+        "HPX212",
+        "opposite of an unknown predicate",
+        "opposite can_dance cannot_dance",
+        "oracle can_dance(Person, Dance)\noracle cannot_dance(Person, Dance)\nopposite can_dance cannot_dance",
+    ),
+)  # fmt: skip
+def faulty_opposites(library: Library, own_opposite: RuleFault, unknown_opposite: RuleFault) -> Iterator[Diagnostic]:
+    """Opposites of themselves, and opposites of predicates that nothing else mentions."""
+    known = {signature.name for signature in _distinct_signatures(library)}
+    for first, second in library.opposites:
+        place = library.places.get((first, second), NO_PLACE)
+        if first == second:
+            yield own_opposite.at(
+                place, f"{first} is declared as its own opposite", "Write the name of the opposite predicate"
+            )
+            continue
+        for name in (first, second):
+            if name not in known:
+                yield unknown_opposite.at(
+                    place,
+                    f"{name} has a declared opposite, but no rule or declaration mentions it",
+                    "Correct the name, or remove the line",
+                )
+
+
+@check(
+    RuleFault.warning(
+        "HPX218", "predicate with several opposites",
+        "oracle can_eat(Person, Food)\noracle cannot_eat(Person, Food)\noracle must_avoid(Person, Food)\n"
+        "opposite can_eat cannot_eat\nopposite can_eat must_avoid",
+        "oracle can_eat(Person, Food)\n"
+        "oracle cannot_eat(Person, Food)\n"
+        "oracle must_avoid(Person, Food)\n"
+        "opposite can_eat cannot_eat\n"
+        "never can_eat(Person X, Food A) & must_avoid(Person X, Food A)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def several_opposites(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Predicates with two declared opposites, of which checks and inference take the first."""
+    partners: dict[str, tuple[str, Place]] = {}
+    for first, second in library.opposites:
+        place = library.places.get((first, second), NO_PLACE)
+        for name, partner in ((first, second), (second, first)):
+            known, earlier = partners.setdefault(name, (partner, place))
+            if known != partner:
+                yield fault.at(
+                    place,
+                    f"{name} has two opposites, {known} and {partner}, but only the first counts",
+                    "Remove one of the declarations, or write the other as a constraint: "
+                    f'"never {name}(...) & {partner}(...)"',
+                    earlier,
+                )
+
+
+PREDICATE_CHECKS: tuple[Check, ...] = (
+    clashing_declarations,
+    tolerance_without_quantity,
+    uses_of_predicates,
+    names_with_two_arities,
+    templates,
+    reserved_names,
+    groundless_predicates,
+    ungrammatical_templates,
+    measure_of_the_nameless,
+    question_about_nobody,
+    vague_question,
+    arithmetic_asked_of_a_model,
+    cycle_of_subtypes,
+    faulty_opposites,
+    several_opposites,
+    senseless_templates,
+)

@@ -1,0 +1,705 @@
+"""Checks of single rules: their variables, their logic and the values they compare.
+
+A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
+RULE_CHECKS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+from hapax.grammar.checking.faults import Check, RuleFault, check
+from hapax.grammar.checking.predicate_checks import misfits, rules_of_right_arity
+from hapax.grammar.checking.satisfiable import contradiction, divisors, is_zero, never_holds
+from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_variables
+from hapax.grammar.errors import Diagnostic, Place
+from hapax.grammar.parsing.attributes import GenericBy
+from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, Rule, comparison_of
+from hapax.grammar.terms import (
+    MISSING,
+    Arithmetic,
+    Atom,
+    Comparison,
+    Constant,
+    Expression,
+    Literal,
+    Variable,
+    expression_text,
+    expression_variables,
+    item_place,
+    reached,
+    variable_names,
+)
+from hapax.grammar.values.moments import DURATION, MOMENTS, WRITTEN, is_written
+from hapax.grammar.writing.prolog_text import is_numeric, type_of
+
+
+@check(
+    RuleFault.error(
+        "HPX101", "unbound head variable",
+        "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B)"
+        " -> can_eat(Person P, Dish B)",
+        "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B)"
+        " -> can_eat(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def unbound_conclusion_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Variables of the conclusion that the premise never mentions: the rule would hold for every value."""
+    for rule in rules_of_right_arity(library):
+        for variable in rule.unbound:
+            near = _namesake(rule, variable, library)
+            yield fault.at(
+                rule.at(rule.conclusion.atom.place_of(variable.name)),
+                f"unbound head variable: {variable} is in the conclusion of rule {rule.name} but not in its premise",
+                f"Did you mean {near}?" if near else f"Add a literal with {variable} to the premise",
+            )
+
+
+def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | None:
+    """A premise variable of a fitting type that the conclusion does not use: most likely the intended one."""
+    used = variable_names([rule.conclusion])
+    for variable in rule.variables:
+        if variable.name not in used and library.most_specific((variable.data_type, missing.data_type)):
+            return variable
+    return None
+
+
+@check(
+    RuleFault.error(
+        "HPX102", "variable with two unrelated types",
+        "eats(Person X, Food A) & is_in(Ingredient Z, Animal A) -> knows_taste_of(Person X, Ingredient Z)",
+        "eats(Person X, Food A) & is_in(Ingredient Z, Food A) -> knows_taste_of(Person X, Ingredient Z)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def variable_with_two_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Types of one variable that are not subtypes of one another."""
+    for rule in library.written_rules:
+        for name, used in _types_of_variables(rule, library).items():
+            if library.most_specific(tuple(used)) is None:
+                first, second, *_ = used
+                yield fault.at(
+                    used[second],
+                    f"{name} has the unrelated types {' and '.join(used)} in rule {rule.name}",
+                    f'Use two variables, or declare "type {first} < {second}"',
+                    used[first],
+                )
+
+
+def _types_of_variables(rule: Rule, library: Library) -> dict[str, dict[str, Place]]:
+    """By variable name the types of its uses with their first places, but for what the atom's declaration rejects."""
+    types: dict[str, dict[str, Place]] = {}
+    for atom in rule.atoms:
+        # `uses_of_predicates` reports the rejected ones.
+        rejecting = library.signature(atom.indicator).declared
+        rejected = [position for position, _, _ in misfits(atom, library)] if rejecting else []
+        for position, term in enumerate(atom.arguments):
+            if isinstance(term, Variable) and position not in rejected:
+                types.setdefault(term.name, {}).setdefault(term.data_type, rule.at(atom.place_at(position)))
+    for comparison in rule.comparisons:
+        if comparison.typed and isinstance(comparison.left, Variable):
+            left = comparison.left
+            types.setdefault(left.name, {}).setdefault(left.data_type, rule.at(comparison.place))
+    return types
+
+
+@check(
+    RuleFault.warning(
+        "HPX103", "disconnected premise",
+        "eats(Person X, Food A) & flows_through(River R, City B) -> can_visit(Person X, City B)",
+        "eats(Person X, Food A) & is_sold_in(Food A, City B) & flows_through(River R, City B)\n"
+        "  -> can_visit(Person X, City B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def unconnected_premise(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Parts of a premise to search that share no variable: a second, unrelated rule."""
+    for rule in rules_of_right_arity(library):
+        groups = _connected_variables(rule) if library.is_searched(rule) else []
+        # A variable without a value is most often a misprint of the link; `unreachable_variable` reports it.
+        if len(groups) > 1 and not unreachable_variables(rule, library):
+            parts = " and ".join("{" + ", ".join(sorted(group)) + "}" for group in groups)
+            yield fault.at(
+                rule.place,
+                f"the premise of rule {rule.name} falls into parts that share no variable: {parts}",
+                "Add a literal that connects them, or remove one of them",
+            )
+
+
+def _connected_variables(rule: Rule) -> list[set[str]]:
+    """Names of the premise's variables, grouped so that literals join only variables of one group."""
+    groups: list[set[str]] = []
+    # A rule over facts may combine everything that reaches its conclusion.
+    connecting = rule.premise if rule.generic else (*rule.premise, rule.conclusion)
+    for joined in filter(None, (variable_names([item]) for item in connecting)):  # each merges the groups it touches
+        apart = [group for group in groups if group.isdisjoint(joined)]
+        groups = [*apart, joined.union(*(group for group in groups if group not in apart))]
+    return groups
+
+
+@check(
+    RuleFault.warning(
+        "HPX104", "tautology",
+        "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
+        "likes(Person X, Ingredient Z) & is_in(Ingredient Z, Dish B) -> may_like(Person X, Dish B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def tautology(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Conclusions that the premise already states; paper, section 2.2."""
+    for rule in library.rules:
+        for literal in _restated(rule, library):
+            yield fault.at(
+                rule.at(rule.conclusion.atom.place),
+                f"rule {rule.name} is a tautology: its premise already states {literal}",
+                "Conclude something that the premise does not state",
+                rule.at(literal.atom.place),
+            )
+
+
+def _restated(rule: Rule, library: Library) -> Iterator[Literal]:
+    """The literals of the premise that state the conclusion."""
+    conclusion = rule.conclusion.atom
+    for literal in rule.literals:
+        # `not cannot_eat(X, A)` states what `can_eat(X, A)` concludes.
+        opposite = library.opposite_of(literal.atom.predicate) if literal.negated else literal.atom.predicate
+        if opposite is not None and replace(literal.atom, predicate=opposite).untyped == conclusion.untyped:
+            yield literal
+
+
+def adds_nothing(rule: Rule, library: Library) -> bool:
+    """True if the rule concludes nothing new from any facts: a tautology, or a premise that can never hold."""
+    is_restated = any(not literal.negated for literal in _restated(rule, library))
+    return is_restated or never_holds(rule.premise, library)
+
+
+@check(
+    RuleFault.warning(
+        "HPX105", "fewer than three variables",
+        "allergic_to(Person X, Allergen A) -> reacts_badly_to(Person X, Allergen A)",
+        "allergic_to(Person X, Allergen A) & is_in(Allergen A, Dish B) -> reacts_badly_to(Person X, Dish B)",
+    ),
+)  # fmt: skip
+def fewer_than_three_variables(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Rules to search of two variables, which leave nothing to reason about; paper, section 2.2.
+
+    Definitions are exempt: rules that other rules use, and rules without a generic variable.
+    """
+    for rule in rules_of_right_arity(library):
+        is_definition = not rule.generic or rule.conclusion.atom.indicator in library.in_premises
+        if len(rule.variables) < 3 and not is_definition:
+            premises = ", ".join(
+                f"{item.atom.predicate}(...)" for item in rule.literals if library.is_asked(item.atom.indicator)
+            )
+            yield fault.at(
+                rule.place,
+                f"a search of rule {rule.name} has fewer than three variables, so its statements restate the premise",
+                f"Add the literal from which the conclusion follows; if you have the facts of {premises}, declare "
+                f'that as "given"',
+            )
+
+
+@check(
+    RuleFault.note(
+        "HPX302", "inferred generic variable",
+        "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C)"
+        " -> can_fit_in(Furniture A, Room B)",
+        "@generic A\n"
+        "has_room_for(Room B, Furniture C) & is_smaller_than(Furniture A, Furniture C)"
+        " -> can_fit_in(Furniture A, Room B)",
+    ),
+)  # fmt: skip
+def generic_by_position(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Rules whose generic variable was inferred although they conclude about no person: the guess may be wrong."""
+    for rule in rules_of_right_arity(library):
+        inferred = rule.generic_by in (GenericBy.POSITION, GenericBy.NOTHING)
+        if inferred and not rule.unbound and rule.conclusion.atom.indicator not in library.in_premises:
+            names = ", ".join(variable.name for variable in rule.conclusion.variables)
+            generic = rule.generic_text if rule.generic else "no variable"
+            yield fault.at(
+                rule.place,
+                f"rule {rule.name} has no person in its conclusion and no @generic, so {generic} counts as its subject",
+                f"Choose with @generic what its statements are about: {names} or none",
+            )
+
+
+@check(
+    RuleFault.warning(
+        "HPX108", "premise that can never hold",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
+        "lived(Person X, Year A) & built(Tower B, Year C) & C < A -> saw(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def premise_that_never_holds(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Premises with items that exclude each other: comparisons, a literal and its negation, or two values of a
+    functional predicate.
+    """
+    for rule in library.written_rules:
+        core = contradiction(rule.premise, library)
+        if core:
+            first, *others = (rule.at(item_place(item)) for item in core)
+            yield fault.at(
+                first,
+                f"the premise of rule {rule.name} can never hold: {' & '.join(map(str, core))}",
+                "Remove or reverse one of these",
+                *others,
+            )
+
+
+def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
+    """The indicators of a cycle, which begins and ends with one; exceptions are named by their text."""
+    clauses = chain.from_iterable(rule.exceptions for rule in library.rules)
+    exceptions = {clause.atom.indicator: f'"{clause}"' for clause in clauses}
+    members = cycle[:-1]
+    # Begin at a predicate that the rules name.
+    first = next((place for place, name in enumerate(members) if name not in exceptions), 0)
+    turned = [*members[first:], *members[:first]]
+    return [exceptions.get(name, name) for name in (*turned, turned[0])]
+
+
+@check(
+    RuleFault.error(
+        "HPX109", "predicate that depends on its own negation",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not may_eat(Person X, Dish A)"
+        " -> may_eat(Person X, Dish B)",
+        "likes(Person X, Dish A) & is_like(Dish A, Dish B) & not hates(Person X, Dish A) -> may_eat(Person X, Dish B)",
+    ),
+)  # fmt: skip
+def unstratified_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Predicates that depend on their own negation and so have no truth value."""
+    # `aggregates_of_themselves` reports the cycles over aggregates.
+    for cycle in negative_cycles(library.with_closure()):
+        if library.aggregated.isdisjoint(cycle):
+            first, *others = (rule for rule in library.rules if rule.conclusion.atom.indicator in cycle)
+            named = _named_cycle(cycle, library)
+            yield fault.at(
+                first.place,
+                f"{named[0]} depends on its own negation: {cycle_text(named)}",
+                "Remove the negation from the cycle",
+                *(rule.place for rule in others),
+            )
+
+
+@check(
+    RuleFault.error(
+        "HPX110", "variable without a source of values",
+        "computed is_before(Year A, Year B) := A < B\n"
+        "fought_in(Person X, War A) & ended_in(War A, Year E) & is_before(Year E, Year Y)"
+        " -> could_see(Person X, Year Y)",
+        "fought_in(Person X, War A) & ended_in(War A, Year E) & built(Tower B, Year Y) & E < Y\n"
+        "  -> could_see(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def unreachable_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Variables that no order of search can bind, because only comparisons and computed predicates contain them."""
+    evaluated = library.with_identity()
+    for rule in rules_of_right_arity(library):
+        # Those of negated literals are `unsafe_negation`'s.
+        denied = variable_names(literal for literal in rule.literals if literal.negated)
+        for variable in unreachable_variables(rule, evaluated):
+            if variable.name not in denied:
+                using = next(item for item in rule.premise if variable.name in variable_names([item]))
+                place = using.place if isinstance(using, Comparison) else using.atom.place_of(variable.name)
+                yield fault.at(
+                    rule.at(place),
+                    f"nothing gives {variable} a value in rule {rule.name}; arithmetic only compares it",
+                    f"Add a literal that can be asked for {variable.name}, or an equation ({variable.name} = A + 1)",
+                )
+
+
+@check(
+    RuleFault.error(
+        "HPX111", "negated literal with an unbound variable",
+        "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & not spoils(Spice S, Dish A) -> may_eat(Person X, Herb Z)",
+        "eats(Person X, Dish A) & is_in(Herb Z, Dish A) & grows_with(Spice S, Herb Z) & not spoils(Spice S, Dish A)\n"
+        "  -> may_eat(Person X, Herb Z)",
+    ),
+)  # fmt: skip
+def unsafe_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Variables that only negated literals contain: negation as failure tests values, it never finds any."""
+    for rule in rules_of_right_arity(library):
+        positive = variable_names(literal for literal in rule.literals if not literal.negated)
+        unbound = {variable.name for variable in unreachable_variables(rule, library)}
+        unbound |= set(rule.generic) - positive
+        for literal in rule.literals:
+            for variable in literal.variables:
+                if literal.negated and variable.name in unbound:
+                    yield fault.at(
+                        rule.at(literal.atom.place_of(variable.name)),
+                        f"{variable} occurs in rule {rule.name} only in the negated literal {literal}",
+                        f"Add a positive literal about {variable.name}, or write _ if its value does not matter",
+                    )
+
+
+OTHER_KIND: Final = RuleFault.error(
+    "HPX113", "value of another kind",
+    "lived(Person X, Year A) & built(Tower B, Year C) & A = B -> saw(Person X, Tower B)",
+    "lived(Person X, Year A) & built(Tower B, Year C) & A = C -> saw(Person X, Tower B)",
+)  # fmt: skip
+
+
+@check(
+    RuleFault.error(
+        "HPX112", "arithmetic of texts",
+        "given has_nickname(Person, Text)\n"
+        "has_nickname(Person X, Text A) & is_son_of(Person Y, Person X) & A * 2 > 7 -> is_famous(Person Y)",
+        "given has_age(Person, Age)\n"
+        "has_age(Person X, Age A) & is_son_of(Person Y, Person X) & A * 2 > 7 -> is_famous(Person Y)",
+    ),
+    OTHER_KIND,
+    even_if_incomplete=True,
+)  # fmt: skip
+def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Texts in arithmetic, and comparisons of a number and a text."""
+    for comparison, place, owner in _comparisons(library):
+        for operand, operation in chain.from_iterable(map(_operands, comparison.sides)):
+            if library.kind_of(type_of(operand, library)) not in (*_TAKEN[operation], OBJECT):
+                remedy = "Write the number without quotes"
+                if isinstance(operand, Variable):
+                    remedy = f'If its values are numbers, give it the type Number, or declare it: "type T < {NUMBER}"'
+                problem = f'{operand} is not a number, so "{operation}" in "{comparison}" of {owner} has no meaning'
+                yield arithmetic_of_texts.at(place, problem, remedy)
+        for sum_of, number, moment in chain.from_iterable(_mixed_sums(side, library) for side in comparison.sides):
+            problem = f'"{expression_text(sum_of)}" of {owner} takes a number to {moment}'
+            yield arithmetic_of_texts.at(place, problem, f"Give the number a unit, such as {number} days")
+        if _is_mixed(comparison, library):
+            kinds = [library.kind_of(type_of(side, library)) for side in comparison.sides]
+            other = next((WRITTEN[kind][0] for kind in kinds if kind in WRITTEN), "a text")
+            remedy = _OF_NUMBERS.get(other, "Compare values of one kind")
+            yield fault.at(place, f'"{comparison}" of {owner} compares a number with {other}', remedy)
+        for text, kind in _no_moments(comparison, library):
+            meaning, example = WRITTEN[kind]
+            problem = f'{text} in "{comparison}" of {owner} is compared with {meaning}, but is not {meaning}'
+            yield fault.at(place, problem, f'Write it as "{example}"')
+
+
+_OF_NUMBERS = {
+    "a date": 'Write the date as "2012-12-01", or compare its year, such as year(D)',
+    "a date-time": 'Write the date-time as "2012-12-01T08:30:00", or compare its year, such as year(D)',
+    "a duration": "Write the duration as 30 days, or compare its number of days, such as days(D)",
+}
+"""Remedies for what is compared with a number."""
+
+
+def _mixed_sums(expression: Expression, library: Library) -> Iterator[tuple[Arithmetic, Constant, str]]:
+    """Sums and differences of a moment and a written number: with the number, and what the moment is."""
+    for part in expression.operands if isinstance(expression, Arithmetic) else ():
+        yield from _mixed_sums(part, library)
+    if isinstance(expression, Arithmetic) and expression.operator in ("+", "-"):
+        kinds = [library.kind_of(type_of(operand, library)) for operand in expression.operands]
+        moments = [WRITTEN[kind][0] for kind in kinds if kind in WRITTEN]
+        for operand in expression.operands if moments else ():
+            if isinstance(operand, Constant) and operand.is_number:
+                yield expression, operand, moments[0]
+
+
+def _no_moments(comparison: Comparison, library: Library) -> Iterator[tuple[Constant, str]]:
+    """Written texts that are compared with dates or durations and are none, with that kind."""
+    for text, other in (comparison.sides, reversed(comparison.sides)):
+        kind = library.kind_of(type_of(other, library))
+        is_other_text = isinstance(text, Constant) and not text.is_number and not isinstance(other, Constant)
+        if isinstance(text, Constant) and is_other_text and kind in WRITTEN and not is_written(text.value, kind):
+            yield text, kind
+
+
+_TAKEN = {
+    **dict.fromkeys(("+", "-"), (NUMBER, *MOMENTS)),
+    **dict.fromkeys(("*", "/"), (NUMBER, DURATION)),
+    **dict.fromkeys(("//", "mod", "**", "abs", "floor", "round"), (NUMBER,)),
+}
+"""The kinds of values that an operation or function takes, where it does not take all."""
+
+
+@check(
+    RuleFault.warning(
+        "HPX125", "division by zero",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
+        "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def division_by_zero(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Divisors that are zero whatever their variables are: a comparison with one has no value and never holds."""
+    for comparison, place, owner in _comparisons(library):
+        for divisor in divisors(comparison):
+            if is_zero(divisor, library):
+                is_constant = isinstance(divisor, Constant)
+                zero = "zero" if is_constant else f"{expression_text(divisor)}, which is always zero"
+                yield fault.at(
+                    place,
+                    f'"{comparison}" of {owner} divides by {zero}, so it never holds',
+                    "Correct the divisor",
+                )
+
+
+def _comparisons(library: Library) -> Iterator[tuple[Comparison, Place, str]]:
+    """Every comparison with the place and the name of its rule, constraint or computed predicate."""
+    for rule in library.rules:
+        yield from ((item, rule.at(item.place), f"rule {rule.name}") for item in rule.comparisons)
+    for constraint in library.constraints:
+        items = (item for item in constraint.premise if isinstance(item, Comparison))
+        yield from ((item, item.place or constraint.place, "the constraint") for item in items)
+    for signature in library.signatures:
+        if item := signature.definition:
+            yield item, item.place or signature.place, f"the computed predicate {signature.name}"
+
+
+def _operands(expression: Expression) -> Iterator[tuple[Variable | Constant, str]]:
+    """The leaves of an expression to which arithmetic is applied, each with the operation."""
+    for part in expression.operands if isinstance(expression, Arithmetic) else ():
+        if isinstance(part, Arithmetic):
+            yield from _operands(part)
+        elif isinstance(expression, Arithmetic) and expression.operator in _TAKEN:
+            yield part, expression.operator
+
+
+def _is_mixed(comparison: Comparison, library: Library) -> bool:
+    """One side is a number and the other cannot be one. A Time may be a Year, which is a number."""
+    numbers = [side for side in comparison.sides if is_numeric(side, library)]
+    if len(numbers) != 1:
+        return False
+    (other,) = (side for side in comparison.sides if side is not numbers[0])
+    kind = type_of(other, library)
+    # What a type holds that no declaration puts below another is decided by its values, but two variables are joined.
+    is_joined = comparison.operator in ("=", "\\=") and all(isinstance(side, Variable) for side in comparison.sides)
+    return not library.may_be_numeric(kind) and (is_joined or library.kind_of(kind) != OBJECT)
+
+
+@check(OTHER_KIND)
+def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Texts where the argument's type is numeric, numbers where it is not, and no dates where it is Date."""
+    for atom, user, owner in _owned_atoms(library):
+        signature = library.signature(atom.indicator)
+        for position, (term, data_type) in enumerate(zip(atom.arguments, signature.argument_types, strict=True)):
+            if not isinstance(term, Constant) or term.value is MISSING:
+                continue
+            # A type like Time, which has the subtype Year, takes both, and so does one below no kind, like Minutes.
+            is_open = library.kind_of(data_type) == OBJECT and not library.is_person(data_type)
+            takes_numbers = is_open or library.may_be_numeric(data_type)
+            fits = takes_numbers if term.is_number else not library.is_numeric(data_type)
+            kind, other = ("number", "texts") if term.is_number else ("text", "numbers")
+            problem = f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {other}"
+            remedy = "Quote texts, and write numbers without quotes"
+            if (moment := library.kind_of(data_type)) in WRITTEN:
+                fits = is_written(term.value, moment)
+                meaning, example = WRITTEN[moment]
+                problem = f"{term} is not {meaning}, but stands for the type {data_type} in {atom}{owner}"
+                remedy = f'Write it as "{example}"'
+            if not fits:
+                place = atom.place_at(position)
+                yield fault.at(user.at(place) if user is not None else place or signature.place, problem, remedy)
+
+
+def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:
+    """Every atom with its rule, and with words for that or for the statement that it is."""
+    for rule in library.rules:
+        yield from ((atom, rule, f" of rule {rule.name}") for atom in rule.atoms)
+    yield from ((fact, None, ", a fact") for fact in library.facts)
+    yield from ((atom, None, ", an example") for atom in library.examples)
+
+
+@check(
+    RuleFault.error(
+        "HPX114", "computed predicate as a conclusion or fact",
+        "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
+        "given is_before(Year, Year)\n"
+        "fact is_before(1815, 1876)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Conclusions and facts over computed predicates, which only arithmetic decides."""
+    concluded = [(rule.conclusion.atom, rule.at(rule.conclusion.atom.place)) for rule in library.rules]
+    for atom, place in (*concluded, *((fact, fact.place) for fact in library.facts)):
+        signature = library.signature(atom.indicator)
+        if signature.kind is PredicateKind.COMPUTED:
+            yield fault.at(
+                place or signature.place,
+                f"{atom} is concluded or stated, but {atom.predicate} is computed",
+                "Remove it, or declare the predicate as given",
+            )
+
+
+_UP, _DOWN = "<", ">"
+
+
+@check(
+    RuleFault.warning(
+        "HPX221", "recursion that counts for ever",
+        "given starts_at(Place, Number)\n@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
+        "given starts_at(Place, Number)\n"
+        "@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n"
+        "@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)",
+    ),
+)  # fmt: skip
+def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
+    users: dict[str, set[str]] = {}
+    for rule in library.rules:
+        for literal in rule.literals:
+            users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
+    for rule in library.rules:
+        comparisons = list(_calculations(rule, library))
+        assignments = list(chain.from_iterable(comparison.equations for comparison, _ in comparisons))
+        if {target.name for target, _ in assignments}.isdisjoint(variable_names([rule.conclusion])):
+            continue
+        resting = reached([rule.conclusion.atom.indicator], lambda name: users.get(name, ()))
+        positive = [item for item in rule.literals if not item.negated]
+        own = variable_names(item for item in positive if item.atom.indicator in resting)
+        # Facts are finite: a number that another literal must contain as well cannot grow for ever.
+        others = (item for item in positive if item.atom.indicator not in resting)
+        limited = variable_names(
+            item for item in others if library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
+        )
+        concluded = variable_names([rule.conclusion]) - limited - own
+        # A counter with a limit ends the recursion, whatever else is calculated beside.
+        if any(_ends(comparisons, target, source, own) for target, source in assignments if target.name in concluded):
+            continue
+        for target, source, place in _counters(comparisons, own - limited, limited):
+            if target.name in concluded:
+                name, sign = rule.conclusion.atom.predicate, ">" if _direction(source) == _DOWN else "<"
+                yield fault.at(
+                    rule.at(place),
+                    f"rule {rule.name} may count for ever: {target.name} = {source} makes a further {name} of each, "
+                    f"and nothing limits {target.name}",
+                    f'Add a limit to the premise, such as "{target.name} {sign} 100"',
+                )
+
+
+def _ends(
+    comparisons: list[tuple[Comparison, Place | None]], target: Variable, source: Expression, own: set[str]
+) -> bool:
+    """True for a number that goes up or down by steps from one of the premise as far as a limit."""
+    is_step = isinstance(source, Arithmetic) and _direction(source) != "" and bool(_names(source) & own)
+    return is_step and isinstance(source, Arithmetic) and _is_limited(target, source, comparisons)
+
+
+def _counters(
+    comparisons: list[tuple[Comparison, Place | None]], counted: set[str], limited: set[str]
+) -> Iterator[tuple[Variable, Arithmetic, Place | None]]:
+    """The calculations of a number without a limit from one that is `counted`, directly or by another calculation."""
+    for _ in comparisons:  # an equation may calculate from what another one has calculated
+        for comparison, place in comparisons:
+            for target, source in _assignments(comparison):
+                is_new = target.name not in counted | limited and bool(_names(source) & counted)
+                if is_new and not _is_limited(target, source, comparisons):
+                    counted.add(target.name)
+                    yield target, source, place
+
+
+def _calculations(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Place | None]]:
+    """The comparisons of the premise, those that its computed predicates stand for included."""
+    for item in rule.premise:
+        comparison = item if isinstance(item, Comparison) else comparison_of(item, library)
+        if comparison is not None:
+            yield comparison, item_place(item)
+
+
+def _assignments(comparison: Comparison) -> Iterator[tuple[Variable, Arithmetic]]:
+    """The calculations that the comparison equates with a variable."""
+    return ((target, source) for target, source in comparison.equations if isinstance(source, Arithmetic))
+
+
+def _names(expression: Expression) -> set[str]:
+    return {variable.name for variable in expression_variables(expression)}
+
+
+def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Comparison, Place | None]]) -> bool:
+    """True if a comparison limits the number or what it is calculated from, in the direction in which it goes."""
+    names, direction = {target.name, *_names(source)}, _direction(source)
+    for comparison, _ in comparisons:
+        sides = comparison.sides
+        small, large = sides if comparison.operator in ("<", "=<") else reversed(sides)
+        if comparison.operator == "=":
+            if any(isinstance(side, Constant) for side in sides) and any(_names(side) & names for side in sides):
+                return True
+        # Without a known direction, a limit on either side is taken to be enough.
+        elif comparison.operator != "\\=" and (
+            (direction != _DOWN and _names(small) & names) or (direction != _UP and _names(large) & names)
+        ):
+            return True
+    return False
+
+
+def _direction(source: Arithmetic) -> str:
+    """The direction in which a sum or difference with a written number goes; empty for other calculations."""
+    if source.operator not in ("+", "-"):
+        return ""
+    first, second = source.operands
+    step = second if isinstance(second, Constant) or source.operator == "-" else first
+    if not isinstance(step, Constant) or isinstance(step.value, str):
+        return ""
+    return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
+
+
+@check(
+    RuleFault.note(
+        "HPX223", "closure that joins itself",
+        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+        "@generic none\n"
+        "is_linked_to(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
+        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+        "@generic none\n"
+        "borders(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
+    ),
+)  # fmt: skip
+def closures_that_join_themselves(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Transitive rules over two atoms of the predicate that they conclude."""
+    for rule, base in self_joins(library):
+        closed = rule.conclusion.atom.indicator
+        yield fault.at(
+            rule.place,
+            f"rule {rule.name} joins {closed} with itself: over a chain of n facts it has n^3/6 statements, and with "
+            "one recursive atom n^2/2",
+            f"Write {base.indicator if base else 'the predicate of its first step'} in place of the first {closed}",
+        )
+
+
+def self_joins(library: Library) -> Iterator[tuple[Rule, Atom | None]]:
+    """The transitive rules over two atoms of the predicate that they conclude, and the atom of a first step.
+
+    Those are left out whose first steps form no long chain by their types, as from landmark to city and to country.
+    """
+    for rule in library.rules:
+        if rule.joins_itself and not rule.by_declaration and not rule.generic:
+            head = rule.conclusion.atom
+            steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
+            chaining = [atom for atom in steps or [head] if _can_chain(atom, library)]
+            if chaining:
+                yield rule, chaining[0] if steps else None
+
+
+def _can_chain(atom: Atom, library: Library) -> bool:
+    """True if a value can be the last argument of one atom and the first of another."""
+    types = library.signature(atom.indicator).argument_types
+    return library.most_specific((types[0], types[-1])) is not None
+
+
+RULE_CHECKS: tuple[Check, ...] = (
+    unbound_conclusion_variable,
+    variable_with_two_types,
+    unconnected_premise,
+    tautology,
+    fewer_than_three_variables,
+    generic_by_position,
+    premise_that_never_holds,
+    unstratified_negation,
+    unreachable_variable,
+    unsafe_negation,
+    comparison_of_texts,
+    division_by_zero,
+    constant_of_wrong_kind,
+    computed_predicate_concluded,
+    recursion_that_counts_for_ever,
+    closures_that_join_themselves,
+)

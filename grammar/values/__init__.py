@@ -1,0 +1,1 @@
+"""Values and functions of expressions."""

@@ -1,0 +1,75 @@
+"""Libraries, rules and declarations as rule text, which parses back to the same objects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hapax.grammar.parsing.attributes import GenericBy
+from hapax.grammar.parsing.declarations import AggregateDeclaration, Declaration
+from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
+from hapax.grammar.terms import quoted
+
+
+def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> str:
+    """The rule without the attributes that a reader of the library would infer.
+
+    `@generic` stays if it was written. `str(rule)` always writes it, because the defaults depend on declared types.
+    """
+    inferred = library.with_default_generic(replace(rule, generic_by=GenericBy.NOTHING))
+    return rule.text(default_name, inferred.generic)
+
+
+def format_library(library: Library) -> str:
+    """The library as one rule file: types, opposites, predicates, other declarations, facts, examples, rules."""
+    aggregates = {item.atom.indicator for item in library.aggregates}
+    blocks = [
+        "\n".join(f"type {lower} < {upper}" for lower, upper in library.subtypes),
+        "\n".join(f"opposite {first} {second}" for first, second in library.opposites),
+        "\n".join(
+            signature_text(signature)
+            for signature in library.signatures
+            if signature.declared and signature.indicator not in aggregates
+        ),
+        "\n".join(_declaration_text(declaration, library) for declaration in library.declarations),
+        "\n".join(f"fact {fact}" for fact in library.facts),
+        "\n".join(f"@example {atom}" for atom in library.examples),
+        "\n".join(f"?- {goal}" for goal in library.goals),
+    ]
+    # A reader gives these names by position, so that `@name` is left out for them.
+    for position, rule in enumerate(library.rules, start=1):
+        blocks.append(rule_text(rule, library, f"rule{position}"))
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def signature_text(signature: PredicateSignature) -> str:
+    """The declaration of a predicate."""
+    arguments = [str(parameter) for parameter in signature.parameters] or list(signature.argument_types)
+    if signature.columns:
+        named = zip(signature.columns, signature.argument_types, strict=True)
+        arguments = [f"{column}: {data_type}" for column, data_type in named]
+    text = f"{signature.kind} {signature.name}({', '.join(arguments)})"
+    if signature.definition is not None and not signature.is_by_function:
+        text += f" := {signature.definition}"
+    if signature.tolerance is not None:
+        text += f" within {signature.tolerance}"
+    if signature.key:
+        text += f" key {', '.join(signature.columns[place] for place in signature.key)}"
+    if signature.templates is not None:
+        text += f": {_templates_text(signature.templates)}"
+    return text
+
+
+def _declaration_text(declaration: Declaration, library: Library) -> str:
+    """An aggregate's line declares its predicate, so that the sentences stand behind it."""
+    templates = None
+    if isinstance(declaration, AggregateDeclaration):
+        templates = library.signature(declaration.atom.indicator).templates
+    return str(declaration) if templates is None else f"{declaration}: {_templates_text(templates)}"
+
+
+def _templates_text(templates: Templates) -> str:
+    texts = [templates.affirmative, templates.negated, templates.question]
+    while texts[-1] is None:
+        texts.pop()
+    # The order tells the forms apart, so an empty text keeps the place of a missing form before a given one.
+    return " / ".join(quoted(text or "") for text in texts)

@@ -1,0 +1,267 @@
+"""Atoms and rules in words, by templates or else by the predicates' names; and the grammar of templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal as Choice
+from typing import NamedTuple, TypeAlias
+
+from hapax.grammar.parsing.declarations import premise_text
+from hapax.grammar.rules import Library, PredicateKind, Rule, Templates
+from hapax.grammar.terms import ANY, Atom, BodyLiteral, Constant, Literal, Variable, variable_names
+
+Form: TypeAlias = Choice["affirmative", "negated", "question"]
+
+_SLOT = re.compile(r"\[(\d{1,3})\]")
+_VERBS = (
+    # "cannot" comes before "can": the first alternative that matches counts.
+    "cannot|can|could|is|are|was|were|has|have|had|does|do|did|should|must|will|would|may|might"
+)
+# `[1] is not allergic to [2]`: the subject `[1] `, the verb `is`, ` not`, and the rest
+_FIRST_VERB = re.compile(rf"^(?P<subject>.*?\]\s+)(?P<verb>{_VERBS})\b(?P<no>\s+not\b)?(?P<rest>.*)$", re.DOTALL)
+_FULL_VERBS = ("has", "have", "had")
+
+UNTRUE = "it is not true that "
+IMPROVISED = (UNTRUE, "is it true that ")
+"""First words of a negation and of a question whose sentence has no verb to form them with."""
+
+
+class StatementText(NamedTuple):
+    """The two halves of a statement, without capital letter and full stop."""
+
+    premise: str
+    conclusion: str
+
+    @property
+    def sentence(self) -> str:
+        return f"If {self.premise}, then {self.conclusion}."
+
+
+def atom_text(
+    atom: Atom,
+    library: Library,
+    substitution: Mapping[str, Constant] | None = None,
+    form: Form = "affirmative",
+    generic: Collection[str] = (),
+) -> str:
+    """The atom as a clause of a sentence. Unbound variables stay slots (`[B]`); generic ones read `PersonX`."""
+    arguments = []
+    for term in atom.arguments:
+        bound = (substitution or {}).get(term.name, term) if isinstance(term, Variable) else term
+        if isinstance(bound, Constant):
+            arguments.append(str(bound.value))
+        elif bound.name in generic:
+            # "Food Allergen" A reads "FoodAllergenA", as in the papers.
+            arguments.append("".join(bound.data_type.split()).removeprefix(ANY) + bound.name)
+        else:
+            arguments.append(f"[{bound.name}]")
+
+    def filled(slot: re.Match[str]) -> str:
+        position = int(slot[1])
+        return arguments[position - 1] if 0 < position <= len(arguments) else slot[0]
+
+    # One pass over the template, so that a value that looks like a slot is not filled again.
+    return _SLOT.sub(filled, template_of(atom, library, form))
+
+
+def template_of(atom: Atom, library: Library, form: Form = "affirmative") -> str:
+    """The predicate's template in this form; a missing form is made from the affirmative one."""
+    declared = library.signature(atom.indicator).templates if library.knows(atom.indicator) else None
+    templates = declared or Templates(spelled_template(atom.predicate, len(atom.arguments)))
+    if form == "negated":
+        return templates.negated or negated_template(templates.affirmative)
+    if form == "question":
+        return templates.question or question_template(templates.affirmative)
+    return templates.affirmative
+
+
+def statement_text(rule: Rule, library: Library, substitution: Mapping[str, Constant] | None = None) -> StatementText:
+    """Premise and conclusion as the papers print them; the premise is that of `stated_literals`."""
+    stated = stated_literals(rule, library)
+    premise = " and ".join(literal_text(literal, library, substitution, rule.generic) for literal in stated)
+    return StatementText(premise, literal_text(rule.conclusion, library, substitution, rule.generic))
+
+
+def stated_literals(rule: Rule, library: Library) -> list[Literal]:
+    """The literals of the premise that a statement mentions.
+
+    These are the ones about a generic variable. If there are none, or if they would mention no value that was searched
+    for the premise alone, they are all positive literals, without computed atoms (`1882 is earlier than 1892`), which
+    go without saying.
+    """
+    stated = [literal for literal in rule.literals if rule.is_information(literal)]
+    only_in_premise = {variable.name for variable in rule.searched} - variable_names([rule.conclusion])
+    if not stated or (only_in_premise and not only_in_premise & variable_names(stated)):
+        return [
+            literal
+            for literal in rule.literals
+            if not literal.negated and library.kind(literal.atom.indicator) is not PredicateKind.COMPUTED
+        ]
+    return stated
+
+
+def literal_text(
+    literal: Literal,
+    library: Library,
+    substitution: Mapping[str, Constant] | None = None,
+    generic: Collection[str] = (),
+) -> str:
+    """The atom of the literal, in its negated form if the literal is negated."""
+    form: Form = "negated" if literal.negated else "affirmative"
+    return atom_text(literal.atom, library, substitution, form, generic)
+
+
+def spelled_template(predicate: str, arity: int) -> str:
+    """`is_allergic_to`, 2 -> `[1] is allergic to [2]`; more arguments follow with "and".
+
+    A name that is no verb, such as `parent`, makes no sentence: its template is the atom.
+    """
+    words = [word for word in predicate.split("_") if word]
+    if not _is_sentence(predicate, words) or arity > MOST_SPELLED:
+        return f"{predicate}({', '.join(f'[{position}]' for position in range(1, arity + 1))})"
+    match words:
+        case ["is", noun, "of"] if _PERSON_OR_PART.search(noun):
+            words = ["is", "an" if _begins_with_vowel(noun) else "a", noun, "of"]
+    rest = " and ".join(f"[{position}]" for position in range(2, arity + 1))
+    return f"[1] {' '.join(words)} {rest}".strip()
+
+
+def item_text(item: BodyLiteral, library: Library) -> str:
+    """An item of a premise as rule text; an exception and a negated conjunction are written out."""
+    negation = library.exceptions.get(item.atom.indicator) if isinstance(item, Literal) else None
+    if negation is None or not isinstance(item, Literal):
+        return str(item)
+    names = (variable.name for variable in negation.atom.arguments if isinstance(variable, Variable))
+    stated = negation.replaced(dict(zip(names, item.atom.arguments, strict=True)))
+    return str(stated) if item.negated else premise_text(stated.stated, stated.inner)
+
+
+def is_worded(atom: Atom, library: Library) -> bool:
+    """True if the atom has a sentence, by a template or by its name."""
+    return not template_of(atom, library).startswith(f"{atom.predicate}(")
+
+
+MOST_SPELLED = 3
+"""Arguments of a sentence that is made of a predicate's name."""
+
+_PERSON_OR_PART = re.compile(
+    r"(?<!depend)(?:er|or|ent|ist)$|^(?:child|son|wife|husband|cousin|aunt|uncle|niece|nephew|friend|citizen)$"
+)
+"""Nouns between `is` and `of`: `is_parent_of`, but neither `is_part_of` nor `is_made_of`."""
+
+
+def _is_sentence(predicate: str, words: Sequence[str]) -> bool:
+    """True for a name of several words, for a verb (`likes`, `lived`, `has`), and for `[mask]`."""
+    is_verb = re.fullmatch(rf"{_VERBS}|\w+(?<!s)s|\w+ed", predicate) is not None
+    return len(words) > 1 or is_verb or not predicate.isidentifier()
+
+
+def negated_template(affirmative: str) -> str:
+    """The negation: "not" after the first verb ("is not", "cannot"), or removed if it is already there."""
+    match = _FIRST_VERB.match(affirmative)
+    # "[1] has a tail" is not negated as "[1] has not a tail".
+    if match is None or (match["verb"] in _FULL_VERBS and not match["no"]):
+        return UNTRUE + affirmative
+    subject, verb, rest = match["subject"], match["verb"], match["rest"]
+    if verb == "cannot":
+        return f"{subject}can{rest}"
+    if match["no"]:  # a double negation affirms
+        return f"{subject}{verb}{rest}"
+    return f"{subject}cannot{rest}" if verb == "can" else f"{subject}{verb} not{rest}"
+
+
+def has_known_verb(template: str) -> bool:
+    """True if the template has a verb after a slot, which shows that it is a sentence."""
+    return _FIRST_VERB.match(template) is not None
+
+
+def question_template(affirmative: str) -> str:
+    """The yes/no question, "is [1] ...?"; of a negative template or a full verb, "is it true that [1] ...?"."""
+    match = _FIRST_VERB.match(affirmative)
+    if match is None or match["no"] or match["verb"] in (*_FULL_VERBS, "cannot"):
+        return f"is it true that {affirmative}?"
+    return f"{match['verb']} {match['subject'].rstrip()}{match['rest']}?"
+
+
+# Errors of templates that show in the words around the slots, whatever their values are
+
+# `a [1]`
+_ARTICLE = re.compile(r"\b(?:an?)\s+(\[\d+\])", re.IGNORECASE)
+# `the [1]`
+_NAMED = re.compile(r"\b(?:the|an?)\s+(\[\d+\])", re.IGNORECASE)
+# `in in`, but not `in in-laws`
+_TWICE = re.compile(r"(?<![\w'’-])(\w+)\s+\1(?![\w'’-])", re.IGNORECASE)
+# `an apple`
+_SOUND = re.compile(r"\b(an?)\s+([A-Za-z]+)", re.IGNORECASE)
+# `cannot eats`, `does not eats`, `can [1] eats`
+_AFTER_AUXILIARY = re.compile(
+    # A question may begin with an auxiliary and a noun ("can ships pass"); only a slot or words before it show a verb.
+    r"(?:(?<=\S )(?:cannot|can|could|may|might|must|should|will|would)\s+(?:not\s+|never\s+)?"
+    r"|\b(?:does|do|did)\s+not\s+"
+    r"|\b(?:can|could|may|might|must|should|will|would|does|do|did)\s+\[\d+\]\s+(?:not\s+|never\s+)?)(?P<verb>[a-z]+)"
+)
+# two blanks, a blank before a sign or at an end, a slot that touches a word or a slot
+_SPACING = re.compile(r"\s{2,}|\s[,.;?!]|^\s|\s$|\]\[|\w\[|\]\w")
+
+_REPEATABLE = frozenset({"had", "that", "very"})
+"""Words that may stand twice in a row."""
+
+_CONSONANT_SOUND = (
+    *("uni", "unanim", "usa", "use", "usu", "ute", "uti", "uto", "ubi", "uk", "ura", "ure", "uri", "uro", "uru", "uvu"),
+    *("eu", "ewe", "one", "once"),
+)
+_VOWEL_SOUND = ("hour", "honest", "honour", "honor", "heir", "unin", "unimp", "unimag", "uniden", "uniro", "oner")
+"""First letters of words whose sound is not that of their letter; the second list outweighs the first."""
+
+_FINITE = frozenset({"is", "are", "was", "were", "has", "had", "does", "did", "goes", "been", "being"})
+_NO_VERB = frozenset({"always", "perhaps", "sometimes", "as", "this", "its", "his", "besides"})
+"""Words after an auxiliary that end in s and are not verbs."""
+
+
+def template_errors(template: str, persons: frozenset[int] = frozenset()) -> Iterator[str]:
+    """The grammatical errors of one template, in words. `persons`: numbers of the slots that name persons."""
+    yield from _article_errors(template, persons)
+    for match in _TWICE.finditer(template):
+        if match[1].casefold() not in _REPEATABLE:
+            yield f'"{match[0]}": the word stands twice'
+    for match in _AFTER_AUXILIARY.finditer(template):
+        if _is_finite(match["verb"]):
+            yield f'"{match[0]}": the infinitive must follow'
+    if blank := _SPACING.search(template):
+        yield f'"{template[max(blank.start() - 8, 0) : blank.end() + 8]}": a blank is missing or too many'
+
+
+def _article_errors(template: str, persons: frozenset[int]) -> Iterator[str]:
+    """Articles before slots that no one article fits, before persons, and before words of another sound."""
+    if match := _ARTICLE.search(template):
+        yield f'"{match[0]}": whether a or an is right depends on the value'
+    for match in _NAMED.finditer(template):
+        if int(match[1].strip("[]")) in persons:
+            yield f'"{match[0]}": a person\'s name has no article'
+    for match in _SOUND.finditer(template):
+        if (match[1].casefold() == "an") != _begins_with_vowel(match[2]):
+            yield f'"{match[0]}": the article does not fit the next word'
+
+
+def text_errors(text: str) -> Iterator[str]:
+    """The errors of a finished sentence that values make: doubled articles, and a before a vowel."""
+    for match in re.finditer(r"\b(the|an?)\s+(the|an?)\b(?=\s)", text):
+        yield f'"{match[0]}": two articles'
+    for match in re.finditer(r"\b(an?)\s+([a-z]{2,})", text):
+        if (match[1] == "an") != _begins_with_vowel(match[2]):
+            yield f'"{match[0]}": the article does not fit the next word'
+
+
+def _begins_with_vowel(word: str) -> bool:
+    lower = word.casefold()
+    if lower.startswith(_VOWEL_SOUND):
+        return True
+    return lower[0] in "aeiou" and not lower.startswith(_CONSONANT_SOUND)
+
+
+def _is_finite(word: str) -> bool:
+    """True for a form such as `is`, `has` or `plays`, which cannot follow an auxiliary."""
+    if word in _FINITE:
+        return True
+    return word.endswith("s") and not word.endswith(("ss", "us")) and word not in _NO_VERB

@@ -1,0 +1,1 @@
+"""Facts and derived atoms as relations of tagged constants."""

@@ -1,0 +1,226 @@
+"""Constants as tagged integers: a whole number n with |n| < 2^60 is 2n + 1, others are even ids in table `symbols`.
+
+Constants have equal tags if they are equal to Prolog: 2 and 2.0 are one constant, 2 and "2" are two. The tag of an
+empty cell is 0.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeGuard
+
+from hapax.grammar.terms import MAXIMUM_POWER, MISSING, CutDecimal, Value
+from hapax.kb.exchange import values
+
+TAGGED_BITS = 60
+"""Whole numbers below two to this power are their own tags; the sum of two tags is far below SQLite's 64 bits."""
+
+MISSING_TAG = 0
+
+# Constants with cached tags; so many take about 20 MB.
+KNOWN_TAGS = 200_000
+
+
+def canonical(value: Value) -> Value:
+    """The value as Prolog returns it: whole decimals become integers, others lose their trailing zeros.
+
+    A number too large or too small for Prolog stays a decimal.
+    """
+    if not isinstance(value, Decimal) or isinstance(value, CutDecimal):
+        return value
+    if abs(value.adjusted()) <= MAXIMUM_POWER and value == value.to_integral_value():
+        return int(value)
+    sign, digits, exponent = value.as_tuple()
+    kept = list(digits)
+    assert isinstance(exponent, int)  # noqa: S101  it is finite
+    while kept[-1] == 0 and len(kept) > 1:
+        kept.pop()
+        exponent += 1
+    return Decimal((sign, tuple(kept), exponent))
+
+
+def _is_whole(value: Value) -> TypeGuard[int]:
+    """True for a canonical value that is a whole number small enough to be its own tag."""
+    return isinstance(value, int) and -(1 << TAGGED_BITS) < value < 1 << TAGGED_BITS
+
+
+class Symbols:
+    """The constants of an open knowledge base and their tags."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._conn = connection
+        self._tags: dict[Value, int] = {}
+        self._made: dict[str, int] = {}
+        self._exact: dict[int, str | int | Fraction] = {}
+        self._borrowed: dict[str, int] | None = None
+        self.calculations: dict[tuple[Any, ...], int | None] = {}
+        """What calculations over tags gave, as `kb/atoms/sql_arithmetic.py` notes it; a tag among it may be forgotten,
+        too."""
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        return self._conn
+
+    def forget(self) -> None:
+        """Forget what was learnt: a transaction was undone, so that rows may be gone."""
+        for known in (self._tags, self._made, self._exact, self.calculations):
+            known.clear()
+
+    @contextmanager
+    def borrowing(self) -> Iterator[None]:
+        """Give new constants negative tags inside the block, which nobody stores: to read without writing."""
+        if self._borrowed is not None:
+            yield
+            return
+        self._borrowed = {}
+        try:
+            yield
+        finally:
+            self._borrowed = None
+            self.forget()
+
+    def tag(self, value: Value) -> int:
+        """Tag of a constant; a new constant gets a row."""
+        return self.tags([value])[0]
+
+    def tags(self, constants: Sequence[Value]) -> list[int]:
+        """Tags of these constants, in their order."""
+        # In a bulk load nearly all constants are cached, and this is the fastest way to look them up.
+        try:
+            return list(map(self._tags.__getitem__, constants))
+        except KeyError:
+            self._learn(constants)
+        return list(map(self._tags.__getitem__, constants))
+
+    def known(self, constants: Sequence[Value]) -> list[int | None]:
+        """Tags of these constants, None for one that occurs nowhere."""
+        return list(map(self._known, constants))
+
+    def _known(self, constant: Value) -> int | None:
+        value = canonical(constant)
+        if _is_whole(value):
+            return 2 * value + 1
+        if value is MISSING:
+            return MISSING_TAG
+        if constant not in self._tags:
+            if not isinstance(value, CutDecimal) and values.refusal(value):
+                return None
+            text = values.encode_value(value)
+            found = self._conn.execute("SELECT id FROM symbols WHERE symbol = ?", (text,)).fetchone()
+            if found is None:
+                return None
+            self._tags[constant] = found[0]
+        return self._tags[constant]
+
+    def _learn(self, constants: Iterable[Value]) -> None:
+        if len(self._tags) > KNOWN_TAGS:
+            # Before learning, so that all of these constants are cached afterwards.
+            self._tags.clear()
+        symbols: dict[Value, str] = {}
+        for constant in set(constants).difference(self._tags):
+            # A text, as most are, is canonical.
+            value = constant if type(constant) is str else canonical(constant)
+            if type(value) is not str and _is_whole(value):
+                self._tags[constant] = 2 * value + 1
+            elif value is MISSING:
+                self._tags[constant] = MISSING_TAG
+                row = (MISSING_TAG, values.encode_value(MISSING))
+                is_stored = self._conn.execute("SELECT 1 FROM symbols WHERE id = ? AND symbol = ?", row).fetchone()
+                if self._borrowed is None and not is_stored:
+                    self._conn.execute("INSERT INTO symbols (id, symbol) VALUES (?, ?)", row)
+            else:
+                symbols[constant] = values.encode_value(value)
+        ids = self._ids(set(symbols.values()))
+        for constant, symbol in symbols.items():
+            self._tags[constant] = ids[symbol]
+
+    def _ids(self, texts: Collection[str]) -> dict[str, int]:
+        """Ids of symbols, new ones included."""
+        last = self.last_tag
+        found: dict[str, int] = {}
+        if last:
+            sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
+            found.update(self._conn.execute(sql, (json.dumps(list(texts), ensure_ascii=False),)))
+        # Sorted, so that ids do not depend on the order of a set.
+        new = sorted(set(texts).difference(found))
+        if self._borrowed is not None:
+            for text in new:
+                self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
+            return found | {text: self._borrowed[text] for text in new}
+        # Ids go up by two: odd integers are the tags of whole numbers.
+        found.update(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
+        new_rows = [(symbol, found[symbol]) for symbol in new]
+        self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", new_rows)
+        return found
+
+    def values(self, tags: Iterable[int]) -> dict[int, Value]:
+        """Constants by tag."""
+        wanted = set(tags)
+        found: dict[int, Value] = {tag: tag >> 1 for tag in wanted if tag & 1}
+        if MISSING_TAG in wanted:
+            found[MISSING_TAG] = MISSING
+        for tag, text in self._symbols(wanted - {MISSING_TAG}):
+            found[tag] = values.decode_value(text)
+        return found
+
+    def encoded(self, tags: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Tags and constants as `kb/exchange/values.py` encodes them."""
+        wanted = set(tags)
+        yield from ((tag, str(tag >> 1)) for tag in wanted if tag & 1)
+        yield from self._symbols(wanted)
+
+    @property
+    def last_tag(self) -> int:
+        """The tag of the newest symbol; 0 without any."""
+        (last,) = self._conn.execute("SELECT coalesce(max(id), 0) FROM symbols").fetchone()
+        return int(last)
+
+    def exact(self, tag: int) -> str | int | Fraction:
+        """The constant of a tag, a number in the form in which Python calculates exactly."""
+        if tag & 1:
+            return tag >> 1
+        found = self._exact.get(tag)
+        if found is None:
+            if len(self._exact) > KNOWN_TAGS:
+                self._exact.clear()
+            value = self.values([tag])[tag]
+            found = self._exact[tag] = Fraction(value) if isinstance(value, Decimal) else value
+        return found
+
+    def calculated_tag(self, calculated: Value) -> int:
+        """The tag of what a running statement calculates; `store_made` stores new ones when it has ended."""
+        value = canonical(calculated)
+        if _is_whole(value):
+            return 2 * value + 1
+        text = values.encode_value(value)
+        made = self._made.get(text)
+        if made is not None:
+            return made
+        found = self._conn.execute("SELECT id FROM symbols WHERE symbol = ?", (text,)).fetchone()
+        if found is not None:
+            return int(found[0])
+        if self._borrowed is not None:
+            return self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
+        tag = self._made[text] = self.last_tag + 2 * (len(self._made) + 1)
+        self._exact[tag] = value if isinstance(value, str) else Fraction(calculated)
+        return tag
+
+    def store_made(self) -> None:
+        """Store the numbers that a statement which has ended calculated."""
+        made, self._made = self._made, {}
+        self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", made.items())
+
+    def _symbols(self, tags: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Symbols by even tag."""
+        # Sorted, because neighbours are on one page.
+        even = sorted(tag for tag in tags if not tag & 1)
+        if self._borrowed and even and even[0] < 0:
+            wanted = set(even)
+            yield from ((tag, text) for text, tag in self._borrowed.items() if tag in wanted)
+        sql = "SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))"
+        yield from self._conn.execute(sql, (json.dumps(even),))

@@ -1,0 +1,1 @@
+"""Facts into and out of a knowledge base: files, tables, checks, merges."""

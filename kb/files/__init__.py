@@ -1,0 +1,1 @@
+"""Files beside a knowledge base, copies, locks and seals, and the system under them."""

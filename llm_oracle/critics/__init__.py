@@ -1,0 +1,1 @@
+"""Critics in a row or combined, and what they are worth."""

@@ -1,0 +1,1 @@
+"""The words put to models, and the profiles that choose them."""

@@ -1,0 +1,1 @@
+"""Readers of replies: from what a model wrote to values."""

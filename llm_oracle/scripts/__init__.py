@@ -1,0 +1,1 @@
+"""Models without a network: scripted ones, and a simulated world."""

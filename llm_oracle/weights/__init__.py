@@ -1,0 +1,1 @@
+"""Weights of models in files: their formats, hashes and identities."""

@@ -1,0 +1,154 @@
+"""`hapax ask`: a model turns a question into a goal over what exists, and the engine answers it with a proof."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli_fixture import invoke
+from openai_fake import FakeServer
+
+import hapax
+
+HERE = Path(__file__).parents[1]
+EXAMPLES = HERE.parents[1] / "examples"
+QUESTIONS: dict[str, list[dict[str, Any]]] = yaml.safe_load((HERE / "questions.yaml").read_text("utf-8"))
+CASES = [(base, case) for base, cases in QUESTIONS.items() for case in cases]
+RULES = {
+    "airports": EXAMPLES / "airports" / "airports.rules",
+    "access_control": EXAMPLES / "classics" / "access_control.rules",
+    "prerequisites": EXAMPLES / "classics" / "prerequisites.rules",
+}
+
+
+def literal(text: str) -> dict[str, Any]:
+    """`not p(a, ?B)` as a reply has it."""
+    found = re.fullmatch(r"(not )?(\w+)\((.*)\)", text)
+    assert found is not None, text
+    return {"predicate": found[2], "arguments": found[3].split(", "), "negated": bool(found[1])}
+
+
+def reply(case: dict[str, Any]) -> str:
+    """The model's reply in full, as one that a server does not hold to a schema: after thoughts, in a fence."""
+    compared = [
+        dict(zip(("left", "sign", "right"), text.split(" ", 2), strict=True)) for text in case.get("compare", [])
+    ]
+    said = {name: list(map(literal, case.get(name, []))) for name in ("goal", "assume")}
+    rest = {"asked": [], "count": False, "order": "", "limit": 0} | {
+        name: case[name] for name in ("asked", "count", "order", "limit") if name in case
+    }
+    return f"<think>Which predicates?</think>\n```json\n{json.dumps({**said, 'compare': compared, **rest})}\n```"
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a script of all replies and a knowledge base for each base."""
+    folder = tmp_path_factory.mktemp("questions")
+    script = {"generate": {f"Question: {case['q']}\n": reply(case) for _, case in CASES}}
+    (folder / "script.json").write_text(json.dumps(script), "utf-8")
+    table = ("--map", EXAMPLES / "airports" / "airports.yaml", "--rules", RULES["airports"])
+    imported = invoke("import", EXAMPLES / "airports" / "airports.csv", *table, "--db", folder / "airports.db")
+    assert imported.exit_code == 0, imported.stderr
+    return folder
+
+
+@pytest.mark.parametrize(("base", "case"), CASES, ids=[case["q"] for _, case in CASES])
+def test_a_question_has_its_answer(base: str, case: dict[str, Any], bases: Path) -> None:
+    """The answer is the engine's, each found one with a proof; what the predicates cannot say is told with the nearest."""
+    rules, model = hapax.load_rules(RULES[base]), f"scripted:{bases / 'script.json'}"
+    with hapax.KnowledgeBase(bases / f"{base}.db") as kb:
+        found = hapax.ask(case["q"], rules, kb, model)
+
+    right = case["is"]
+    if right == "none":
+        assert found.answers is None
+        assert found.nearest
+        return
+    assert found.answers is not None, found.notes
+    if isinstance(right, bool):
+        assert found.answers.holds is right
+        assert found.proofs
+    elif isinstance(right, int):
+        assert found.count == right
+    else:
+        asked = case["asked"][0].removeprefix("?")
+        assert {answer[asked] for answer in found.answers} == set(right)
+        assert len(found.answers) == len(right) or not case.get("limit")
+        assert found.proofs
+
+
+def test_the_command_shows_goal_meaning_answer_and_proof(bases: Path) -> None:
+    """The goal is one that `query` takes; a question that cannot be said has exit code 1 and names predicates."""
+    given = ("--db", bases / "airports.db", "-m", f"scripted:{bases / 'script.json'}")
+    asked = invoke("ask", "Where may Kim feel the height if she flies to El Alto?", *given)
+    words = ("Kim may feel the height at [Airport]", "if Kim flies to El Alto")
+    unsaid = invoke("ask", "Who is the pilot of flight LH400?", *given)
+    told = json.loads(invoke("ask", "How many airports are in Peru?", *given, "--limit", "1", "--json").stdout)
+    cut = invoke("ask", "Which airports lie above 10000 feet?", *given, "--limit", "1")
+
+    assert asked.exit_code == 0, asked.stderr
+    assert all(part in asked.stderr for part in words)
+    assert "13325 > 8000" in asked.stdout
+    assert unsaid.exit_code == 1
+    assert "lies_in(Airport, Country)" in unsaid.stderr
+    assert told["count"] == 2
+    assert "more answers" in cut.stderr
+    assert (
+        len(json.loads(invoke("query", told["goal"], "--db", bases / "airports.db", "--json").stdout)["answers"]) == 2
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I cannot answer that.",
+        '{"goal": [{"predicate": "shell", "arguments": ["rm -rf /"]}]}',
+        '{"goal": [{"predicate": "lies_in", "arguments": ["?A"]}]}',
+        '{"goal": [{"predicate": "lies_in", "arguments": [["?A"], "France"]}]}',
+        '{"goal": [{"predicate": "lies_in", "arguments": ["?A", "?B"]}], "compare": [{"left": "?A", "sign": "is", "right": "1"}]}',
+        '{"goal": ' + "[" * 100_000,
+    ],
+)
+def test_a_reply_that_states_no_goal_is_told_and_runs_nothing(said: str, bases: Path, tmp_path: Path) -> None:
+    """Prose, unknown predicates, wrong arities, wrong shapes and unknown signs all end as a question that cannot be said."""
+    (tmp_path / "script.json").write_text(json.dumps({"defaults": {"generate": said}}), "utf-8")
+    shutil.copy(bases / "airports.db", tmp_path / "kb.db")
+    result = invoke("ask", "Anything?", "--db", tmp_path / "kb.db", "-m", f"scripted:{tmp_path / 'script.json'}")
+
+    assert result.exit_code == 1, result.output
+    assert "cannot be said" in result.stderr
+
+
+def test_values_of_a_reply_are_values_and_never_goals(bases: Path, tmp_path: Path) -> None:
+    """A value with quotation marks, brackets and goals is looked up as a text, and has no answer."""
+    hostile = "x'), shell('touch owned'), lies_in(_, 'y"
+    goal = {"goal": [{"predicate": "lies_in", "arguments": ["?A", hostile]}], "asked": ["?A"]}
+    (tmp_path / "script.json").write_text(json.dumps({"defaults": {"generate": json.dumps(goal)}}), "utf-8")
+    shutil.copy(bases / "airports.db", tmp_path / "kb.db")
+    result = invoke("ask", "Anything?", "--db", tmp_path / "kb.db", "-m", f"scripted:{tmp_path / 'script.json'}")
+
+    assert result.exit_code == 0, result.output
+    assert "No answer." in result.stderr
+    assert not Path("owned").exists()
+
+
+def test_a_question_names_what_exists_and_is_asked_once_within_a_budget(bases: Path, tmp_path: Path) -> None:
+    """The prompt has predicates with sentences and stored values; a second time nothing is sent, and a budget holds."""
+    shutil.copy(bases / "airports.db", tmp_path / "kb.db")
+    answer = {"goal": [literal("lies_in(?Airport, Peru)")], "asked": ["?Airport"]}
+    with FakeServer({"generate": {}, "defaults": {"generate": json.dumps(answer)}}) as fake:
+        given = ("--db", tmp_path / "kb.db", "-m", f"openai:tiny@{fake.url}")
+        refused = invoke("ask", "Which airports are in peru?", *given, "--max-calls", "0")
+        first = invoke("ask", "Which airports are in peru?", *given)
+        sent = len(fake.asked)
+        second = invoke("ask", "Which airports are in peru?", *given)
+
+    assert refused.exit_code in (2, 3)
+    assert "Jorge Chavez" in first.stdout, first.stderr
+    assert second.stdout == first.stdout
+    assert len(fake.asked) == sent
