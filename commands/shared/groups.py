@@ -66,7 +66,8 @@ class CommandTable(MutableMapping[str, click.Command]):
 @cache
 def _docstrings(module: str) -> Mapping[str, str]:
     """The docstrings of a module's functions by name, without importing it. Importing all commands takes long."""
-    source = get_data("hapax.commands", f"{module.rpartition('.')[2]}.py") or b""
+    folder, _, name = module.rpartition(".")
+    source = get_data(folder, f"{name}.py") or b""
     functions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
     return {function.name: ast.get_docstring(function) or "" for function in functions}
 
