@@ -348,7 +348,7 @@ def drawn_fact(rng: random.Random, program: DrawnProgram) -> FactRecord:
     few = TEXTS[: rng.choice((4, 4, len(TEXTS)))]
     values = tuple(rng.choice(few if kind == "T" else SIZES) for kind in program.signatures[name])
     if name == "row":
-        values = (values[0], *(MISSING if rng.random() < 0.3 else value for value in values[1:]))
+        values = (values[0], MISSING if rng.random() < 0.3 else values[1], values[2])  # outside of the key
     types = tuple("Thing" if kind == "T" else "Number" for kind in program.signatures[name])
     return FactRecord(name, values, types, Source.GIVEN, 1.0)
 
