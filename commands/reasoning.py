@@ -31,7 +31,17 @@ from hapax.commands.shared.common_options import (
     with_paths,
     with_probability,
 )
-from hapax.commands.shared.console import BUDGET_REACHED, DONE, FAILED, Left, err, leaving, print_table, working
+from hapax.commands.shared.console import (
+    BUDGET_REACHED,
+    DONE,
+    FAILED,
+    Left,
+    ended_by,
+    err,
+    leaving,
+    print_table,
+    working,
+)
 from hapax.commands.shared.declared import Finite
 from hapax.commands.shared.model_options import (
     choose_profile,
@@ -112,10 +122,18 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             raise click.UsageError(f"{goal} asks no goal. Name one before it, or write it there: ?- ancestor(ann, X).")
         if len(goals) > 1 and options["output"]:
             raise click.UsageError("-o takes the answers of one goal. Name it in the place of the file.")
+    if goals == [goal]:
+        _answer(goal, paths, database, assume, options)
+        return
+    codes = []
     for asked in goals:
-        if goals != [goal]:
-            err.print(escape(f"?- {' '.join(asked.split())}"), soft_wrap=True)
-        _answer(asked, paths, database, assume, options)
+        err.print(escape(f"?- {' '.join(asked.split())}"), soft_wrap=True)
+        try:
+            _answer(asked, paths, database, assume, options)
+        except hapax.HapaxError as fault:  # the other goals have their answers
+            codes.append(ended_by(fault))
+    if codes:
+        click.get_current_context().exit(max(codes))
 
 
 def _is_file(text: str) -> bool:

@@ -16,7 +16,7 @@ from hapax.engine.logic.failures import idle_negations
 from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, with_rules
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.checking.rule_checks import comparison_of_texts, constant_of_wrong_kind
-from hapax.grammar.goal_language import Compound, Goal, GoalTerm, all_names, called_indicators
+from hapax.grammar.goal_language import Compound, Goal, GoalList, GoalTerm, all_names, called_indicators
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value, expression_variables
@@ -140,7 +140,9 @@ def _about(name: str, known: Collection[str]) -> str:
 
 
 def _names(term: GoalTerm, library: Library) -> Iterator[str]:
-    """The texts in a goal that facts should have, in order: in atoms, and alone in an equation."""
+    """The texts in a goal that facts should have, in order: in atoms, in lists, and alone in an equation."""
+    if isinstance(term, GoalList):
+        yield from (part.value for part in term.items if isinstance(part, Constant) and isinstance(part.value, str))
     if not isinstance(term, Compound):
         return
     for part in term.arguments:

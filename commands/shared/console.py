@@ -153,7 +153,7 @@ class Commands(CommandGroup):
             # Exit code 2, as for the faults that click finds itself.
             raise click.UsageError(str(rejected)) from None
         except HapaxError as fault:
-            ctx.exit(_ended_by(fault))
+            ctx.exit(ended_by(fault))
         except OSError as fault:
             if isinstance(fault, BrokenPipeError):
                 raise  # click ends quietly when a reader such as `head` has gone
@@ -171,8 +171,8 @@ class Commands(CommandGroup):
             ctx.exit(ended.code if isinstance(ended, Ended) else INTERRUPTED)
 
 
-def _ended_by(fault: HapaxError) -> int:
-    """Print why a command ends; its exit code."""
+def ended_by(fault: HapaxError) -> int:
+    """Print why a command, or one goal of several, ends; the exit code."""
     from hapax.llm_oracle.budget import BudgetReached
 
     if isinstance(fault, RulesRejected):

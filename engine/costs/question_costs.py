@@ -74,7 +74,7 @@ class CostLimits(PlanCosts):
         # A search with other settings may have allowed more.
         values = max(room, run.oracle.finished.most_candidates())
         full = Yield(settings.calls_per_question, values, values, values)
-        super().__init__(rule, run.job.library, Yields(full, full, Yield(samples, samples, samples, 1)))
+        super().__init__(rule, run.job.library, Yields(full, full, Yield(samples, samples, samples, 1), passing=1.0))
         self.facts = run.facts
 
     def ask(self, step: SearchStep, rows: Rows) -> tuple[PlanCost, Rows]:

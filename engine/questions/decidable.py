@@ -102,7 +102,8 @@ class GivenFacts:
                 shapes.setdefault(_shape(atom), []).append(atom)
             for shape, own in shapes.items():
                 # A predicate without given facts that nothing else derives has no values.
-                if self.known.has_given(shape.indicator) or shape.indicator in self._library.derived:
+                is_derived = origin_of(Literal(shape), self._library) is Origin.DERIVED
+                if is_derived or self.known.has_given(shape.indicator):
                     places = [place for place, term in enumerate(own[0].arguments) if isinstance(term, Constant)]
                     terms = [shape.arguments[place] for place in places]
                     rows = [atom.values for atom in own]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
@@ -243,6 +243,8 @@ class FactIntake:
                 key = FactKey(places, words, columns, signature.tolerance, is_declared=True)
                 self._keys.setdefault(signature.indicator, []).append(key)
         self._declared = {predicate.indicator: predicate.argument_types for predicate in kb.select(PREDICATES)}
+        self.known = frozenset((*self._types, *self._declared, *kb.fact_indicators()))
+        """Indicators of the predicates that the rules or the knowledge base declare, or that had facts before."""
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
         self._waiting: list[_WaitingRow] = []
@@ -257,14 +259,6 @@ class FactIntake:
     def __exit__(self, *fault: Any) -> None:
         # Nothing is left to undo after `store`.
         self._arriving.transaction.__exit__(*(fault if fault[0] else (_NotStored, _NotStored(), None)))
-
-    @cached_property
-    def known(self) -> frozenset[str]:
-        """Indicators of the predicates that the rules or the knowledge base declare, or that have facts.
-
-        Few files need them, so they are read when a row asks.
-        """
-        return frozenset((*self._types, *self._declared, *self._kb.fact_indicators()))
 
     def add_key(self, predicate: str, columns: Sequence[str], places: Sequence[int]) -> None:
         """Follow a key of the predicate's facts that no declaration has. To be called before the first fact."""

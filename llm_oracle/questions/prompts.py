@@ -236,13 +236,13 @@ def released_type_question(value: str, data_type: str) -> ClaimText:
     return ClaimText(f"{_CRITIC_QUESTION}{value} is a {data_type.lower()}{_ANSWER}", typed=(value, data_type))
 
 
-def conflict_question(claim: ClaimText, claims: Sequence[str]) -> ClaimText:
+def conflict_question(claim: str, claims: Sequence[str]) -> ClaimText:
     """The whole question about one of several claims that contradict each other, which names all of them.
 
     It is another question than that about the claim alone, which the journal has answered before.
     """
     listed = " ".join(" ".join(text.split()) for text in claims)  # on one line, so that a value cannot end the list
-    return ClaimText(f"{_CONFLICT_QUESTION}{listed}\nStatement: {claim}{_ANSWER}", claim.atom)
+    return ClaimText(f"{_CONFLICT_QUESTION}{listed}\nStatement: {claim}{_ANSWER}", getattr(claim, "atom", None))
 
 
 def without_conflict(question: str) -> str:

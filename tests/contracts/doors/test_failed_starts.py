@@ -57,7 +57,8 @@ def test_a_failed_start_leaves_no_knowledge_base(command: str, folder: Path) -> 
     assert failed.exit_code not in (0, 130), failed.output
     assert sorted(path.name for path in folder.iterdir()) == before
     asked = invoke("query", "lies_in(X, Y)", "--rules", "my.rules", "--db", "new.db")
-    assert "no such knowledge base" in asked.output
+    assert asked.exit_code != 0
+    assert "new.db" in asked.output
 
 
 def test_a_refused_key_leaves_no_knowledge_base(folder: Path) -> None:
@@ -85,5 +86,5 @@ def test_another_process_keeps_its_file(folder: Path) -> None:
     """A file that somebody else has open is not taken away, though it is empty."""
     with hapax.KnowledgeBase("new.db"):
         failed = invoke("import", "nosuch.csv", "--db", "new.db")
-        assert failed.exit_code == 1, failed.output
+        assert failed.exit_code == 2, failed.output
         assert (folder / "new.db").exists()

@@ -16,6 +16,7 @@ import pytest
 import hapax
 
 RESULTS = {
+    "AnsweredQuestion",
     "AnsweredQuestions",
     "Answers",
     "AskedSchemas",

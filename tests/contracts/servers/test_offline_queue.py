@@ -216,8 +216,8 @@ ASKING = {
 }
 """A command line for each command that asks; `-m` and what goes with it comes behind."""
 NO_MODEL_OPTION = ("calibrate", "grid", "likelihood", "long-tail")
-UNQUEUED = {"evaluate booqa build", "evaluate entailment consistency", "kb mcp", "serve"}
-"""They ask step by step: about one word after the other, under one condition after the other, as an agent wants it."""
+UNQUEUED = {"ask", "evaluate booqa build", "evaluate entailment consistency", "kb mcp", "serve"}
+"""They ask step by step: about one word after the other, under one condition after the other, as an agent or a person wants it."""
 
 
 @pytest.fixture(scope="module")

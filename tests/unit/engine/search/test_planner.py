@@ -8,7 +8,7 @@ from math import ceil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from random_cases import cases
 from search_fixture import ALLERGY, HARMLESS, OLDER, RECURSIVE, VOCABULARY
@@ -47,6 +47,12 @@ def prepared(*texts):
     return library, model, Models(model, model, model, model)
 
 
+@example(  # whose last premise holds of all beams
+    HARMLESS,
+    2,
+    SearchSettings(beam=6, calls_per_question=1, values_per_call=2, critic=False, likelihood="model"),
+    False,
+)
 @settings(max_examples=cases(4), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     text=st.sampled_from([ALLERGY, OLDER, HARMLESS, RECURSIVE, ALLERGY + HARMLESS]),
