@@ -341,7 +341,9 @@ def test_what_a_critic_denies_needs_a_promise_of_its_own(tmp_path: Path, monkeyp
     write_labels(lambda _: True, lambda number: bool(number % 2))
     calibrate()
 
-    assert "denials: at least 0.9 of the denied are false" in searched_with(*PROMISE, "--keep-share", "0.5", "--account")
+    assert "denials: at least 0.9 of the denied are false" in searched_with(
+        *PROMISE, "--keep-share", "0.5", "--account"
+    )
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
         (run_id,) = {record.run_id for record in kb.certificates()}
         assert {str(dict(item.substitution)["B"]) for item in kb.statements(run_id=run_id)} == set(GEMS) - ODD
