@@ -6,7 +6,8 @@ html_title = "Hapax"
 
 # The whole repository is the source, so that links from page to page are the same here and in a checkout.
 include_patterns = [
-    "docs/**/*.md",
+    "docs/*.md",
+    "docs/*/*.md",
     "SECURITY.md",
     "CHANGELOG.md",
     "benchmarks/README.md",
