@@ -434,10 +434,15 @@ def simulate(log: Path, after: int | None = None, fault: Fault | None = None, sl
 
     for name, wording in (
         ("generate", lambda several, given: [{**one.content, "parameters": asdict(given)} for one in several]),
-        ("probabilities", lambda claims: [{"claim": claim} for claim in claims]),
+        ("probabilities", lambda claims: list(map(claim_request, claims))),
         ("log_likelihoods", lambda texts: [{"text": text} for text in texts]),
     ):
         setattr(model, name, noted(getattr(model, name), wording))
+
+
+def claim_request(claim: Any) -> dict[str, Any]:
+    """A claim as the journal has it: with its predicate or data type, if it says what it states."""
+    return {"claim": claim, "about": claim.about} if hasattr(claim, "about") else {"claim": claim}
 
 
 def die() -> None:
