@@ -1,4 +1,4 @@
-"""What a true statement costs: calls and tokens that a server of a simulated world counts, for several ways to ask it.
+"""The cost of a true statement: calls and tokens that a server of a simulated world counts, for several ways to ask it.
 
 The peer is the naive way: ask for fifty rows, name the newest ones to leave out, have all new facts judged in one call,
 and repeat. Its model has the same rates of errors as the simulated one; its lists lean to the head.
@@ -32,7 +32,7 @@ ROW_TOKENS, FACT_TOKENS, QUESTION_TOKENS = 22, 13, 120
 
 @dataclass
 class Bill:
-    """What a way used, and the truth of what it stored."""
+    """The calls and tokens that a way used, and the truth of what it stored."""
 
     way: str
     calls: int = 0

@@ -437,9 +437,9 @@ def _shared_sentences(library: Library, fault: RuleFault) -> Iterator[Diagnostic
         if signature.templates is None or not library.is_asked(signature.indicator):
             continue
         words = " ".join(signature.templates.affirmative.casefold().rstrip(".").split())
-        other = first.setdefault((words, tuple(map(type_key, signature.argument_types))), signature.indicator)
-        if other != signature.indicator:
-            problem, remedy = f"{signature.indicator} and {other} say the same", "Give one of them other words"
+        earlier = first.setdefault((words, tuple(map(type_key, signature.argument_types))), signature.indicator)
+        if earlier != signature.indicator:
+            problem, remedy = f"{signature.indicator} and {earlier} say the same", "Give one of them other words"
         elif words == "[1] is [2]":
             problem = f'{signature.indicator} says what a claim of a data type says, such as "Ruby is a gemstone"'
             remedy = 'Say more, such as "[1] has the colour [2]"'

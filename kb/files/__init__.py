@@ -1,1 +1,1 @@
-"""Files beside a knowledge base, copies, locks and seals, and the system under them."""
+"""Files beside a knowledge base, copies and locks, and the system under them."""

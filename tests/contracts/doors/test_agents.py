@@ -184,7 +184,7 @@ def test_an_agent_answers_ten_questions_over_a_base_that_it_does_not_know(tmp_pa
 
 
 def test_remedies_are_calls_of_tools(tmp_path: Path) -> None:
-    """What an agent can do itself is named as a tool with its arguments; the rest is for whoever runs the server."""
+    """A remedy that an agent can carry out is named as a tool with its arguments; the rest is for whoever runs the server."""
     with hapax.KnowledgeBase(tmp_path / "empty.db"):
         pass
     _, (rejected, limit) = asked(

@@ -387,7 +387,7 @@ def routes(tmp_path: Path) -> Path:
 
 
 def test_other_programs_change_no_facts(routes: Path) -> None:
-    """What they read as `facts` is a view, which SQLite does not change; a file that was copied or packed answers as before."""
+    """The `facts` that they read are a view, which SQLite does not change; a file that was copied or packed answers as before."""
     with closing(sqlite3.connect(routes, isolation_level=None)) as connection:
         for sql in ("DELETE FROM facts", "UPDATE facts SET predicate = 'owns'"):
             with pytest.raises(sqlite3.OperationalError, match="view"):

@@ -1,4 +1,4 @@
-"""What other packages add: models by the entry points `hapax.models`, commands by `hapax.commands`."""
+"""Additions of other packages: models by the entry points `hapax.models`, commands by `hapax.commands`."""
 
 from __future__ import annotations
 

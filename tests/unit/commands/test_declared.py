@@ -67,7 +67,7 @@ def said(*arguments: str) -> str:
 
 
 def test_fields_keep_their_defaults() -> None:
-    """What is not given keeps the default of the class; one that is written as text is read."""
+    """An option that is not given keeps the default of the class; one that is written as text is read."""
     assert said("--wanted", "a") == str(Settings("a", twice=8, inner=8))
 
 
@@ -161,7 +161,7 @@ def commands(group: click.Group, before: str = "hapax") -> Iterator[tuple[str, c
 
 
 def test_every_setting_has_an_option() -> None:
-    """What a remedy names can be typed: the first word of its wording is an option of some command."""
+    """An option that a remedy names can be typed: the first word of its wording is an option of some command."""
     options = {
         option
         for _, command in commands(main)
