@@ -151,7 +151,7 @@ def test_a_library_has_one_place() -> None:
 
 def test_one_name_is_imported() -> None:
     """No file of the repository imports a room by its bare name, which another package could take."""
-    folders = [ROOT / name for name in (*ROOMS[:-1], "tests", "tools", "benchmarks", "fuzz", "scripts")]
+    folders = [ROOT / name for name in (*ROOMS[:-1], "tests", "tools", "benchmarks", "scripts")]
     files = [ROOT / "cli.py", *(path for folder in folders for path in folder.rglob("*.py"))]
 
     bare = [(path.name, name) for path in files for name in imports(path) if name.split(".")[0] in (*ROOMS, "rules")]

@@ -18,7 +18,7 @@ import hapax
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-FOR_TESTS = {"browser", "databases", "harness", "servers", "fuzz"}
+FOR_TESTS = {"browser", "databases", "harness", "servers"}
 
 
 def distribution(requirement: str) -> str:

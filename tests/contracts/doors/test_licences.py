@@ -14,7 +14,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-FOR_TESTS = {"browser", "databases", "harness", "servers", "fuzz"}
+FOR_TESTS = {"browser", "databases", "harness", "servers"}
 """Extras that only the tests of this repository use."""
 
 PERMISSIVE = re.compile(

@@ -1,18 +1,17 @@
-"""Target: goals. Any text is rejected, or calls only allowed predicates and also passes Prolog's own sandbox."""
+"""Any text as a goal is rejected, or calls only allowed predicates and also passes Prolog's own sandbox."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from fuzz.common import assert_explained, instrumented, run, text_of
+from any_input import assert_explained, check_any_input, text_of
 
-with instrumented(__name__):
-    from hapax.engine.prolog.limits import QueryLimits
-    from hapax.engine.prolog.program import answers_program
-    from hapax.engine.prolog.session import LimitExceeded, PrologError, PrologSession
-    from hapax.grammar.errors import HapaxError
-    from hapax.grammar.goal_language import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
-    from hapax.grammar.parsing.parser import parse_goal, parse_library
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.program import answers_program
+from hapax.engine.prolog.session import LimitExceeded, PrologError, PrologSession
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.goal_language import AGGREGATES, ARITHMETIC, BUILT_INS, Compound, GoalTerm, goal_text
+from hapax.grammar.parsing.parser import parse_goal, parse_library
 
 LIBRARY = parse_library(
     [("f.rules", "oracle p(Thing).\noracle q(Thing, Thing).\ncomputed is_less(Number A, Number B) := A < B.")]
@@ -78,5 +77,6 @@ def _unquantified(term: GoalTerm) -> GoalTerm:
     return term
 
 
-if __name__ == "__main__":
-    run("goals", check, SEEDS)
+def test_any_goal() -> None:
+    """A goal is refused with a reason, or calls nothing but allowed predicates."""
+    check_any_input(check, SEEDS, "goals", 30)

@@ -1,27 +1,26 @@
-"""Target: a model's reply. Reading it never raises; accepted values are short and have no control characters."""
+"""Any reply of a model is read without an error; accepted values are short and have no control characters."""
 
 from __future__ import annotations
 
 import unicodedata
 from decimal import Decimal
 
-from fuzz.common import instrumented, run, text_of
+from any_input import check_any_input, text_of
 
-with instrumented(__name__):
-    from hapax.engine.expansion.propose import read_conclusions, read_predicate, read_types
-    from hapax.llm_oracle.reading.drop_reasons import DropReason
-    from hapax.llm_oracle.reading.link_replies import (
-        LONGEST_LINE,
-        LONGEST_VALUE,
-        MOST_LINES,
-        first_items,
-        parse_number,
-        parse_values,
-        parse_yes_no,
-        without_values,
-    )
-    from hapax.llm_oracle.reading.replies import read_reply
-    from hapax.llm_oracle.reading.reply_question import ReplyQuestion
+from hapax.engine.expansion.propose import read_conclusions, read_predicate, read_types
+from hapax.llm_oracle.reading.drop_reasons import DropReason
+from hapax.llm_oracle.reading.link_replies import (
+    LONGEST_LINE,
+    LONGEST_VALUE,
+    MOST_LINES,
+    first_items,
+    parse_number,
+    parse_values,
+    parse_yes_no,
+    without_values,
+)
+from hapax.llm_oracle.reading.replies import read_reply
+from hapax.llm_oracle.reading.reply_question import ReplyQuestion
 
 SEEDS = (
     b'1. Crohn\'s disease.\n2. asthma.\n3) "type 2 diabetes".\n- *shellfish* (all kinds).',
@@ -64,5 +63,6 @@ def _is_plain(value: object) -> bool:
     return not any(unicodedata.category(character) in ("Cc", "Cs") for character in value)
 
 
-if __name__ == "__main__":
-    run("answers", check, SEEDS)
+def test_any_reply() -> None:
+    """Reading a reply never raises, and what is accepted is short and printable."""
+    check_any_input(check, SEEDS)

@@ -1,18 +1,17 @@
-"""Target: rule files. Any text gives a library or `RulesRejected`; a library prints as text that gives it again,
+"""Any text as a rule file gives a library or `RulesRejected`; a library prints as text that gives it again,
 and the one layout of its text is stable and gives it again.
 """
 
 from __future__ import annotations
 
-from fuzz.common import assert_explained, instrumented, run, text_of
+from any_input import assert_explained, check_any_input, text_of
 
-with instrumented(__name__):
-    from hapax.grammar.checking.library_checks import check_library
-    from hapax.grammar.errors import HapaxError, RulesRejected
-    from hapax.grammar.parsing.parser import parse_library
-    from hapax.grammar.writing.formatting import format_rules
-    from hapax.grammar.writing.printing import format_library
-    from hapax.grammar.writing.prolog_text import program_text
+from hapax.grammar.checking.library_checks import check_library
+from hapax.grammar.errors import HapaxError, RulesRejected
+from hapax.grammar.parsing.parser import parse_library
+from hapax.grammar.writing.formatting import format_rules
+from hapax.grammar.writing.printing import format_library
+from hapax.grammar.writing.prolog_text import program_text
 
 SEEDS = (
     b'oracle is_made_from(Dish, Food): "[1] is made from [2]" / "[1] is not made from [2]" / "is [1] made from [2]?"',
@@ -41,5 +40,6 @@ def check(data: bytes) -> None:
         assert_explained(error)
 
 
-if __name__ == "__main__":
-    run("rules", check, SEEDS)
+def test_any_rules() -> None:
+    """A library prints as text that gives it again, and the layout of its text is stable."""
+    check_any_input(check, SEEDS, "rules")

@@ -1,4 +1,4 @@
-"""Target: texts and numbers to Prolog and back. A value is rejected, or comes back from Prolog unchanged.
+"""Texts and numbers to Prolog and back. A value is rejected, or comes back from Prolog unchanged.
 
 Bytes that a goal's process writes are decoded as rows or rejected.
 """
@@ -9,13 +9,12 @@ import re
 from decimal import Decimal
 from functools import cache
 
-from fuzz.common import assert_explained, instrumented, run, text_of
+from any_input import assert_explained, check_any_input, text_of
 
-with instrumented(__name__):
-    from hapax.engine.prolog.limits import QueryLimits
-    from hapax.engine.prolog.session import PrologError, PrologSession, _decoded
-    from hapax.grammar.errors import HapaxError
-    from hapax.grammar.writing.prolog_text import prolog_atom, prolog_value
+from hapax.engine.prolog.limits import QueryLimits
+from hapax.engine.prolog.session import PrologError, PrologSession, _decoded
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.writing.prolog_text import prolog_atom, prolog_value
 
 SEEDS = (
     b"rl2:a3:abci42;q3/2;f1.5;e1:a4:donea0:",
@@ -80,5 +79,6 @@ def _session() -> PrologSession:
     return session
 
 
-if __name__ == "__main__":
-    run("prolog_codec", check, SEEDS)
+def test_any_prolog_value() -> None:
+    """A value is rejected or comes back from Prolog unchanged, and bytes of a goal's process are rows or rejected."""
+    check_any_input(check, SEEDS, "prolog_codec", 30)
