@@ -306,11 +306,6 @@ class Disk:
 
         _raise(self.cross("remove folder", unlink, part))
 
-    def receive(self, path: Path, content: bytes) -> None:
-        """Write a file as another program does that has forced it to the disk, with its name."""
-        path.write_bytes(content)
-        self._names[path] = self._by_number[path.stat().st_ino] = Content(bytearray(content))
-
     # -- power cuts
 
     def cut(self) -> None:

@@ -15,22 +15,16 @@ from functools import cached_property
 from pathlib import Path
 
 import hapax
-from benchmarks.server import ExclusionReader
 from hapax.engine.answers.derivation import read_statements
 from hapax.grammar.errors import HapaxError
 from hapax.kb.connection import reading_uri
-from hapax.kb.records import ATTEMPTS, CALLS, RUNS, TABLES, Outcome
+from hapax.kb.records import ATTEMPTS, RUNS, TABLES
 from hapax.kb.store import KnowledgeBase
 from tools.comparison import CLOCKS, SUMMARIES
 from tools.simulate.disk import DEATHS, ERRORS, DiskFault
-from tools.simulate.machine import Machine, SimulatedModelServer
-from tools.simulate.scenarios import DATABASE, DERIVED, EXPORT, SCENARIOS, Scenario, ScenarioFolder, clean, rules, world
+from tools.simulate.machine import Machine
+from tools.simulate.scenarios import DATABASE, DERIVED, EXPORT, SCENARIOS, Scenario, ScenarioFolder, clean, rules
 from tools.simulate.scheduling import SimulatedProcess, Stuck
-
-IN_FLIGHT = 16
-"""Requests at a time to a server, and in a batch of a model in this process."""
-
-FIGURES = frozenset({"prompt_tokens", "completion_tokens", "cost"})
 
 Content = dict[str, tuple[str, ...]]
 
@@ -71,10 +65,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, tuple[str, ...]
         if table is ATTEMPTS or table.name not in found:
             continue
         ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
-        names = [name for name in table.all_columns if name not in ignored]
-        if table is CALLS:  # a probe's figures count its repeated requests
-            names = [f"iif(role = 'probe', NULL, {name})" if name in FIGURES else name for name in names]
-        columns = ", ".join(names)
+        columns = ", ".join(name for name in table.all_columns if name not in ignored)
         rows = connection.execute(f"SELECT {columns} FROM {table.name}")  # noqa: S608  ours
         yield table.name, tuple(sorted(map(repr, rows)))
 
@@ -93,33 +84,6 @@ def damages(folder: Path) -> Iterator[str]:
     with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
         for damage in hapax.verify(kb).damages:
             yield f"verify: {damage}"
-
-
-def ledger(folder: Path, provider: SimulatedModelServer, in_flight: int) -> Iterator[str]:
-    """Differences between the attempts in the file and the account of the server.
-
-    Up to `in_flight` attempts may have been written down by processes that then died before they sent them.
-    """
-    with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
-        attempts = [attempt for attempt in kb.attempts() if attempt.outcome not in (Outcome.UNSENT, Outcome.QUEUED)]
-    outcomes = Counter(attempt.outcome for attempt in attempts)
-    sure = outcomes[Outcome.ANSWERED] + outcomes[Outcome.REFUSED] + outcomes[Outcome.UNUSABLE]
-    perhaps = len(attempts) - sure - outcomes[Outcome.ERROR]
-    replies = len(provider.charged) + provider.repeated
-    doubled = provider.faults.get("double request", 0)
-    if replies < sure:
-        yield f"ledger: {sure} answered, but the server answered {replies}"
-    if replies > sure + perhaps + doubled:
-        yield f"ledger: {sure} answered and {perhaps} perhaps, but the server answered {replies}"
-    arrived = len(provider.served) + provider.repeated
-    if arrived > len(attempts) + doubled:
-        yield f"ledger: {len(attempts)} attempts, but {arrived} requests arrived"
-    if len(attempts) > arrived + provider.faults.get("lost request", 0) + in_flight:
-        yield f"ledger: {len(attempts)} attempts, but only {arrived} requests arrived"
-    tokens = sum(attempt.prompt_tokens + attempt.completion_tokens for attempt in attempts)
-    extra = sum(request.tokens for request in provider.charged if request.is_extra)
-    if sum(request.tokens for request in provider.charged) > tokens + extra:
-        yield f"ledger: {tokens} tokens, but the server charged more"
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
@@ -150,7 +114,6 @@ class ReferenceRun:
     content: Content
     crossings: Counter[str]
     asked: Counter[str]
-    charged: Counter[str]
 
 
 class Simulation:
@@ -186,35 +149,27 @@ class Simulation:
 
     def _reference(self, scenario: Scenario) -> ReferenceRun:
         if scenario.name not in self._references:
-            machine, place, provider = self._machine(scenario, 0)
+            machine, place = self._machine(scenario, 0)
             works = scenario.works(place)
             for work in works:
                 _check_ended(machine.run([work]))
             found = content(place.folder, scenario)
-            charged = Counter(request.body for request in provider.charged) if provider else Counter[str]()
             asked = Counter(request for batch in place.asked for request in batch)
-            self._references[scenario.name] = ReferenceRun(found, machine.crossings, asked, charged)
+            self._references[scenario.name] = ReferenceRun(found, machine.crossings, asked)
             clean(place)
             gc.freeze()  # the modules that it imported: each run collects what is left of its processes
         return self._references[scenario.name]
 
-    def _machine(self, scenario: Scenario, seed: int) -> tuple[Machine, ScenarioFolder, SimulatedModelServer | None]:
-        provider = None
-        if scenario.server:
-            provider = SimulatedModelServer(ExclusionReader(world()))
-        machine = Machine(self._folder / "world", seed, provider)
-        place = ScenarioFolder(machine.folder, machine.disk, provider=provider)
+    def _machine(self, scenario: Scenario, seed: int) -> tuple[Machine, ScenarioFolder]:
+        machine = Machine(self._folder / "world", seed)
+        place = ScenarioFolder(machine.folder, machine.disk)
         scenario.prepare(place)
-        return machine, place, provider
+        return machine, place
 
     def _disturbed(
         self, scenario: Scenario, reference: ReferenceRun, seed: int, stream: random.Random, totals: Totals
     ) -> Iterator[str]:
-        machine, place, provider = self._machine(scenario, seed)
-        if provider is not None:
-            provider.stream = random.Random(f"network {seed}")  # noqa: S311  no secret
-            provider.fault_share = stream.choice((0.0, 0.0, 0.1, 0.3))
-            provider.knows_keys = stream.random() < 0.5
+        machine, place = self._machine(scenario, seed)
         in_flight, earlier = 0, whole_files(place.folder)
         try:
             for _ in range(stream.choice((1, 1, 2, 3))):
@@ -225,14 +180,10 @@ class Simulation:
                 processes = machine.run(scenario.works(place), faults, stream.choice((0.0, 0.05, 0.3)))
                 totals.runs += 1
                 ended = sum(process.is_killed or process.fault is not None for process in processes)
-                # A model in this process answers batch by batch, and the last one of each process may be lost.
-                last = place.asked[-ended:] if ended else []
-                in_flight += ended * IN_FLIGHT if provider else sum(map(len, last))
+                # The model answers batch by batch, and the last one of each process may be lost.
+                in_flight += sum(map(len, place.asked[-ended:])) if ended else 0
                 yield from _tracebacks(processes)
                 yield from torn_files(place.folder, earlier, reference.content)
-            if provider is not None:
-                totals.injected.update({f"network, {name}": count for name, count in provider.faults.items()})
-                provider.fault_share = 0.0
             processes = machine.run(scenario.works(place))
             totals.runs += 1
             totals.injected += machine.disk.injected
@@ -241,9 +192,7 @@ class Simulation:
             yield from (f"undisturbed, it ends with {process.fault!r}" for process in processes if process.fault)
             yield from differences(content(place.folder, scenario), reference.content)
             yield from damages(place.folder)
-            yield from _paid_again(place, provider, reference, in_flight)
-            if provider is not None:
-                yield from ledger(place.folder, provider, in_flight)
+            yield from _asked_again(place, reference, in_flight)
         finally:
             clean(place)
 
@@ -270,18 +219,10 @@ def _tracebacks(processes: list[SimulatedProcess]) -> Iterator[str]:
             yield f"it ends with {process.fault!r}"
 
 
-def _paid_again(
-    place: ScenarioFolder, provider: SimulatedModelServer | None, reference: ReferenceRun, in_flight: int
-) -> Iterator[str]:
+def _asked_again(place: ScenarioFolder, reference: ReferenceRun, in_flight: int) -> Iterator[str]:
     """Requests beyond those of the undisturbed run and those that were in flight when a process ended early."""
-    expected, allowed = reference.asked, in_flight
     asked = Counter(request for batch in place.asked for request in batch)
-    if provider is not None:
-        asked = Counter(request.body for request in provider.charged if not request.is_extra)
-        expected = reference.charged
-        allowed += provider.faults.get("double request", 0)
-    # On a server, an answer whose reply was lost is used if the server knows the key of the next attempt.
-    if (missing := expected - asked) and provider is None:
+    if missing := reference.asked - asked:
         yield f"{missing.total()} requests were not asked"
-    if (again := asked - expected).total() > allowed:
-        yield f"{again.total()} requests were paid again, {allowed} may have been in flight"
+    if (again := asked - reference.asked).total() > in_flight:
+        yield f"{again.total()} requests were asked again, {in_flight} may have been in flight"

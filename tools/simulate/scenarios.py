@@ -14,7 +14,6 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.rules import Library
 from hapax.kb.files.whole_files import atomic_text_file
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.protocols import (
     CRITIC,
     KNOWLEDGE,
@@ -30,7 +29,6 @@ from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
 from hapax.llm_oracle.scripts.simulated import SimulatedModel
 from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld, SimulationSettings
 from tools.simulate.disk import Disk
-from tools.simulate.machine import URL, SimulatedModelServer
 
 RULES = """
 functional was_invented_in(Tool, Year): "the [1] was invented in [2]" / "the [1] was not invented in [2]" / "?".
@@ -69,15 +67,11 @@ def world() -> SimulatedModel:
 
 @dataclass
 class ScenarioFolder:
-    """The folder of a scenario, its disk, and the batches of requests that the model in this process answered.
-
-    `provider`: the server, if there is one.
-    """
+    """The folder of a scenario, its disk, and the batches of requests that its model answered."""
 
     folder: Path
     disk: Disk
     asked: list[list[str]] = field(default_factory=list)
-    provider: SimulatedModelServer | None = None
 
     @property
     def database(self) -> Path:
@@ -116,14 +110,12 @@ def models(place: ScenarioFolder) -> Models:
 class Scenario:
     """A command, or several at a time.
 
-    `prepare` fills the folder; `works` are the processes; `server`: it needs one.
-    `derives`: the tables of `derive` are compared, too.
+    `prepare` fills the folder; `works` are the processes; `derives`: the tables of `derive` are compared, too.
     """
 
     name: str
     works: Callable[[ScenarioFolder], list[Work]]
     prepare: Callable[[ScenarioFolder], object] = lambda _: None
-    server: bool = False
     derives: bool = False
 
 
@@ -131,16 +123,9 @@ class Scenario:
 
 
 def search(place: ScenarioFolder) -> None:
-    """A search with the model in this process."""
+    """A search, of which the model notes what it is asked."""
     with KnowledgeBase(place.database) as kb:
         hapax.search(rules(), kb, models(place), SETTINGS, only="fits")
-
-
-def search_served(place: ScenarioFolder) -> None:
-    """A search with a model on the server."""
-    with KnowledgeBase(place.database) as kb:
-        served = hapax.open_models(f"openai:simulated@{URL}", likelihood="frequency", journal=Journal(kb))
-        hapax.search(rules(), kb, served, SETTINGS, only="fits")
 
 
 # --- without models ---------------------------------------------------------------------------------------------------
@@ -193,7 +178,6 @@ SCENARIOS = {
     scenario.name: scenario
     for scenario in (
         Scenario("search", _processes(search)),
-        Scenario("search on a server", _processes(search_served), server=True),
         Scenario("two searches", _processes(search, search)),
         Scenario("three processes", _processes(search, import_facts, derive), write_facts),
         Scenario("derive", _processes(derive), give_facts, derives=True),

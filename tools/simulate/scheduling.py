@@ -1,18 +1,16 @@
 """Simulated processes as threads of which one runs at a time: a seed decides which, and the clock is a number.
 
-A thread hands over at crossings (each write, rename, request and pause) and where it waits for a lock of `threading`.
-Queues, events, futures and executors rest on these locks, and event loops of asyncio wait here instead of in `select`,
-so that all of it follows the seed. `install` must be called before Hapax is imported.
+A thread hands over at crossings (each write, rename, answer and pause) and where it waits for a lock of `threading`.
+Queues, events, futures and executors rest on these locks, so that all of it follows the seed. `install` must be called
+before Hapax is imported.
 """
 
 from __future__ import annotations
 
 import _thread
-import asyncio
 import functools
 import queue
 import random
-import selectors
 import sys
 import threading
 from collections.abc import Callable
@@ -24,7 +22,7 @@ CROSSING_SECONDS = 0.0005
 
 
 class Killed(BaseException):
-    """The process of this thread was killed. No effect of it reaches the disk or a server any more."""
+    """The process of this thread was killed. No effect of it reaches the disk any more."""
 
 
 class Stuck(Exception):  # noqa: N818  says what happened
@@ -203,14 +201,14 @@ class Scheduler:
         return chosen
 
 
-# --- locks, threads and event loops -----------------------------------------------------------------------------------
+# --- locks and threads ------------------------------------------------------------------------------------------------
 
 _REAL_START = _thread.start_new_thread
 _current: Scheduler | None = None
 
 
 def use(scheduler: Scheduler | None) -> None:
-    """Let locks and loops follow this scheduler; None: no simulation is under way."""
+    """Let locks follow this scheduler; None: no simulation is under way."""
     global _current  # noqa: PLW0603  there is one simulation at a time
     _current = scheduler
 
@@ -267,52 +265,13 @@ def _start_thread(function: Callable[..., object], arguments: tuple[Any, ...], *
     return 0
 
 
-class SimulatedSelector(selectors.SelectSelector):
-    """Waits for a wake-up or for the clock instead of for sockets, of which a simulated loop has none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_woken = False
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if _current is None or _current.me is None:
-            return super().select(0)
-        _current.wait(timeout, lambda: self.is_woken)
-        self.is_woken = False
-        return []
-
-
-class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An event loop on the clock of the simulation."""
-
-    def __init__(self) -> None:
-        self._waiting = SimulatedSelector()
-        super().__init__(self._waiting)
-
-    def time(self) -> float:
-        return super().time() if _current is None else _current.clock
-
-    def _write_to_self(self) -> None:
-        self._waiting.is_woken = True
-        if _current is not None:
-            _current.wake()
-
-
-class SimulatedPolicy(asyncio.DefaultEventLoopPolicy):
-    """Makes simulated loops."""
-
-    def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        return SimulatedLoop()
-
-
 def install() -> None:
-    """Replace the locks, threads and event loops of this interpreter for good."""
+    """Replace the locks and threads of this interpreter for good."""
     threading._allocate_lock = threading.Lock = SimulatedLock  # type: ignore[attr-defined, assignment]
     threading._CRLock = None  # type: ignore[attr-defined]
     threading._set_sentinel = SimulatedLock  # type: ignore[attr-defined]
     threading._start_new_thread = _start_thread  # type: ignore[attr-defined]
     functools.RLock = threading._RLock  # type: ignore[attr-defined]
     queue.SimpleQueue = queue._PySimpleQueue  # type: ignore[attr-defined, misc]
-    asyncio.set_event_loop_policy(SimulatedPolicy())
     threading.excepthook = lambda _: None
-    sys.unraisablehook = lambda _: None  # tasks of killed processes
+    sys.unraisablehook = lambda _: None  # of killed processes

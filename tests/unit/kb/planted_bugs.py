@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import connection
-from hapax.kb.attempts import AttemptLog
 from hapax.kb.files import asking, system
-from hapax.kb.records import AttemptRecord, CallRecord, Outcome
+from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle import budget
 
 
 def commit_without_sync() -> None:
@@ -49,41 +45,6 @@ def answer_used_before_it_is_stored() -> None:
         close(kb)
 
     KnowledgeBase.record_calls, KnowledgeBase.close = later, closing  # type: ignore[method-assign, assignment]
-
-
-def attempt_written_after_it_was_sent() -> None:
-    """A request leaves before it is in the ledger."""
-    write = AttemptLog.write
-
-    def late(log: AttemptLog, attempt: AttemptRecord) -> Future[None]:
-        if attempt.finished is not None:
-            return write(log, attempt)
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
-
-    AttemptLog.write = late  # type: ignore[method-assign]
-
-
-def unusable_replies_not_counted() -> None:
-    """A reply that was charged and could not be used is no attempt."""
-    settle = budget.Ledger.settle
-
-    def forgiving(ledger: budget.Ledger, reservation: Any, spent: Any, outcome: Outcome) -> None:
-        settle(ledger, reservation, None if outcome is Outcome.UNUSABLE else spent, outcome)
-
-    budget.Ledger.settle = forgiving  # type: ignore[method-assign]
-
-
-def attempts_stored_twice() -> None:
-    """The outcome of a request is a row of its own."""
-    ended = budget._ended
-
-    def another(*arguments: Any) -> AttemptRecord:
-        attempt = ended(*arguments)
-        return replace(attempt, id=attempt.id[::-1])
-
-    budget._ended = another
 
 
 def asking_without_a_lock() -> None:
@@ -120,9 +81,6 @@ PLANTED: dict[str, Callable[[], None]] = {
     for bug in (
         commit_without_sync,
         answer_used_before_it_is_stored,
-        attempt_written_after_it_was_sent,
-        unusable_replies_not_counted,
-        attempts_stored_twice,
         asking_without_a_lock,
         newest_answer_overlooked,
         renamed_without_sync,
