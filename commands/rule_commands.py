@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     "--entailment-margin",
     "margin",
     type=Finite(0, 1),
-    help="Least lead of an entailment's score over its reverse.  [default: that of the last stored audit, else 0.2]",
+    help="Least lead of an entailment's score over its reverse.  [default: 0.2]",
 )
 @click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
 @click.option("--fix", is_flag=True, help="First fix faults in PATHS with a single remedy.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 
 from hapax.engine.entailment.entailment_checks import EntailmentLimits, entailment_faults
-from hapax.engine.entailment.graph import audited_margin, edges_out_of
+from hapax.engine.entailment.graph import edges_out_of
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
 from hapax.engine.inference.theory import Theory
@@ -51,8 +51,6 @@ class KbFinding:
 def check_kb(library: Library, kb: KnowledgeBase, limits: EntailmentLimits | None = None) -> tuple[KbFinding, ...]:
     """Run all checks. `limits`: of entailments that count against rules."""
     limits = limits or EntailmentLimits()
-    if limits.margin is None:
-        limits = replace(limits, margin=audited_margin(kb))
     return (
         *unfit_facts(library, kb),
         *contradictions(library, kb),

@@ -86,13 +86,10 @@ from .evaluation.dataset.build import write_dataset as write_dataset
 from .evaluation.dataset.selection import BlockList as BlockList
 from .evaluation.dataset.selection import SelectionOptions as SelectionOptions
 from .evaluation.dataset.selection import Target as Target
-from .evaluation.entailment.audit import store_audited_entailments as store_audited_entailments
 from .evaluation.entailment.datasets import split_entailments as split_entailments
 from .evaluation.entailment.datasets import write_entailment_splits as write_entailment_splits
-from .evaluation.entailment.entailment_report import ConsistencyOptions as ConsistencyOptions
 from .evaluation.entailment.entailment_report import EntailmentOptions as EntailmentOptions
 from .evaluation.entailment.entailment_report import TrainingOptions as TrainingOptions
-from .evaluation.entailment.entailment_report import audit_consistency as audit_consistency
 from .evaluation.entailment.entailment_report import draw_entailments as draw_entailments
 from .evaluation.entailment.entailment_report import evaluate_training as evaluate_training
 from .evaluation.entailment.entailment_report import score_entailments as score_entailments
@@ -101,10 +98,6 @@ from .evaluation.entailment.opening import EntailmentsJudged as EntailmentsJudge
 from .evaluation.entailment.opening import ScorerOptions as ScorerOptions
 from .evaluation.entailment.opening import count_entailment_candidates as count_entailment_candidates
 from .evaluation.entailment.opening import judge_entailments as judge_entailments
-from .evaluation.entailment.published_graphs import EntailmentChains as EntailmentChains
-from .evaluation.entailment.published_graphs import GraphImportOptions as GraphImportOptions
-from .evaluation.entailment.published_graphs import entailment_chains as entailment_chains
-from .evaluation.entailment.published_graphs import import_entailment_graphs as import_entailment_graphs
 from .evaluation.link.figures import LikelihoodOptions as LikelihoodOptions
 from .evaluation.link.figures import evaluate_likelihood as evaluate_likelihood
 from .evaluation.link.grid import evaluate_grid as evaluate_grid

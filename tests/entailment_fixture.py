@@ -1,4 +1,4 @@
-"""Entailment graphs as published, pairs in LevyHolt's form, and tiny random checkpoints that know their words."""
+"""Pairs in LevyHolt's form, and tiny random checkpoints that know their words."""
 
 from __future__ import annotations
 
@@ -12,37 +12,6 @@ WORDS = (
 )
 """Of the prompts, beside the verbs."""
 SIZE = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-
-PLACES = """types: person#location, num preds: 3
-
-predicate: (shop.1,shop.in.2)#person#location
-num neighbors: 3
-
-BInc sims
-(go.1,go.to.2)#person#location 0.95
-(shop.1,shop.in.2)#person#location 1.0
-(host.1,host.2)#location#person 0.3
-
-predicate: (go.1,go.to.2)#person#location
-num neighbors: 1
-
-BInc sims
-(be.1,be.seen.in.2)#person#location 0.9
-"""
-
-PEOPLE = """types: person#person, num preds: 2
-
-predicate: (marry.1,marry.2)#person_1#person_2
-num neighbors: 2
-
-BInc sims
-(marry.1,marry.2)#person_2#person_1 0.99
-(know.1,know.2)#person_1#person_2 0.9
-
-predicate: (shop.1,shop.in.2)#person_1#person_2
-BInc sims
-(go.1,go.to.2)#person_1#person_2 0.15
-"""
 
 Pair = tuple[str, str, bool]
 """Premise and hypothesis, `subject,predicate,object` each, and whether it entails it."""

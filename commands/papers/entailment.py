@@ -12,7 +12,7 @@ import click
 import hapax
 from hapax.commands.papers.link_experiments import print_result
 from hapax.commands.shared.common_options import open_kb, read_library, with_database, with_json, with_rules
-from hapax.commands.shared.console import err, print_json, print_table, working
+from hapax.commands.shared.console import err, print_json, print_table
 from hapax.commands.shared.declared import Finite, declared, together
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import (
@@ -120,39 +120,6 @@ def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
 
 @entailment.command()
 @with_files
-@declared(hapax.EntailmentOptions, "scorers", "patterns")
-@declared(hapax.EntailmentOptions, "training")
-@declared(hapax.ConsistencyOptions, "threshold", "completed")
-@click.option("--store", is_flag=True, help="Store the pairs in --db as facts entails(P, Q, Probability).")
-@with_skip_faulty
-@with_model_options
-@with_json
-def consistency(files: tuple[Path, ...], store: bool, as_json: bool, **options: Any) -> None:
-    """Audit scorers for direction and consistency: which of their answers cannot all hold.
-
-    Counts couples of a true pair and its false converse as right, both, neither or wrong, and checks chains and
-    negations. --store, for a single scorer, keeps the probabilities for `query --entail`, and the lead from which on a
-    direction is sure for `check --db`.
-
-    \b
-    hapax evaluate entailment consistency dev.txt --scorer critic -m smollm2 --db hapax.db --store
-    hapax evaluate entailment consistency answers.json --scorer scores:answers.json
-    """
-    if store and len(set(options["scorer"])) > 1:
-        raise click.UsageError("--store keeps the probabilities of a single scorer. Name one with --scorer.")
-    auditing = made(hapax.ConsistencyOptions, options)
-    with asking(options, "Scoring") as (kb, opening, show):
-        evaluation = hapax.audit_consistency(kb, files, auditing, opening, progress=partial(show, "Scoring sentences"))
-        if store:
-            # A single scorer, as was checked, has a single audit.
-            stored = hapax.store_audited_entailments(kb, evaluation.value[0])
-    print_result(evaluation, as_json)
-    if store:
-        err.print(f"{counted(stored, 'entailment')} with a probability of 0.5 or more stored", markup=False)
-
-
-@entailment.command()
-@with_files
 @with_rules
 @with_database
 @with_json
@@ -175,54 +142,6 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_js
         return
     remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
     err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
-
-
-@entailment.command("import")
-@click.argument("paths", nargs=-1, required=True)
-@declared(hapax.GraphImportOptions, "similarity", "at_least")
-@with_skip_faulty
-@with_database
-@with_json
-def import_(paths: tuple[str, ...], database: str, as_json: bool, **options: Any) -> None:
-    """Import typed entailment graphs of entGraph, CNCE or EGT2 as facts `entails(P, Q, Score)`.
-
-    PATHS are files, folders of `.txt` files, or patterns such as 'graphs/*_sim.txt'. Read are the global similarities,
-    else BInc's, else the only ones. A node (shop.1,shop.in.2)#person#location becomes shop_in(Person A, Location B).
-
-    \b
-    hapax evaluate entailment import 'graphs/*_sim.txt' --db hapax.db
-    hapax evaluate entailment import graphs --similarity binc --at-least 0.1 --skip-faulty
-    """
-    chosen = made(hapax.GraphImportOptions, options)
-    with open_kb(database) as kb, working("Importing graphs"):
-        report = hapax.import_entailment_graphs(kb, *paths, options=chosen)
-    if as_json:
-        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
-        return
-    for fault in report.faults[:FAULTS_SHOWN]:
-        err.print(str(fault), markup=False, soft_wrap=True)
-    skipped = {"too weak": report.weak, "of a predicate by itself": report.trivial, "faulty": len(report.faults)}
-    remarks = [f"{count:,} {kind}" for kind, count in skipped.items() if count]
-    text = f"{counted(report.added, 'entailment')} of {counted(report.files, 'file')} in {database}"
-    text += f", {report.known:,} known before" if report.known else ""
-    err.print(f"{text}; left out: {', '.join(remarks)}" if remarks else text, markup=False, soft_wrap=True)
-
-
-@entailment.command()
-@with_at_least
-@click.option("--of", default="", metavar="PREDICATE", help="Only the chains from this predicate, with their products.")
-@with_database
-@with_json
-def graph(at_least: float, of: str, database: str, as_json: bool) -> None:
-    """Show the transitive closure of the stored entailments: chains of predicates, and paraphrases (its cycles).
-
-    \b
-    hapax evaluate entailment graph
-    hapax evaluate entailment graph --of shop_in --at-least 0.6
-    """
-    with open_kb(database, read_only=True, begun_by="hapax evaluate entailment facts") as kb:
-        chains = hapax.entailment_chains(kb, at_least, of)
-    click.echo(json.dumps(chains.to_json(), ensure_ascii=False) if as_json else chains.text)
 
 
 @entailment.command()

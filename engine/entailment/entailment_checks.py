@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from heapq import heappop, heappush
 from typing import NamedTuple
-
-import networkx as nx
 
 from hapax.engine.entailment.graph import STRONG, Edge
 from hapax.grammar.arguments import checked
@@ -53,16 +50,6 @@ class Chain:
             reversed_atoms.append(chain.end)
             chain = chain.before
         return tuple(reversed(reversed_atoms))
-
-    @property
-    def scores(self) -> tuple[float, ...]:
-        """The score of each step, from the first."""
-        steps: list[float] = []
-        chain = self
-        while chain.before is not None:
-            steps.append(chain.score / chain.before.score if chain.before.score else 0.0)
-            chain = chain.before
-        return tuple(round(step, 6) for step in reversed(steps))
 
     def __str__(self) -> str:
         # `a(A) entails b(A), which entails c(A)`
@@ -110,44 +97,12 @@ class EntailmentGraph:
             arrow = _Arrow(premise, edge.hypothesis.predicate, hypothesis, edge.score)
             self._arrows.setdefault((edge.premise.predicate, len(names)), []).append(arrow)
 
-    @cached_property
-    def atoms(self) -> tuple[Atom, ...]:
-        """Every predicate as an atom over A, B, ..., in order of names."""
-        named: dict[str, Atom] = {}
-        for edge in self.edges:
-            named |= {atom.indicator: atom for atom in (edge.premise, edge.hypothesis)}
-        return tuple(_plain(named[indicator]) for indicator in sorted(named))
-
     def chains(self, starts: Iterable[Atom], at_least: float = 0.0) -> dict[Atom, list[Chain]]:
         """The strongest chain from each atom to every other atom that it entails, over the terms of the start.
 
         Of equally strong chains the shortest is given. Chains with a lower score than `at_least` are left out.
         """
         return {atom: self._from(atom, at_least) for atom in dict.fromkeys(starts)}
-
-    @cached_property
-    def closure(self) -> dict[Atom, list[Chain]]:
-        """The chains from every predicate."""
-        return self.chains(self.atoms)
-
-    @cached_property
-    def paraphrases(self) -> tuple[tuple[Atom, ...], ...]:
-        """Groups of atoms that entail each other, with the arguments in matching places."""
-        component_of: dict[_Position, set[_Position]] = {}
-        for component in self._components():
-            component_of |= dict.fromkeys(component, component)
-        groups: list[tuple[Atom, ...]] = []
-        grouped: set[str] = set()
-        for atom in self.atoms:
-            # It came up as a member of an earlier atom's group.
-            if atom.indicator in grouped:
-                continue
-            start = _position_of(atom)
-            others = [_atom(position, atom) for position in component_of[start] if position != start]
-            if others:
-                grouped |= {member.indicator for member in (atom, *others)}
-                groups.append((atom, *sorted(others, key=str)))
-        return tuple(groups)
 
     def _from(self, atom: Atom, at_least: float) -> list[Chain]:
         """The chains from an atom, the shortest first, by Dijkstra's algorithm: a longer path is never stronger."""
@@ -177,19 +132,6 @@ class EntailmentGraph:
             if successor is not None:
                 yield arrow, successor
 
-    def _components(self) -> Iterator[set[_Position]]:
-        """The strongly connected components of all positions that the atoms reach."""
-        positions: nx.DiGraph[_Position] = nx.DiGraph()
-        waiting = [_position_of(atom) for atom in self.atoms]
-        positions.add_nodes_from(waiting)
-        while waiting:
-            position = waiting.pop()
-            for _, successor in self._steps(position):
-                if successor not in positions:
-                    waiting.append(successor)
-                positions.add_edge(position, successor)
-        yield from nx.strongly_connected_components(positions)
-
 
 def _position_of(atom: Atom) -> _Position:
     """The position of an atom: its distinct terms are numbered in their order."""
@@ -203,14 +145,6 @@ def _atom(position: _Position, start: Atom) -> Atom:
     return Atom(position.predicate, tuple(terms[number] for number in position.numbers))
 
 
-def _plain(atom: Atom) -> Atom:
-    """The atom over the variables A, B, ..., with its types."""
-    variables = []
-    for number, term in enumerate(atom.arguments):
-        variables.append(Variable(chr(ord("A") + number), term.data_type if isinstance(term, Variable) else ""))
-    return Atom(atom.predicate, tuple(variables))
-
-
 # --- checks of rules --------------------------------------------------------------------------------------------------
 
 MARGIN = 0.2
@@ -221,12 +155,11 @@ MARGIN = 0.2
 @dataclass(frozen=True, slots=True)
 class EntailmentLimits:
     """Limits of entailments that count against rules, from 0 to 1. `at_least`: score of a chain, the product of its
-    steps' scores; `margin`: its lead over the score of the way back, from which on its direction counts. None: that of
-    the knowledge base's last audit of entailments, 0.2 without one.
+    steps' scores; `margin`: its lead over the score of the way back, from which on its direction counts.
     """
 
     at_least: float = STRONG
-    margin: float | None = None
+    margin: float = MARGIN
 
 
 def entailment_faults(
@@ -240,7 +173,7 @@ def entailment_faults(
     for rule in library.rules:
         atoms += [literal.atom for literal in (*_positive(rule), rule.conclusion)]
     chains = EntailmentGraph(found).chains(atoms, limits.at_least)
-    reversed_faults = list(reversed_rules(library.rules, chains, MARGIN if limits.margin is None else limits.margin))
+    reversed_faults = list(reversed_rules(library.rules, chains, limits.margin))
     yield from reversed_faults
     places = {fault.place for fault in reversed_faults}
     # A reversed rule is not called redundant as well: once turned round it is another rule. Neither is one that the
@@ -254,7 +187,7 @@ Chains = Mapping[Atom, Sequence[Chain]]
 """From each atom of the rules, over its rule's variables, to all that it entails."""
 
 
-def reversed_rules(rules: Sequence[Rule], chains: Chains, margin: float = MARGIN) -> Iterator[Diagnostic]:
+def reversed_rules(rules: Sequence[Rule], chains: Chains, margin: float) -> Iterator[Diagnostic]:
     """Rules that infer the specific from the general: the conclusion entails a premise more surely than the reverse.
 
     Rules whose other premises also connect the arguments of the conclusion are left out: those premises may justify it.

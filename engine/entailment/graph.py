@@ -31,7 +31,7 @@ from hapax.grammar.rules import Library, Rule, type_key
 from hapax.grammar.terms import Atom, Literal, Value, Variable
 from hapax.grammar.writing.words import counted
 from hapax.kb import rows
-from hapax.kb.records import PREDICATES, RUNS, FactRecord, PredicateRecord, RunRecord, Source, content_id
+from hapax.kb.records import PREDICATES, FactRecord, PredicateRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 ENTAILS = "entails"
@@ -261,10 +261,6 @@ class StoredEdges:
         """The same for entailments whose premise has this predicate."""
         return self._at(PREMISE, predicate, at_least)
 
-    def count(self) -> int:
-        """Number of stored entailments."""
-        return self._kb.relations.count(self._relation) if self._relation else 0
-
     def _at(self, place: int, predicate: str, at_least: float) -> list[Edge]:
         if self._relation is None:
             return []
@@ -421,33 +417,6 @@ def _types(atom: Atom) -> tuple[str, ...]:
 
 def _names(atom: Atom) -> tuple[str, ...]:
     return tuple(term.name for term in atom.arguments if isinstance(term, Variable))
-
-
-# --- the last audit ---------------------------------------------------------------------------------------------------
-
-COMMAND = "evaluate entailment consistency"
-
-NEVER = 1.0
-"""Margin where no lead makes a direction sure: only an entailment without any way back counts as directed."""
-
-
-def keep_margin(kb: KnowledgeBase, scorer: str, margin: float | None) -> None:
-    """Store the lead from which on directions count; None: the audit found none."""
-    settings = {"scorer": scorer}
-    run = RunRecord.now(content_id(COMMAND, settings), COMMAND, settings)
-    kb.add(RUNS, [run])
-    kb.finish_run(run.id, summary={"margin": margin})
-
-
-def audited_margin(kb: KnowledgeBase) -> float | None:
-    """The margin of the last audit; None without one."""
-    audits = [run for run in kb.runs() if run.command == COMMAND and run.finished]
-    if not audits:
-        return None
-    # Times in ISO notation sort as texts.
-    audits.sort(key=lambda run: str(run.finished))
-    margin = audits[-1].summary.get("margin")
-    return NEVER if margin is None else float(margin)
 
 
 # --- suggested rules --------------------------------------------------------------------------------------------------

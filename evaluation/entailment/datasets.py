@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, combinations
 from pathlib import Path
-from typing import TypeVar
 
 from hapax.evaluation.entailment.pairs import (
     FAULTS_SHOWN,
     EntailmentPair,
     Skipped,
-    Triple,
     read_pairs,
     write_levy_holt,
 )
@@ -183,18 +181,6 @@ def pair_and_converse(pair: EntailmentPair) -> tuple[object, ...]:
     return tuple(sorted(pair.key))
 
 
-def directional_couples(pairs: Sequence[EntailmentPair]) -> list[tuple[int, int]]:
-    """Numbers of each true pair and its false converse; a couple counts once, however often its pairs are repeated."""
-    # By wording and label, so that a true pair finds a false converse only.
-    numbers = {(pair.key, pair.entailed): number for number, pair in enumerate(pairs)}
-    couples: dict[object, tuple[int, int]] = {}
-    for number, pair in enumerate(pairs):
-        converse = numbers.get((pair.converse_key, False))
-        if pair.entailed and converse is not None:
-            couples.setdefault(pair_and_converse(pair), (number, converse))
-    return list(couples.values())
-
-
 FULL = "full"
 HYPOTHESIS_ONLY = "hypothesis-only"
 
@@ -352,61 +338,3 @@ def _true_pairs(sizes: Mapping[SubGroup, int]) -> int:
 
 def _row(name: str, sizes: Mapping[SubGroup, int]) -> tuple[str, ...]:
     return (name, *map(str, (sum(sizes.values()), _true_pairs(sizes), *sizes.values())))
-
-
-_T = TypeVar("_T")
-
-# --- pairs whose answers must agree with those of the set -------------------------------------------------------------
-
-
-def chain_completions(
-    pairs: Sequence[EntailmentPair], most: int, seed: int
-) -> list[tuple[EntailmentPair, EntailmentPair]]:
-    """For pairs P => Q and Q => R over other arguments: Q => R and P => R with those of the first pair.
-
-    Up to `most` chains are drawn. Their labels are False, and mean nothing.
-    """
-    by_premise: defaultdict[str, list[EntailmentPair]] = defaultdict(list)
-    for pair in pairs:
-        if pair.premise.predicate and pair.hypothesis.predicate:
-            by_premise[pair.premise.key[1]].append(pair)
-    completions: dict[object, tuple[EntailmentPair, EntailmentPair]] = {}
-    for pair in pairs:
-        # Pairs with the same arguments are in the set already.
-        for second in by_premise.get(pair.hypothesis.key[1], ()):
-            end = _transferred(second, pair.hypothesis)
-            # A chain that ends at its premise or its middle says nothing new.
-            if end is not None and end.key not in (pair.premise.key, pair.hypothesis.key):
-                steps = replace(pair, premise=pair.hypothesis, hypothesis=end), replace(pair, hypothesis=end)
-                completions.setdefault((pair.key, end.key), steps)
-    return _drawn(list(completions.values()), most, f"{seed} chains")
-
-
-def _transferred(pair: EntailmentPair, premise: Triple) -> Triple | None:
-    """The hypothesis of a pair with the arguments of another premise; None if it has an argument of its own."""
-    # Arguments of the pair's premise -> the arguments that take their places.
-    places = {pair.premise.key[0]: premise.subject, pair.premise.key[2]: premise.object}
-    subject, _, object_ = pair.hypothesis.key
-    if subject not in places or object_ not in places:
-        return None
-    return Triple(places[subject], pair.hypothesis.predicate, places[object_])
-
-
-_NEGATED_BY_NOT = frozenset(
-    ["is", "are", "was", "were", "can", "could", "will", "would", "may", "might", "must", "should"]
-)
-
-
-def negated_hypotheses(pairs: Sequence[EntailmentPair], most: int, seed: int) -> list[EntailmentPair]:
-    """Up to `most` pairs with the hypothesis negated, of English ones whose predicate begins with an auxiliary."""
-    negated: dict[object, EntailmentPair] = {}
-    for pair in pairs:
-        first, *rest = pair.hypothesis.predicate.split() or [""]
-        if pair.language == "EN" and first.casefold() in _NEGATED_BY_NOT and rest[:1] != ["not"]:
-            hypothesis = Triple(pair.hypothesis.subject, " ".join((first, "not", *rest)), pair.hypothesis.object)
-            negated.setdefault(pair.key, replace(pair, hypothesis=hypothesis, entailed=False))
-    return _drawn(list(negated.values()), most, f"{seed} negations")
-
-
-def _drawn(population: list[_T], most: int, seed: str) -> list[_T]:
-    return population if len(population) <= most else random.Random(seed).sample(population, most)  # noqa: S311  # no secret

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from hapax.evaluation.entailment.audit import ConsistencyAudit, consistency, consistency_result
 from hapax.evaluation.entailment.datasets import (
     HYPOTHESIS_ONLY,
     SubGroup,
@@ -318,24 +317,6 @@ class EntailmentOptions(ScorerOptions):
 
 
 @checked
-@dataclass(frozen=True)
-class ConsistencyOptions(EntailmentOptions):
-    """Scorers by name, their options, and how their consistency is audited.
-
-    `threshold`: score from which on a pair is affirmed; None: as many pairs are affirmed as are true. `completed`:
-    largest number of chains and of negated hypotheses that are made from the set and scored beside it.
-    """
-
-    threshold: Annotated[
-        float | None, Option("Score from which on a pair is affirmed. Default: as many as are true.")
-    ] = None
-    completed: Annotated[
-        int,
-        Option("Most chains, and most negated hypotheses, that are added to the pairs.", least=0),
-    ] = 200
-
-
-@checked
 @extras_named()
 def score_entailments(
     kb: KnowledgeBase,
@@ -360,31 +341,6 @@ def score_entailments(
     how = Measuring(VisibleSides(options.sides), options.twin, options.released, session.seed)
     results = list(measure(scorers, pairs, how))
     return Evaluation(results, experiment_result(results, [*notes, *session.notes]))
-
-
-@checked
-@extras_named()
-def audit_consistency(
-    kb: KnowledgeBase,
-    paths: Sequence[str | Path],
-    options: ConsistencyOptions | None = None,
-    opening: OpeningOptions | None = None,
-    *,
-    budget: Budget | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Evaluation[list[ConsistencyAudit]]:
-    """Audit whether scorers know the direction of entailments, and whether their answers can all hold.
-
-    Chains of two pairs of the set are completed, and hypotheses negated, as far as scorers judge new pairs. `opening`
-    and `progress`: as for `score_entailments`.
-    """
-    options = options or ConsistencyOptions()
-    session = ScorerSession(kb, options, opening, budget, progress)
-    pairs, notes = _pairs(paths, options)
-    scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    how = (options.threshold, options.completed, session.seed)
-    audits = [consistency(scorer, pairs, *how) for scorer in scorers]
-    return Evaluation(audits, consistency_result(audits, [*notes, *session.notes]))
 
 
 def _pairs(paths: Sequence[str | Path], options: EntailmentOptions) -> tuple[list[EntailmentPair], list[str]]:

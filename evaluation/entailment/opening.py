@@ -282,6 +282,3 @@ def judge_entailments(
     strong.sort(key=lambda edge: -edge.score)
     store_entailments(kb, strong)
     return EntailmentsJudged(len(pairs), tuple(strong))
-
-
-# --- proposals --------------------------------------------------------------------------------------------------------

@@ -7,45 +7,26 @@ Files are those of entGraph (Hosseini et al. 2018), CNCE (Hosseini et al. 2021) 
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
-from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.entailment_checks import Chain, EntailmentGraph
-from hapax.engine.entailment.graph import (
-    DECLARATION,
-    ENTAILS,
-    StoredEdges,
-    edges,
-    edges_out_of,
-)
 from hapax.evaluation.entailment.pairs import (
     UNPARSED,
     EntailmentPair,
-    GraphNode,
     Triple,
     TypedTriple,
-    graph_node,
     predicate_words,
     surface,
 )
 from hapax.evaluation.entailment.scorers import VisibleSides
-from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option
-from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.kb.exchange.intake import FactFault, FactIntake
-from hapax.kb.records import PREDICATES
-from hapax.kb.store import KnowledgeBase
 
 PREFERRED = ("global", "binc")
 """The similarities used by default: the globally consistent ones, else BInc."""
@@ -375,194 +356,3 @@ def read_neighbours(path: Path, count: int = NEIGHBOURS) -> Neighbours:
         return sorted(in_graph, key=lambda neighbour: (-neighbour[1], neighbour[0]))[:count]
 
     return nearest
-
-
-# --- import -----------------------------------------------------------------------------------------------------------
-
-
-@checked
-@dataclass(frozen=True)
-class GraphImportOptions:
-    """Options of an import of graphs.
-
-    `similarity`: part of the name of the similarities to read, by default the global ones, else BInc's, else the only
-    ones. `at_least`: lowest score that is imported. `skip_faulty`: leave faulty lines out instead of refusing all.
-    """
-
-    similarity: Annotated[str, Option("Part of the name of the similarities to read.", metavariable="NAME")] = ""
-    at_least: Annotated[float, Option("Lowest score that is imported.", least=0, most=1)] = 0.0
-    skip_faulty: Annotated[bool, Option("Leave out faulty lines instead of refusing a file.")] = False
-
-
-@dataclass(frozen=True)
-class GraphImport:
-    """Result of an import: `added` and `known` entailments, and how many lines were `weak`, `trivial` or faulty.
-
-    `weak`: below the lowest score. `trivial`: a node entails itself.
-    """
-
-    files: int
-    added: int
-    known: int
-    weak: int
-    trivial: int
-    faults: tuple[FactFault, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """All numbers, with every faulty line."""
-        return asdict(self)
-
-
-@checked
-def import_entailment_graphs(
-    kb: KnowledgeBase, *paths: str | Path, options: GraphImportOptions | None = None
-) -> GraphImport:
-    """Store the entailments of typed graphs, as entGraph, CNCE and EGT2 write them, as facts `entails(P, Q, Score)`.
-
-    A path is a file, a folder of `.txt` files, or a pattern such as `graphs/*_sim.txt`. Files are streamed, and facts
-    wait on disk until all are read, so that a refused import stores nothing. Raises HapaxError for a file without a
-    graph, and FactsRejected with every faulty line unless these are to be skipped.
-    """
-    chosen = options or GraphImportOptions()
-    files: dict[Path, None] = {}
-    for name in paths:
-        files.update(dict.fromkeys(graph_paths(str(name))))
-    counts = {"weak": 0, "trivial": 0}
-    with FactIntake(kb, "") as intake:
-        for path in files:
-            intake.file = str(path)
-            _read(path, intake, chosen, counts)
-        report = intake.store(chosen.skip_faulty)
-    kb.add(PREDICATES, [DECLARATION])
-    known = report.known + report.promoted
-    return GraphImport(len(files), report.added, known, counts["weak"], counts["trivial"], report.faults)
-
-
-def _read(path: Path, intake: FactIntake, options: GraphImportOptions, counts: dict[str, int]) -> None:
-    """Add the entailments of a file's chosen similarities, and a fault for each line that cannot be read."""
-    # A first pass over the file: which block to read depends on the names of all.
-    names = dict.fromkeys(line.block for line in _graph_lines(path) if line.block)
-    block = _block_to_read(path, options.similarity, list(names))
-    premise: GraphNode | None = None
-    for line in _graph_lines(path):
-        try:
-            if not line.block and not line.text:
-                premise = None
-                premise = graph_node(line.predicate)
-            # Lines below a `predicate:` line that is a fault are passed over.
-            elif line.block == block and line.text and premise is not None:
-                score, hypothesis = _edge(premise, line.text)
-                _add_edge(line.number, (premise.premise, hypothesis, score), intake, options, counts)
-        except ValueError as fault:
-            if line.text:
-                intake.add_fault(line.number, str(fault), "not an entailment")
-            else:
-                intake.add_fault(line.number, f"{fault}; the lines below it are left out", "not a predicate")
-
-
-def _add_edge(
-    number: int, edge: tuple[str, str, float], intake: FactIntake, options: GraphImportOptions, counts: dict[str, int]
-) -> None:
-    premise, hypothesis, score = edge
-    if hypothesis == premise:
-        counts["trivial"] += 1
-    elif score < options.at_least:
-        counts["weak"] += 1
-    else:
-        # Through `repr`: the shortest decimal that is this float, not its binary expansion.
-        intake.add_fact(number, ENTAILS, [premise, hypothesis, Decimal(repr(score))], list(DECLARATION.argument_types))
-
-
-def _edge(premise: GraphNode, text: str) -> tuple[float, str]:
-    """Score and entailed atom of a line `NODE SCORE`. Raises ValueError for any other line."""
-    node, _, number = text.rpartition(" ")
-    try:
-        score = float(number)
-    except ValueError:
-        # Fails the comparison below, so that one message serves all faults of a line.
-        score = math.nan
-    if not node or not 0 <= score <= 1:
-        raise ValueError(f"{text[:80]} does not hold a predicate and a score from 0 to 1")
-    return score, graph_node(node.strip()).entailed_by(premise)
-
-
-# --- stored graphs ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class EntailmentChains:
-    """The stored entailments and what follows from them. `of`: the predicate from which chains begin; empty: all."""
-
-    graph: EntailmentGraph
-    of: str = ""
-    at_least: float = 0.0
-
-    @property
-    def text(self) -> str:
-        """The strongest chain from each predicate to each one that it entails, then the sets of paraphrases."""
-        return "\n".join(self._chains_of() if self.of else self._closure())
-
-    def _chains_of(self) -> Iterator[str]:
-        for found in self._from_predicate():
-            yield f"{found} ({' x '.join(f'{score:.2f}' for score in found.scores)} = {found.score:.4g})"
-
-    def _closure(self) -> Iterator[str]:
-        if not self.graph.edges:
-            yield f"No stored entailment has this score. Store some with {Operation('store_entailments')}."
-            return
-        for atom, chains in self.graph.closure.items():
-            yield from (f"{found} ({found.score:.2f})" for found in chains)
-            if not chains:
-                yield f"{atom} entails nothing"
-        for same in self.graph.paraphrases:
-            yield f"paraphrases: {', '.join(map(str, same))}"
-
-    def _from_predicate(self) -> list[Chain]:
-        """The chains from the predicate, the strongest first."""
-        begins = [atom for atom in self.graph.atoms if atom.predicate == self.of]
-        chains = chain.from_iterable(self.graph.chains(begins, self.at_least).values())
-        # Ties are broken by length and text, so that the order does not depend on that of the edges.
-        return sorted(chains, key=lambda found: (-found.score, found.length, str(found)))
-
-    def to_json(self) -> dict[str, Any]:
-        """Edges, chains and paraphrases; with `of` the chains alone, with the scores of their steps."""
-        if self.of:
-            chains = [
-                {"atoms": list(map(str, found.atoms)), "scores": list(found.scores), "score": found.score}
-                for found in self._from_predicate()
-            ]
-            return {"of": self.of, "chains": chains}
-        closure: dict[str, dict[str, list[str]]] = {}
-        scores: dict[str, dict[str, float]] = {}
-        for atom, found_chains in self.graph.closure.items():
-            closure[str(atom)] = {str(found.end): list(map(str, found.atoms)) for found in found_chains}
-            scores[str(atom)] = {str(found.end): found.score for found in found_chains}
-        return {
-            "edges": [
-                {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis), "score": edge.score}
-                for edge in self.graph.edges
-            ],
-            "closure": closure,
-            "scores": scores,
-            "paraphrases": [list(map(str, same)) for same in self.graph.paraphrases],
-        }
-
-
-@checked
-def entailment_chains(kb: KnowledgeBase, at_least: float = STRONG, of: str = "") -> EntailmentChains:
-    """The transitive closure of the stored entailments with at least this score, and its paraphrases.
-
-    `of`: the name of a predicate; only the chains from it, whose scores have at least this product. They are looked up.
-    Raises HapaxError for more than 20,000 entailments without it, and for a predicate that entails nothing.
-    """
-    if of:
-        found = edges_out_of(kb, [of], at_least)
-        if not found:
-            raise HapaxError(f"{kb.place} has no entailment of {of} with a score of {at_least:g} or more. Lower it.")
-        return EntailmentChains(EntailmentGraph(found), of, at_least)
-    if (count := StoredEdges(kb).count()) > MOST_CLOSED:
-        raise HapaxError(
-            f"{kb.place} has {count:,} entailments, too many for all their chains.",
-            Remedy("Name a predicate with {}.", Setting("predicate")),
-        )
-    return EntailmentChains(EntailmentGraph(edges(kb, at_least)))

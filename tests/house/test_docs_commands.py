@@ -50,7 +50,6 @@ NOT_RUN = {
     r"^model calibrate|--calibrated": "needs labels of the reader's own; test_promises",
     r"probing_set|lint\.db": "needs the files of LINK's code; test_lint_import",
     r"answers\.json|whole\.txt": "needs answers of other programs; test_entailment",
-    r"graphs/|--of shop_in": "needs published entailment graphs; test_entailment",
     r"sheets/|^votes (report|next)|reversed\.jsonl": "needs what people have filled in; test_vote_sheets",
     r"evaluate booqa": "needs a WordNet; test_booqa",
     r"--queue": "waits for a service of batches; test_offline_queue",

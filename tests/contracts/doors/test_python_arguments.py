@@ -23,7 +23,6 @@ RESULTS = {
     "Contents",
     "Derivation",
     "Diagnostic",
-    "EntailmentChains",
     "EntailmentsJudged",
     "Evaluation",
     "Examination",

@@ -1,4 +1,4 @@
-"""Directional entailment: data and its sub-groups, prompts, scorers, what they get, audits, training, and graphs."""
+"""Directional entailment: data and its sub-groups, prompts, scorers, what they get, training, and checks of rules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import invoke, run
-from entailment_fixture import PEOPLE, PLACES, VERBS, Pair, checkpoint, couple, levy_holt, pair, score_file
+from cli_fixture import run
+from entailment_fixture import VERBS, checkpoint, couple, levy_holt, pair, score_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from papers_fixture import fault, script
@@ -218,16 +218,6 @@ def means(premise: str, hypothesis: str) -> str:
     return f"{premise}, which means that {hypothesis}."
 
 
-def audited(folder: Path, rows: Iterable[Pair], affirmed: Iterable[str], **options: Any) -> Any:
-    """The findings of `audit_consistency` about a model that affirms some sentences, on some pairs and a false one."""
-    path = levy_holt(folder / "dev.txt", [*rows, pair("rained", "snowed", False, "it", "here")])
-    model = affirming(folder / f"{len(list(folder.iterdir()))}.json", affirmed)
-    chosen = hapax.ConsistencyOptions(model=model, threshold=0.5, **options)
-    with hapax.KnowledgeBase() as kb:
-        (found,) = hapax.audit_consistency(kb, [path], chosen).value
-    return found
-
-
 def test_the_score_is_the_best_pattern_less_the_best_antipattern(tmp_path: Path) -> None:
     """A pair whose best pattern is .9 and whose best antipattern is .3 has .6, so it is above a pair with .5."""
     path = levy_holt(tmp_path / "dev.txt", [pair("P", "q", True), pair("r", "s", False)])
@@ -339,83 +329,6 @@ def test_published_answers_are_pairs_and_scores(tmp_path: Path) -> None:
         assert "answers.json:1" in fault("evaluate", "entailment", *words)
 
 
-# Consistency
-
-
-def chain(*steps: tuple[str, str], who: str = "a", whom: str = "b") -> list[str]:
-    """The pairs that a model affirms if it follows these steps."""
-    return [means(f"{who} {first} {whom}", f"{who} {second} {whom}") for first, second in steps]
-
-
-def test_couples_are_right_both_neither_or_wrong(tmp_path: Path) -> None:
-    """Each couple of a true pair and its false converse is counted by which of the two is affirmed; two true pairs that
-    are each other's converse should be affirmed both, or denied both."""
-    rows = [*couple("k", "l"), *couple("m", "n"), *couple("o", "p"), *couple("q", "r")]
-    figures = audited(tmp_path, rows, chain(("k", "l"), ("m", "n"), ("n", "m"), ("r", "q")), completed=0).figures
-    alike = [pair(*both, True) for both in ("kl", "lk", "mn", "nm")]
-    symmetry = audited(tmp_path, alike, chain(("k", "l"), ("l", "k"), ("m", "n")), completed=0).figures.symmetry
-
-    outcomes = [figures.right, figures.both, figures.neither, figures.wrong, figures.direction]
-    assert [outcome.value for outcome in outcomes] == [0.25, 0.25, 0.25, 0.25, 0.5]
-    assert figures.right.count == 4
-    assert (symmetry.value, symmetry.count) == (0.5, 2)
-
-
-def test_a_denied_pair_that_follows_is_shown_with_the_smallest_chain(tmp_path: Path) -> None:
-    """Of two chains of affirmed pairs to a denied one, the shorter is the contradictory set; paraphrases are apart."""
-    steps = [("murdered", "killed"), ("killed", "harmed"), ("harmed", "saw"), ("killed", "saw")]
-    alike = [("killed", "slew"), ("slew", "killed"), ("slew", "harmed")]
-    found, other = (
-        audited(tmp_path, [*(pair(*step, True) for step in affirmed), pair(*end, True)], chain(*affirmed), completed=0)
-        for affirmed, end in ((steps, ("murdered", "saw")), (alike, ("killed", "harmed")))
-    )
-    (contradiction,) = found.answers.contradictions
-
-    assert contradiction.affirmed == (("a murdered b", "a killed b"), ("a killed b", "a saw b"))
-    assert contradiction.denied == ("a murdered b", "a saw b")
-    assert found.answers.chains == 2  # the other one, from killed to saw, is affirmed
-    assert [str(found.kind) for found in other.answers.contradictions] != [str(contradiction.kind)]
-
-
-def test_chains_and_negations_are_completed(tmp_path: Path) -> None:
-    """Pairs with other arguments are brought to the same ones and their end is asked about; a premise that entails a
-    hypothesis and its negation is a contradiction."""
-    rows = [pair("murdered", "killed", True, "ann", "bob"), pair("killed", "harmed", True, "eve", "joe")]
-    people, steps = (("ann", "bob"), ("eve", "joe")), (("murdered", "killed"), ("killed", "harmed"))
-    said = [text for who, whom in people for text in chain(*steps, who=who, whom=whom)]
-    (completed,) = audited(tmp_path, rows, said).answers.contradictions
-    both = [means("a met b", "a is near b"), means("a met b", "a is not near b")]
-    (negated,) = audited(tmp_path, [pair("met", "is near", True)], both).answers.contradictions
-
-    assert audited(tmp_path, rows, said, completed=0).answers.contradictions == ()
-    assert completed.denied == ("ann murdered bob", "ann harmed bob")
-    assert negated.affirmed == (("a met b", "a is near b"), ("a met b", "a is not near b"))
-
-
-def answered(goal: str, score: float, assumed: str, database: Path, *more: object) -> list[dict[str, str]]:
-    """The answers to a goal that follow by entailments from this score on."""
-    words = ("query", goal, "--entail", score, "--assume", assumed, "--db", database, *more, "--json")
-    answers: list[dict[str, str]] = json.loads(invoke(*words).stdout)["answers"]
-    return answers
-
-
-def test_audited_pairs_become_entailments(tmp_path: Path) -> None:
-    """`consistency --store` keeps probabilities, by which a goal is proved."""
-    draw, lines = random.Random(1), []
-    for number in range(80):
-        for premise, hypothesis, truth in (("murdered", "killed", 1), ("killed", "murdered", 0)):
-            triples = {"premise": f"Ann,{premise},Bob {number}", "hypothesis": f"Ann,{hypothesis},Bob {number}"}
-            lines.append(json.dumps({**triples, "preds": [0.3 * draw.random() + 0.6 * truth], "gold": bool(truth)}))
-    answers, database = tmp_path / "answers.json", tmp_path / "kb.db"
-    answers.write_text("\n".join(lines), encoding="utf-8")
-    entailment("consistency", answers, "--scorer", f"scores:{answers}", "--store", "--db", database)
-    with hapax.KnowledgeBase(database) as kb:
-        (fact,) = kb.facts("entails")
-
-    assert fact.arguments[:2] == ("murdered(Thing A, Thing B)", "killed(Thing A, Thing B)")
-    assert answered("killed(ann, Who)", 0.9, "murdered(ann, bob)", database) == [{"Who": "bob"}]
-
-
 # Training
 
 
@@ -473,93 +386,6 @@ def test_a_symmetric_gauge_knows_no_direction(trained: tuple[Path, list[Path]], 
     alone = run("evaluate", "entailment", *words, "--patterns", "symmetric", "--hypothesis-only", code=1).stderr
     assert "hypothesis_only" in alone
     assert entailment("test", tmp_path / "out", test)["auc_norm"] == pytest.approx(0.0, abs=1e-9)
-
-
-# Graphs of entailments
-
-
-@pytest.fixture
-def graphs(tmp_path: Path) -> Path:
-    """A folder with two typed graphs, as they are published."""
-    (tmp_path / "graphs").mkdir()
-    for name, text in (("person#location", PLACES), ("person#person", PEOPLE)):
-        (tmp_path / "graphs" / f"{name}_sim.txt").write_text(text, "utf-8")
-    return tmp_path / "graphs"
-
-
-def test_published_graphs_become_facts(graphs: Path, tmp_path: Path) -> None:
-    """Nodes become atoms with types, arguments are matched by type, self-loops are left out, and all is counted."""
-    first, again = (entailment("import", graphs, "--db", tmp_path / "kb.db") for _ in range(2))
-    strong = hapax.GraphImportOptions(at_least=0.5)
-    with hapax.KnowledgeBase(tmp_path / "kb.db") as kb, hapax.KnowledgeBase() as other:
-        stored = {tuple(fact.arguments[:2]): float(fact.arguments[2]) for fact in kb.facts("entails")}
-        report = hapax.import_entailment_graphs(other, graphs, options=strong)
-
-    assert (first["files"], first["added"], first["trivial"]) == (2, 6, 1)
-    assert (again["added"], again["known"], report.added, report.weak) == (0, 6, 4, 2)
-    assert stored == {
-        ("shop_in(Person A, Location B)", "go_to(Person A, Location B)"): 0.95,
-        ("shop_in(Person A, Location B)", "host(Location B, Person A)"): 0.3,
-        ("go_to(Person A, Location B)", "be_seen_in(Person A, Location B)"): 0.9,
-        ("marry(Person A, Person B)", "marry(Person B, Person A)"): 0.99,
-        ("marry(Person A, Person B)", "know(Person A, Person B)"): 0.9,
-        ("shop_in(Person A, Person B)", "go_to(Person A, Person B)"): 0.15,
-    }
-
-
-def test_types_decide_with_back_off(graphs: Path, tmp_path: Path) -> None:
-    """With declared types the entailment of these types counts; without an entailment of them the mean over types."""
-    rules, database = tmp_path / "types.rules", tmp_path / "kb.db"
-    run("evaluate", "entailment", "import", graphs, "--db", database)
-
-    def holds(types: str, score: float) -> bool:
-        rules.write_text(f"given go_to({types})\ngiven shop_in({types})\n", "utf-8")
-        return bool(answered("go_to(ann, P)", score, "shop_in(ann, x)", database, "--rules", rules))
-
-    assert [holds("Person, Location", score) for score in (0.9, 0.96)] == [True, False]
-    assert [holds("Person, Person", score) for score in (0.15, 0.2)] == [True, False]
-    # The mean of 0.95 and 0.15.
-    assert [holds("Person, Planet", score) for score in (0.54, 0.56)] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("node", "name"),
-    [
-        ("(shop.in.2,shop.1)#location#person", "shop_in(Person A, Location B)"),
-        ("NEG__(go.1,go.to.2)#person#location", "do_not_go_to(Person A, Location B)"),
-        ("try__(visit.1,visit.2)#person_1#person_2", "try_to_visit(Person A, Person B)"),
-        ("(buy.2,buy.from.3)#product#person", "buy_2_buy_from_3(Product A, Person B)"),
-        ("(write.1,write.2)#person#book", "does_write(Person A, Book B)"),
-        ("(1990.1,1990.in.2)#event#location", "does_1990_in(Event A, Location B)"),
-    ],
-)
-def test_names_of_nodes(tmp_path: Path, node: str, name: str) -> None:
-    """A node's name can be that of a predicate, other slots than 1 and 2 are in it, and the lower slot comes first."""
-    types = node.partition("#")[2]
-    head = f"types: {types.replace('_1', '').replace('_2', '')}, num preds: 2\npredicate: {node}\nBInc sims\n"
-    (tmp_path / "graph_sim.txt").write_text(f"{head}(zap.1,zap.2)#{types} 0.5\n", "utf-8")
-    with hapax.KnowledgeBase() as kb:
-        hapax.import_entailment_graphs(kb, tmp_path / "graph_sim.txt")
-        (fact,) = kb.facts("entails")
-
-    assert fact.arguments[0] == name
-
-
-def test_faulty_graphs_are_named(graphs: Path, tmp_path: Path) -> None:
-    """A faulty line refuses all files, by its number, or is left out; a file without a graph says what was expected."""
-    path = graphs / "person#location_sim.txt"
-    path.write_text(PLACES.replace("0.95", "1.5").replace("(host.1,host.2)#location#person", "(-.1,-.2)"), "utf-8")
-    command = ("import", graphs, "--db", tmp_path / "kb.db")
-    refused, skipped = fault("evaluate", "entailment", *command), entailment(*command, "--skip-faulty")
-    (tmp_path / "notes.txt").write_text("notes\n", "utf-8")
-    path.write_text(PLACES, "utf-8")
-
-    assert f"{path}:7: " in refused
-    assert f"{path}:9: " in refused
-    assert skipped["added"] == 4
-    for place, options, words in ((tmp_path / "notes.txt", {}, "notes"), (path, {"similarity": "cosine"}, "cosine")):
-        with hapax.KnowledgeBase() as kb, pytest.raises(hapax.HapaxError, match=words):
-            hapax.import_entailment_graphs(kb, place, options=hapax.GraphImportOptions(**options))
 
 
 def test_a_planted_library_of_thirty(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ ASKING = {
 }
 """A command line for each command that asks; `-m` and what goes with it comes behind."""
 NO_MODEL_OPTION = ("calibrate", "grid", "likelihood", "long-tail")
-UNQUEUED = {"ask", "evaluate booqa build", "evaluate entailment consistency", "kb mcp", "serve"}
+UNQUEUED = {"ask", "evaluate booqa build", "kb mcp", "serve"}
 """They ask step by step: about one word after the other, under one condition after the other, as an agent or a person wants it."""
 
 
