@@ -445,23 +445,41 @@ class _GoalChecker:
         return term
 
     def _unknown(self, term: Compound) -> None:
-        if term.functor in _AGGREGATED:
-            self._refuse("unknown predicate", term.place, _COUNTED, name=term.indicator)
-            return
+        self._refuse("unknown predicate", term.place, self._remedy(term), name=term.indicator)
+
+    def _remedy(self, term: Compound) -> str:
+        """The remedy for a call of no predicate."""
+        name = term.functor
+        if name in _AGGREGATED:
+            return _COUNTED
+        if name in TESTS:
+            example = (
+                "trip(id: I, air_time: T), is_missing(T)" if name == IS_MISSING else f'person(name: N), {name}(N, "A")'
+            )
+            return f"Test the variable of a column, as in {example}."
+        if columns := self.library.columns_of(name):
+            return f"Did you mean {name}/{len(columns)}? Name the columns that you need, as in {name}({columns[0]}: X)."
+        for signature in self.library.signatures:
+            if name in signature.columns:
+                return f"{name} is a column of {signature.name}: {signature.name}({name}: X)."
+        stored = self.elsewhere(term.indicator)
+        if stored and not stored.endswith(" "):
+            return stored
+        if near := self._near_names(name):
+            return f"Did you mean {' or '.join(near[:3])}?"
+        return f"{stored}Goals call predicates of rule files; name other files with {Setting('rules')}."
+
+    def _near_names(self, name: str) -> list[str]:
+        """Indicators that a goal can call, of names like this one, the likest first."""
         by_name: dict[str, list[str]] = {}
         known = (known.indicator for known in self.library.completed().signatures)
         callable_ones = (indicator for indicator in known if indicator not in self.library.excepted)
-        for indicator in (*callable_ones, *BUILT_INS, *(f"{test}/2" for test in TESTS)):
-            name, _, arity = indicator.rpartition("/")
-            if name not in INFIX and name != "\\+":  # operators resemble nothing
-                by_name.setdefault(name.casefold(), []).append(f"{goal_name(name)}/{arity}")
-        names = get_close_matches(term.functor.casefold(), by_name, n=3, cutoff=0.6)
-        near = list(chain.from_iterable(by_name[name] for name in names))
-        question = f"Did you mean {' or '.join(near[:3])}? " if near else ""
-        remedy = self.elsewhere(term.indicator)
-        if not remedy or remedy.endswith(" "):
-            remedy += f"{question}Goals call predicates of rule files; name other files with {Setting('rules')}."
-        self._refuse("unknown predicate", term.place, remedy, name=term.indicator)
+        for indicator in (*callable_ones, *BUILT_INS, *(f"{test}/{FUNCTIONS[test].most}" for test in TESTS)):
+            own, _, arity = indicator.rpartition("/")
+            if own not in INFIX and own != "\\+":  # operators resemble nothing
+                by_name.setdefault(own.casefold(), []).append(f"{goal_name(own)}/{arity}")
+        names = get_close_matches(name.casefold(), by_name, n=3, cutoff=0.6)
+        return list(chain.from_iterable(by_name[name] for name in names))
 
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}

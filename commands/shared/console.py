@@ -594,6 +594,7 @@ COMMANDS = {
     "retract": "data retract",
     "restore": "data retract --undo",
     "split_entailments": "evaluate entailment data",
+    "start_folder": "init",
     "stats": "data stats",
     "store_entailments": "evaluate entailment facts",
     "train_entailment": "evaluate entailment train",

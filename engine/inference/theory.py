@@ -132,7 +132,8 @@ class Theory:
         if indicator in self.kb.derived_predicates():
             return f"{self.kb.place} holds derived atoms of {indicator.rpartition('/')[0]}: {remedy}"
         # Statements are stored by rule; only the rule's file says which predicate it concludes.
-        rules = list(self.kb.derived_counts())
+        known = {rule.name for rule in self.library.rules}
+        rules = [name for name in self.kb.derived_counts() if name not in known]
         if not rules:
             return self._kept()
         some = ", ".join(rules[:5]) + (" ..." if len(rules) > 5 else "")

@@ -60,9 +60,10 @@ _KEY_REMEDY = Remedy(
     Setting("same_key", "replace"),
 )
 _TABLE_REMEDY = Remedy(
-    "Say which columns are the arguments: {}. If the first column is the predicate, "
-    "begin the file with a header such as predicate,argument1,argument2, or name the rules that have it "
-    "by {}.",
+    "{} writes a mapping and first rules for a table. Or say which columns are the arguments: {}. If the first column "
+    "is the predicate, begin the file with a header such as predicate,argument1,argument2, or name the rules that have "
+    "it by {}.",
+    Operation("start_folder", "TABLE"),
     Setting("mapping"),
     Setting("rules", "FILE"),
 )
@@ -443,14 +444,14 @@ class FactIntake:
         Every row of such a file begins with another word, as the rows of a table do; a file of facts repeats its
         predicates.
         """
-        if self.names_predicates or not (self._types or self._declared):
-            return
         # A single row does not show what the file is.
         is_varied = len(self._counts) + len(self.faults) > 1 and set(self._counts.values()) <= {1}
-        if not is_varied or any(fault.kind != _NO_PREDICATE for fault in self.faults):
+        # A header may have names of any form.
+        faults = [fault for fault in self.faults if fault.line > 1]
+        if self.names_predicates or not is_varied or any(fault.kind != _NO_PREDICATE for fault in faults):
             return
         if {*map(_name_of, self.known)}.isdisjoint(map(_name_of, self._counts)):
-            message = "the first column holds no predicate of the rules, so this may be a table with columns of its own"
+            message = "the first column holds no known predicate, so this may be a table with columns of its own"
             self.faults = [FactFault(self.file, 1, message, _NO_PREDICATE)]
             self.refuse_faulty(_TABLE_REMEDY)
 
