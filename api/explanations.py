@@ -73,6 +73,8 @@ def why(
     `seconds`: the time limit of each goal that this needs, after which LimitExceeded is raised.
     """
     rules = sound_rules(rules)
+    if rules.is_uncertain:
+        probability = probability or ProbabilityOptions()
     named = text if isinstance(text, str) else text.id
     with time_limit(kb, seconds, "seconds"):
         return Explanation(explain(Theory(rules, kb, texts(assume)), named, probability=probability))

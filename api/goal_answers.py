@@ -10,16 +10,19 @@ from typing import IO, TYPE_CHECKING, Any, overload
 
 from hapax.api.explanations import Explanation, why, why_not
 from hapax.engine.answers.query import answer
+from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import kept_rules, sound_rules
 from hapax.engine.logic.goal_rules import column_kinds
 from hapax.engine.near_misses import capitalised_values, idle_premises
+from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.goal_language import Goal, called_indicators
 from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.rules import Library
 from hapax.grammar.values.moments import MOMENTS, moment_of
@@ -194,11 +197,12 @@ def query(
     found, complete, stopped = None, True, ""
     if models is not None:
         found, complete, stopped = _asked(theory, goal, models, options)
-    if options.probability is not None:
+    probability = options.probability or stated_probabilities(read, theory.library)
+    if probability is not None:
         from hapax.engine.probability.probable_answers import probable_answers
 
         # Over the facts that were asked for as well.
-        probable = probable_answers(theory, goal, options.probability, options.limits)
+        probable = probable_answers(theory, goal, probability, options.limits)
         answers = Answers.probable(probable, kinds, complete, stopped)
     else:
         answers = Answers(found or answer(theory, read, options.limits), kinds, complete=complete, stopped=stopped)
@@ -251,6 +255,14 @@ class Program:
 def program(text: str, kb: store.KnowledgeBase | None = None) -> Program:
     """The program of a text of rules and facts. Raises RulesRejected for a text that cannot be read."""
     return Program(parse_rules(text), kb if kb is not None else KnowledgeBase())
+
+
+def stated_probabilities(goal: Goal, library: Library) -> ProbabilityOptions | None:
+    """The options for a goal below which rules state probabilities; None for any other goal."""
+    if not library.is_uncertain:
+        return None
+    part = relevant_library(library, goals=called_indicators(goal, library))
+    return ProbabilityOptions() if part.is_uncertain else None
 
 
 # Most goals ask no model and need no probability, and begin without the modules of searches.

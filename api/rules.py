@@ -185,6 +185,8 @@ def compile_rules(rules: Library, form: str = "prolog", *, only: str | Sequence[
         part = relevant_library(rules, *chosen)
         # A chosen rule stays even if the part needed to derive its conclusion leaves it out.
         rules = replace(part, rules=tuple(dict.fromkeys((*part.rules, *chosen))))
+    if form != "rules":
+        rules.refuse_uncertain()
     if form in (*SQL_FORMS, "prolog") and rules.knows(SAME_AS):
         raise HapaxError(f"The rules join names by {SAME_AS}, which no {form} program does. Ask them with Hapax.")
     if form in SQL_FORMS:

@@ -48,6 +48,7 @@ def search(
     Ctrl-C (KeyboardInterrupt) loses nothing that was answered.
     """
     rules = sound_rules(rules)
+    rules.refuse_uncertain()
     chosen, settings = chosen_rules(rules, only), settings or SearchSettings()
     return run_search(SearchJob(rules, chosen, kb, models, settings, journal_of(kb, models), progress))
 
@@ -75,6 +76,7 @@ def plan(
 ) -> RunEstimate:
     """Estimate the calls and cost of a search, given the answers in the knowledge base. No model is asked."""
     rules = sound_rules(rules)
+    rules.refuse_uncertain()
     settings = settings or SearchSettings()
     # A profile that is not chosen yet is probed by the search; the plan counts these requests.
     choice = ProfileChooser(kb, rules, models.knowledge, Journal(kb), can_ask=False).choose(settings)

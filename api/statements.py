@@ -143,7 +143,7 @@ class Derivation(Tabular):
         if probability is not None:
             # Of this object alone; the class keeps its columns.
             self.columns = (*self.columns, "expected")
-        self.basis = "" if probability is None else basis_of(kb)
+        self.basis = "" if probability is None else basis_of(kb, library)
 
     def read(self) -> Generator[StatementRecord]:
         """The statements one by one: there may be millions."""
@@ -245,6 +245,7 @@ def derive(
     chosen = chosen_rules(rules, only)
     # With the rules that derive premises of the chosen ones.
     library = relevant_library(rules, *chosen) if only else rules
+    library.refuse_uncertain()
     report = derive_all(kb, library, chosen, seconds=seconds)
     report = replace(report, left_out=tuple(map(str, rules.left_out or ())))
     return Derivation(report, kb, library, chosen, probability)

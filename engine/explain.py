@@ -119,6 +119,11 @@ def why(
         refuse_withdrawn(theory, text)
     worded, atom = _atom(text, theory)
     proof = prove(worded, atom)
+    if proof is None and probability is not None and theory.library.is_uncertain:
+        # What the other premises negate may hold, too.
+        found, proofs = probable_atom(worded, atom, probability)
+        if found.upper > 0:
+            return Story(str(atom), "goal", (_chance(worded, found, proofs),))
     if proof is None:
         unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
         raise HapaxError(
@@ -127,7 +132,7 @@ def why(
     story = _Explainer(worded).proof(proof)
     if probability is None:
         return story
-    return _with_first(story, _chance(worded.kb, *probable_atom(worded, atom, probability)))
+    return _with_first(story, _chance(worded, *probable_atom(worded, atom, probability)))
 
 
 def _with_first(story: Story, line: Story) -> Story:
@@ -141,18 +146,20 @@ def _statement_chance(worded: Theory, statement: StatementRecord, options: Proba
         unknown = f"no probability: no loaded rule file has rule {statement.rule}. Name it with {Setting('rules')}."
         return Story(unknown, "probability")
     values = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
-    return _chance(worded.kb, *probable_premise(worded, rule, values, options))
+    return _chance(worded, *probable_premise(worded, rule, values, options))
 
 
-def _chance(kb: KnowledgeBase, probability: Probability, proofs: Sequence[ProofSupport]) -> Story:
+def _chance(theory: Theory, probability: Probability, proofs: Sequence[ProofSupport]) -> Story:
     """A probability and the proofs behind it, each with its own."""
     lines: list[Story] = []
     for number, proof in enumerate(proofs, 1):
         facts = ", ".join(f"{fact} {value:.4g}" for fact, value in proof.facts)
         lines.append(Story(f"proof {number}, P {proof.probability:.4f}: {facts}", "proof"))
-    if not lines:
+    if not lines and probability.upper <= 0:
         lines.append(Story(f"no proof by the loaded rules; name other rule files with {Setting('rules')}", "proof"))
-    return Story(f"P {probability}, {probability.method}. {basis_of(kb)}", "probability", tuple(lines))
+    return Story(
+        f"P {probability}, {probability.method}. {basis_of(theory.kb, theory.library)}", "probability", tuple(lines)
+    )
 
 
 def why_statement(worded: Theory, statement: StatementRecord) -> Story:

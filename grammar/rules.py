@@ -30,6 +30,7 @@ from hapax.grammar.parsing.declarations import (
     GENERATING,
     SAME_AS,
     AggregateDeclaration,
+    Chance,
     ClosedDeclaration,
     Closedness,
     Constraint,
@@ -40,7 +41,7 @@ from hapax.grammar.parsing.declarations import (
     PropertyDeclaration,
     premise_text,
 )
-from hapax.grammar.remedies import Operation
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import (
     ANY,
     MAXIMUM_POWER,
@@ -225,8 +226,8 @@ class Rule:
     """The aggregate that the rule stands for: its conclusion holds once for each group of the premise's bindings."""
     exceptions: tuple[ExceptionClause, ...] = ()
     """The exceptions behind `unless` and the negated conjunctions; the premise has their negated atoms."""
-    probability: float | None = field(default=None, compare=False, repr=False)
-    """The score of the entailment that the rule stands for; None for a rule that a person wrote."""
+    chance: Chance | None = field(default=None, repr=False)
+    """The random choice on which the conclusion rests beside the premise."""
 
     def __post_init__(self) -> None:
         if self.conclusion.negated:
@@ -309,7 +310,9 @@ class Rule:
         """The rule without its attributes, on one line."""
         if self.aggregate is not None:
             return str(self.aggregate)
-        rule = f"{premise_text(self.stated_premise, self.exceptions)} -> {self.conclusion}"
+        premise = premise_text(self.stated_premise, self.exceptions) or "true"
+        is_chosen = self.chance is not None and not self.chance.is_shared
+        rule = f"{premise} -> {self.chance if is_chosen else self.conclusion}"
         return " ".join([rule, *(str(exception) for exception in self.exceptions if not exception.in_premise)])
 
     @property
@@ -403,6 +406,10 @@ class Library:
     """Texts of the files that it was read from, by their names; imported files are among them."""
     goals: tuple[str, ...] = ()
     """Goals that the files ask, behind `?-`."""
+    chances: tuple[tuple[Atom, Chance], ...] = ()
+    """The stated facts that are not certain."""
+    evidence: tuple[Literal, ...] = ()
+    """What is known to hold, or not to hold, of what is not certain."""
     is_closed: bool = field(default=False, compare=False)
     """True if the closure rules are among the rules, also of a part of a closed library."""
     left_out: tuple[LeftOut, ...] | None = field(default=None, compare=False)
@@ -509,6 +516,21 @@ class Library:
     def atoms(self) -> tuple[Atom, ...]:
         """Every atom of rules, facts and examples."""
         return (*atoms_of(self.rules), *self.facts, *self.examples)
+
+    @cached_property
+    def is_uncertain(self) -> bool:
+        """True if the files state probabilities."""
+        return bool(self.chances) or any(rule.chance is not None and not rule.chance.is_shared for rule in self.rules)
+
+    def refuse_uncertain(self) -> None:
+        """Raise HapaxError if what follows from the library is not certain."""
+        if self.is_uncertain:
+            chances = (*(rule.chance for rule in self.rules), *(chance for _, chance in self.chances))
+            share, atom = next(chance.outcomes[0] for chance in chances if chance is not None and not chance.is_shared)
+            raise HapaxError(
+                f"{atom.place}: {share}::{atom} has a probability, and what follows is not certain.",
+                Remedy("{} gives the probability of an answer.", Operation("query")),
+            )
 
     def refuse_left_out(self, indicators: Iterable[str] = (), rules: Iterable[str] = ()) -> None:
         """Raise RulesRejected with the errors for which these predicates, or rules of these names, are left out."""

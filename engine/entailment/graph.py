@@ -26,9 +26,10 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parsing.attributes import default_polarity, default_principle
+from hapax.grammar.parsing.declarations import Chance
 from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.rules import Library, Rule, type_key
-from hapax.grammar.terms import Atom, Literal, Value, Variable
+from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
 from hapax.grammar.writing.words import counted
 from hapax.kb import rows
 from hapax.kb.records import PREDICATES, FactRecord, PredicateRecord, Source
@@ -98,7 +99,7 @@ class Edge:
     def rule(self) -> Rule:
         """The entailment as a rule without generic variables."""
         # Not parsed: a goal may need thousands.
-        conclusion = Literal(self.hypothesis)
+        conclusion, score = Literal(self.hypothesis), Constant(Decimal(repr(self.score)))
         polarity = default_polarity(conclusion)
         return Rule(
             self.name,
@@ -107,7 +108,7 @@ class Edge:
             principle=default_principle(polarity),
             polarity=polarity,
             place=Place(ENTAILS, 1, 1),
-            probability=self.score,
+            chance=Chance(("entailment", self.premise, self.hypothesis), ((score, self.hypothesis),), is_shared=True),
         )
 
     @property
@@ -223,7 +224,8 @@ def _edge(row: Sequence[str], library: Library | None) -> Edge:
 
 def entailment_scores(library: Library) -> dict[str, float]:
     """The scores of the rules that stand for entailments, by the name of the rule."""
-    return {rule.name: rule.probability for rule in library.rules if rule.probability is not None}
+    chances = {rule.name: rule.chance for rule in library.rules if rule.chance is not None and rule.chance.is_shared}
+    return {name: float(sum(chance.shares({}) or ())) for name, chance in chances.items()}
 
 
 def _renamed(atom: Atom, names: dict[str, str]) -> Atom:

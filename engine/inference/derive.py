@@ -91,6 +91,7 @@ def _part(library: Library, wanted: frozenset[str]) -> Library:
         rules=tuple(rule for rule in library.rules if rule.conclusion.atom.indicator in needed),
         signatures=tuple(item for item in library.completed().signatures if item.indicator in needed),
         facts=tuple(fact for fact in library.facts if fact.indicator in needed),
+        chances=tuple(item for item in library.chances if item[0].indicator in needed),
         # Each predicate that these mention is known to the library, and its facts would be read with the others.
         examples=tuple(atom for atom in library.examples if atom.indicator in needed),
         declarations=tuple(item for item in library.declarations if _mentioned(item) <= needed),

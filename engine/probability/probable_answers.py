@@ -6,8 +6,10 @@ the instances are looked up without these negations, and the ground program has 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from hapax.engine.answers.derivation import stored_values
 from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, fact_key
@@ -24,12 +26,15 @@ from hapax.engine.prolog.session import AnswerCell
 from hapax.engine.questions.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import SAME_AS
+from hapax.grammar.parsing.declarations import SAME_AS, Chance
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, PredicateKind, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
 from hapax.kb.records import DenialRecord, FactRecord
 from hapax.kb.store import KnowledgeBase
+
+EVIDENCE = "the evidence"
+"""The predicate of the evidence together."""
 
 # --- ground programs of goals -----------------------------------------------------------------------------------------
 
@@ -47,13 +52,23 @@ class Chances:
     of_denial: Callable[[DenialRecord], float] = lambda denial: denial.probability
 
 
-def hidden_event(program: GroundProgram, rule: Rule) -> tuple[int, ...]:
-    """The random event on which a rule rests that stands for an entailment; none for other rules."""
-    if rule.probability is None:
-        return ()
-    node = program.node(("entailment", rule.literals[0].atom, rule.conclusion.atom))
-    program.weights[node] = rule.probability
-    return (node,)
+def choice_events(program: GroundProgram, chance: Chance, bindings: Mapping[str, Value]) -> list[int]:
+    """The random events behind an outcome of a choice: its own, the last one, happens and those before do not.
+
+    Raises HapaxError for values that are no probabilities.
+    """
+    shares = chance.shares(bindings)
+    if shares is None:
+        raise HapaxError(f"The probabilities of {chance} are no numbers from 0 to 1 with a sum of 1 at most.")
+    nodes = []
+    left = Fraction(1)
+    for place, share in enumerate(shares[: chance.place + 1]):
+        outcome = chance.outcomes[place][1].replaced({name: Constant(value) for name, value in bindings.items()})
+        name = chance.choice if chance.is_shared else (*chance.choice, outcome, place, *bindings.items())
+        nodes.append(program.node(name))
+        program.weights[nodes[-1]] = float(share / left) if left else 0.0
+        left -= share
+    return nodes
 
 
 def relaxed(library: Library) -> Library:
@@ -165,7 +180,11 @@ class _Builder:
                 signed[literal.negated].append(self._node(atom))
                 if literal.negated:
                     self._negated.add(atom)
-        signed[False] += hidden_event(self.program, rule)
+        if rule.chance is not None:
+            bindings = {name: constant.value for name, constant in instance.substitution.bindings}
+            *others, own = choice_events(self.program, rule.chance, bindings)
+            signed[False].append(own)
+            signed[True] += others
         self.program.add(self._node(head), signed[False], signed[True])
 
     def _node(self, atom: Atom) -> int:
@@ -184,10 +203,14 @@ class _Builder:
             group = self.chances.group_of(fact)
             if group is not None:
                 groups.setdefault(group, []).append(node)
-        for atom in (*self.library.facts, *theory.assumed):
+        stated = list(self.library.chances)
+        certain = Counter(self.library.facts) - Counter(atom for atom, _ in stated)
+        for atom, chance in (*stated, *((atom, None) for atom in (*certain, *theory.assumed))):
             node = atoms.get(fact_key(atom))
             if node is not None:
-                self.program.weights[node] = 1.0
+                # One of several statements of an atom is enough.
+                own = 1.0 if chance is None else float(sum(chance.shares({}) or ()))
+                self.program.weights[node] = 1 - (1 - self.program.weights.get(node, 0.0)) * (1 - own)
         # A critic's sure no has P(yes) near 0; the node is the event that the atom is false.
         denied = {fact_key(atom): self.program.node(("denial", atom)) for atom in self._denied}
         for denial in theory.denied():
@@ -252,8 +275,10 @@ def _groups(kb: KnowledgeBase, together: Together) -> Callable[[FactRecord], Has
     return lambda _: None
 
 
-def basis_of(kb: KnowledgeBase) -> str:
+def basis_of(kb: KnowledgeBase, library: Library) -> str:
     """A sentence about the scores that count as probabilities."""
+    if library.is_uncertain:
+        return "The rules state the probabilities; facts from models have their critics' scores."
     critics = sorted(ScoreMaps.stored(kb).maps)
     if critics:
         return f"Calibrated scores of {', '.join(critics)}; other critics' scores as they are."
@@ -261,13 +286,26 @@ def basis_of(kb: KnowledgeBase) -> str:
 
 
 class Evaluator:
-    """Computes the probabilities of nodes of a ground program."""
+    """Computes the probabilities of nodes of a ground program, each of which holds only where the evidence does."""
 
     def __init__(self, program: GroundProgram, options: ProbabilityOptions) -> None:
         self.program, self.options = program, options
+        self._evidence: Probability | None = None
+        if Atom(EVIDENCE, ()) in program.names:
+            self._evidence = self._probability(program.names.index(Atom(EVIDENCE, ())))
+            if self._evidence.upper <= 0:
+                raise HapaxError("What is stated as evidence cannot hold together. Correct the evidence.")
 
     def probability(self, node: int) -> Probability:
-        """The probability of a node. Raises HapaxError where `exact` is asked for and too large."""
+        """The probability of a node, given the evidence. Raises HapaxError where `exact` is asked for and too large."""
+        found, known = self._probability(node), self._evidence
+        if known is None:
+            return found
+        method = found.method if known.method == found.method else "bounds"
+        upper = min(1.0, found.upper / known.lower) if known.lower else 1.0
+        return Probability(min(upper, found.lower / known.upper), upper, method)
+
+    def _probability(self, node: int) -> Probability:
         options = self.options
         if options.method == "best":
             best = max((value for _, value in supports(self.program, node, options.proofs)), default=0.0)
@@ -298,6 +336,8 @@ class Evaluator:
         # Events that are no atoms: a denial, an entailment, or a link between facts that come together.
         if isinstance(name, tuple):
             kind, *atoms = name
+            if kind == "choice":
+                return (f"{atoms[1]} by chance", weight) if happens else (f"not {atoms[1]} by chance", 1.0 - weight)
             words = f"not {atoms[0]}, denied" if kind == "denial" else " entails ".join(map(str, atoms))
             return words if kind != "link" else f"the facts of {atoms[0]} together", weight
         return (str(name), weight) if happens else (f"not {name}", 1.0 - weight)
@@ -325,7 +365,7 @@ def probable_answers(
     pairs.sort(key=lambda pair: (-pair[0].lower, -pair[0].upper, sort_key(pair[1])))
     kept = pairs[: limits.answers]
     result = QueryResult(goal.variables, [row for _, row in kept], len(kept) < len(pairs))
-    return ProbableAnswers(result, [found for found, _ in kept], basis_of(theory.kb))
+    return ProbableAnswers(result, [found for found, _ in kept], basis_of(theory.kb, theory.library))
 
 
 def probable_premise(
@@ -354,13 +394,18 @@ def grounded(
     theory: Theory, rules: Sequence[Rule], options: ProbabilityOptions, limits: QueryLimits
 ) -> tuple[GroundProgram, list[tuple[int, Atom]]]:
     """The ground program of rules that conclude GOAL, and the nodes of its atoms."""
-    widened = replace(theory, library=with_rules(theory.library, rules), assume=theory.assumed)
-    indicator = next(rule.conclusion.atom.indicator for rule in rules if rule.conclusion.atom.predicate == GOAL)
+    goal = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
     # Only the answers are counted by the user's limit, not the rule instances.
     endless = replace(limits, answers=BULK_LIMITS.answers)
-    program = ground(widened, indicator, chances_of(theory.kb, options.together), endless)
+    if theory.library.evidence:
+        known, both = Atom(EVIDENCE, ()), replace(goal, predicate=f"{GOAL} and {EVIDENCE}")
+        rules = [*rules, rule_of(theory.library.evidence, known), rule_of([Literal(goal), Literal(known)], both)]
+        goal = both
+    widened = replace(theory, library=with_rules(theory.library, rules), assume=theory.assumed)
+    program = ground(widened, goal.indicator, chances_of(theory.kb, options.together), endless)
     named = enumerate(program.names)
-    return program, [(number, name) for number, name in named if isinstance(name, Atom) and name.predicate == GOAL]
+    answers = [(number, name) for number, name in named if isinstance(name, Atom) and name.predicate == goal.predicate]
+    return program, answers
 
 
 # --- statements of a derivation ---------------------------------------------------------------------------------------

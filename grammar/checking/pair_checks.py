@@ -61,7 +61,8 @@ def duplicate_and_subsumed_rules(
     matcher = Matcher(library, MAXIMUM_TRIES_OF_ALL)
     for rules in library.concluding.values():
         earlier: list[tuple[Rule, Features]] = []
-        for rule in rules:
+        # Each rule that holds by chance makes its conclusion likelier.
+        for rule in (rule for rule in rules if rule.chance is None):
             if matcher.left <= 0:
                 yield given_up(rule)
                 return
@@ -233,7 +234,7 @@ def rules_implied_by_others(library: Library, implied: RuleFault, not_compared: 
     matcher = Matcher(library, MAXIMUM_CHAIN_TRIES)
     implying_rules = _ImplyingRules(library)
     for rule in library.rules:
-        if not implying_rules.may_imply(rule):
+        if rule.chance is not None or not implying_rules.may_imply(rule):
             continue
         if matcher.left <= 0:
             yield not_compared.at(
@@ -272,7 +273,7 @@ class _ImplyingRules:
         self.by_conclusion: dict[str, list[Rule]] = {}
         for rule in (*library.rules, *declared):
             # `Atom.replaced` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
-            if not rule.unbound:
+            if not rule.unbound and rule.chance is None:
                 self.by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
         self.reported: set[str] = set()
         self._behind: dict[str, list[Rule]] = {}

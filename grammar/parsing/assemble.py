@@ -20,6 +20,7 @@ from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.branches import MOST_BRANCHES, Item, Negation, branches, plain_items, settled
 from hapax.grammar.parsing.declarations import (
     AggregateDeclaration,
+    Chance,
     ClosedDeclaration,
     Closedness,
     Constraint,
@@ -59,6 +60,7 @@ from hapax.grammar.terms import (
     Literal,
     Term,
     Variable,
+    expression_variables,
     variable_names,
 )
 from hapax.grammar.values.functions import FUNCTIONS, TEXT, result_type
@@ -137,6 +139,10 @@ class _Assembly:
         self.facts: list[Atom] = []
         self.examples: list[Atom] = []
         self.goals: list[str] = []
+        self.chances: list[tuple[Atom, Chance]] = []
+        self.evidence: list[Literal] = []
+        self.choices = count(1)
+        self.is_uncertain = False
         self.declarations: list[Declaration] = []
         self.pair_places: dict[tuple[str, str], Place] = {}
         """The place of each pair of subtypes or opposites."""
@@ -158,6 +164,8 @@ class _Assembly:
             tuple(self.declarations),
             self.pair_places,
             goals=tuple(self.goals),
+            chances=tuple(self.chances),
+            evidence=tuple(self.evidence),
         )
         known = library
         if self.known != Library():
@@ -193,6 +201,7 @@ class _Assembly:
                 pair = (self.data_type(line.lower.words), self.data_type(line.upper.words))
                 self.subtypes.append(pair)
                 self.pair_places.setdefault(pair, self.place(line))
+            self.is_uncertain = self.is_uncertain or isinstance(line, syntax.RawChoice)
 
     @cached_property
     def types(self) -> Library:
@@ -214,9 +223,8 @@ class _Assembly:
                     pair = (line.first + self.suffix, line.second + self.suffix)
                     self.opposites.append(pair)
                     self.pair_places.setdefault(pair, self.place(line))
-                case syntax.RawFact():
-                    stated = self.facts if line.keyword == "fact" else self.examples
-                    stated.append(self._ground(line.atom))
+                case syntax.RawFact() | syntax.RawChoice():
+                    self._state(line)
                 case syntax.RawGoal():
                     self.goals.append(line.text)
                 case syntax.RawProperty():
@@ -224,7 +232,51 @@ class _Assembly:
                 case syntax.RawDisjoint():
                     self._disjoin(line)
                 case syntax.RawRule(conclusion=atom):
-                    self.concluded.add(f"{predicate_name(atom.name.words)}{self.suffix}/{len(atom.arguments)}")
+                    self.concluded.add(self._indicator(atom))
+
+    def _state(self, line: syntax.RawFact | syntax.RawChoice) -> None:
+        """Read a fact, an example, or a choice, which is a fact if it has one outcome and no premise."""
+        if isinstance(line, syntax.RawFact):
+            if not self._observed(line):
+                stated = self.facts if line.keyword == "fact" else self.examples
+                stated.append(self._ground(line.atom))
+        elif line.premise or len(line.heads) > 1:
+            self.concluded.update(self._indicator(head.atom) for head in line.heads)
+        else:
+            self.facts.append(self._ground(line.heads[0].atom))
+            self.chances.append((self.facts[-1], self._chance(line, _Scope({}), self.facts[-1:])))
+
+    def _indicator(self, atom: syntax.RawAtom) -> str:
+        return f"{predicate_name(atom.name.words)}{self.suffix}/{len(atom.arguments)}"
+
+    def _observed(self, line: syntax.RawFact) -> bool:
+        """Read `query(heads)`, `evidence(p(a))` and `evidence(p(a), false)`; return if the fact is one of these."""
+        match str(line.atom.name), line.atom.arguments:
+            case "query", (syntax.RawWords(words=(name,)),) if self.is_uncertain:
+                self.goals.append(name)
+            case "evidence", (syntax.RawAtom() | syntax.RawLiteral() | syntax.RawWords() as about, *others):
+                values = [str(other) for other in others]
+                is_fact = isinstance(about, syntax.RawWords) and not self.is_uncertain
+                if values not in ([], ["true"], ["false"]) or is_fact:
+                    return False
+                is_denied = isinstance(about, syntax.RawLiteral) and about.negated
+                atom = about.atom if isinstance(about, syntax.RawLiteral) else about
+                if isinstance(atom, syntax.RawWords):
+                    atom = syntax.RawAtom(atom, (), at=atom.at)
+                self.evidence.append(Literal(self._ground(atom), is_denied is not (values == ["false"])))
+            case _:
+                return False
+        return True
+
+    def _chance(self, line: syntax.RawChoice, scope: _Scope, atoms: Sequence[Atom]) -> Chance:
+        shares = [self._expression(head.share, scope) for head in line.heads]
+        chance = Chance(("choice", next(self.choices)), tuple(zip(shares, atoms, strict=True)))
+        names = {variable.name for share in shares for variable in expression_variables(share)}
+        if not names <= set(chain.from_iterable(map(_words, plain_items(line.premise)))) or (
+            not names and chance.shares({}) is None
+        ):
+            self.report("probability", line.at, text=str(chance))
+        return chance
 
     @cached_property
     def named(self) -> set[str]:
@@ -373,6 +425,9 @@ class _Assembly:
                 case syntax.RawRule():
                     position += 1
                     self._rule(line, waiting, position)
+                case syntax.RawChoice(heads=heads, premise=premise) if premise or len(heads) > 1:
+                    position += 1
+                    self._choice(line, waiting, position)
                 case syntax.RawNever():
                     self._constraint(line)
                     self._unused(waiting)
@@ -403,6 +458,18 @@ class _Assembly:
         for number, premise in enumerate(premises, 1):
             branch = replace(line, premise=premise, exceptions=exceptions)
             self._branch(branch, attributes, position, f"_{number}" if len(premises) > 1 else "")
+
+    def _choice(self, line: syntax.RawChoice, attributes: dict[str, syntax.RawAttribute], position: int) -> None:
+        """Add a rule for each outcome of a choice; the shorthand's writer has taken out each *or* of its premise."""
+        first, is_many = len(self.rules), len(line.heads) > 1
+        for number, head in enumerate(line.heads, 1):
+            rule = syntax.RawRule(line.premise, head.atom, line.exceptions, at=line.at)
+            self._branch(rule, attributes, position, f"_{number}" if is_many else "")
+        new = self.rules[first:]
+        if len(new) == len(line.heads):
+            scope = self._scope(line.premise, *(head.atom for head in line.heads))
+            chance = self._chance(line, scope, [rule.conclusion.atom for rule in new])
+            self.rules[first:] = [replace(rule, chance=replace(chance, place=place)) for place, rule in enumerate(new)]
 
     def _branches(self, premise: syntax.RawPremise, line: syntax.RawNode) -> list[syntax.RawPremise]:
         """The conjunctions for a premise with "or"; none if a fault was reported."""
@@ -580,8 +647,8 @@ class _Assembly:
         return self._applied(atom, terms)
 
     def _argument(self, argument: syntax.RawExpression, scope: _Scope) -> Term:
-        if isinstance(argument, syntax.RawOperation | syntax.RawAtom):
-            is_nested = isinstance(argument, syntax.RawAtom)
+        if isinstance(argument, syntax.RawOperation | syntax.RawAtom | syntax.RawLiteral):
+            is_nested = not isinstance(argument, syntax.RawOperation)
             self.report("nested atom" if is_nested else "expression as argument", argument.at)
             return Constant(0)  # never used: the rule is left out
         return self._term(argument, scope)
@@ -674,6 +741,7 @@ class _Assembly:
             return Arithmetic(expression.operator, (left, right))
         if isinstance(expression, syntax.RawAtom):
             return self._call(expression, scope)
+        assert not isinstance(expression, syntax.RawLiteral)  # noqa: S101  the grammar has none in an expression
         return self._term(expression, scope)
 
     def _call(self, call: syntax.RawAtom, scope: _Scope) -> Arithmetic:
@@ -768,6 +836,8 @@ def _words(expression: syntax.RawArgument | syntax.RawComparison) -> Iterator[st
         case syntax.RawOperation(left, _, right) | syntax.RawComparison(left, _, right):
             yield from _words(left)
             yield from _words(right)
+        case syntax.RawLiteral(atom):
+            yield from _words(atom)
         case syntax.RawAtom(_, arguments):
             for argument in map(_unnamed, arguments):
                 yield from _words(argument)

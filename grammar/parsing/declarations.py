@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from hashlib import sha256
 from itertools import chain, count
 from typing import TypeAlias
@@ -25,11 +26,15 @@ from hapax.grammar.terms import (
     BodyLiteral,
     Comparison,
     Constant,
+    Expression,
     Literal,
     Term,
+    Value,
     Variable,
+    expression_text,
     variable_names,
 )
+from hapax.grammar.values.calculation import evaluated
 
 
 class Closedness(StrEnum):
@@ -107,6 +112,29 @@ class Constraint:
 
     def __str__(self) -> str:
         return f"never {premise_text(self.premise, ())}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """The random choice of which a rule's conclusion is one outcome: `0.3::first; 0.5::second :- premise`.
+
+    `choice`: what identifies it. It is made once for all values of the rule's variables if it `is_shared`, else once
+    for each. `outcomes`: the probability of each conclusion; that of the rule has the place `place`.
+    """
+
+    choice: tuple[object, ...]
+    outcomes: tuple[tuple[Expression, Atom], ...]
+    place: int = 0
+    is_shared: bool = False
+
+    def shares(self, bindings: Mapping[str, Value]) -> list[Fraction] | None:
+        """The probabilities of all outcomes; None if one is no probability, or their sum is above 1."""
+        values = [evaluated(share, bindings) for share, _ in self.outcomes]
+        shares = [value for value in values if isinstance(value, Fraction) and 0 <= value <= 1]
+        return shares if len(shares) == len(values) and sum(shares) <= 1 else None
+
+    def __str__(self) -> str:
+        return "; ".join(f"{expression_text(share)}::{atom}" for share, atom in self.outcomes)
 
 
 AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "argmin", "argmax")

@@ -554,14 +554,6 @@ WORD_HINTS: tuple[Hint, ...] = (
         "given edge(from: Number, to: Text)",
     ),
     Hint(
-        "probability",
-        "HPX090",
-        "facts and rules of a file are certain",
-        "Leave the probability out; those of facts are the scores that models gave them.",
-        ("0.3::p(a)", "0.3::p(X) :- q(X)"),
-        "p(a)",
-    ),
-    Hint(
         "dash",
         "HPX033",
         'the sign "{sign}" is a dash, not the hyphen of an arrow or a minus',
@@ -652,6 +644,14 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "Write as many on both: (A, B) < (C, D).",
         ("p(A, B, C) & (A, B) = (C, C, C) -> q(A)",),
         "p(A, B, C) & (A, B) = (C, C) -> q(A)",
+    ),
+    Hint(
+        "probability",
+        "HPX090",
+        "the probabilities in {text} are no numbers from 0 to 1 with a sum of 1 at most",
+        "Write them as numbers, as in 0.3::p(a) or 1/6::p(a), or as a variable that the premise binds.",
+        ("1.3::p(a)", "0.7::p(X); 0.7::q(X) :- r(X)", "much::p(a)", "P::p(a)"),
+        "0.3::p(a)",
     ),
     Hint(
         "range too long",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, partial
 from importlib.util import cache_from_source
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -66,11 +66,11 @@ KEYWORDS = (
 )
 _OPERATIONS = ("PLUS", "MINUS", "STAR", "SLASH", "DIVIDE", "POWER")
 GOES_ON_AFTER = frozenset(
-    ("AND", "OR", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "COMPARE", "LESS", "NOT", *_OPERATIONS)
+    ("AND", "OR", "COMMA", "ARROW", "NECK", "DEFINE", "COLON", "_CHANCE", "COMPARE", "LESS", "NOT", *_OPERATIONS)
 )
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
-_SHORT = frozenset(("RANGE", "LBRACE", "OR", "PERCENT", "mod", *_OPERATIONS, *TRUTHS))
+_SHORT = frozenset(("RANGE", "LBRACE", "OR", "PERCENT", "_CHANCE", "mod", *_OPERATIONS, *TRUTHS))
 """Terminals, and words, of which one is in each statement with shorthand."""
 _BEFORE_NOT = GOES_ON_AFTER | {"FACT", "NEVER", "_UNLESS"}
 _BEFORE_ITEM = frozenset(
@@ -81,6 +81,7 @@ _BEFORE_ITEM = frozenset(
         "ARROW",
         "NECK",
         "NOT",
+        "_CHANCE",
         "LPAR",
         "LBRACE",
         "FACT",
@@ -386,8 +387,7 @@ def _read_statements(file: str, text: str) -> RuleSource:
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
             source.lines.append(syntax.RawBroken("file"))
             break
-        if tokens[0].type == "ASK" and len(tokens) > 1:
-            asked = text[tokens[1].start_pos : tokens[-1].end_pos]
+        if asked := _asked(tokens, text):
             source.lines.append(syntax.RawGoal(asked, at=_span(tokens)))
             continue
         try:
@@ -415,6 +415,24 @@ def _read_statements(file: str, text: str) -> RuleSource:
                 source.diagnostics.append(UNEXPECTED_TOKEN.at(_place(file, tokens[0]), found="", expected=""))
     source.lines += writer.added.values()
     return source
+
+
+def _asked(tokens: list[Token], text: str) -> str:
+    """The goal of `?- goal` and of `query(atom)`, which lists what its `_` stand for; empty for another statement."""
+    kinds = [token.type for token in tokens]
+    if kinds[0] == "ASK" and len(tokens) > 1:
+        return text[tokens[1].start_pos : tokens[-1].end_pos]
+    is_query = kinds[:2] == ["WORD", "LPAR"] and tokens[0].value == "query" and kinds[-1] == "RPAR"
+    if not is_query or (kinds[2] != "NOT" and kinds[2:4] != ["WORD", "LPAR"]):
+        return ""
+    taken = {token.value for token in tokens}
+    names = (name for number in count(1) if (name := f"V{number}") not in taken)
+    end = tokens[-1].start_pos
+    asked = ""
+    for token in reversed(tokens[2:-1]):
+        word = next(names) if token.value == "_" else text[token.start_pos : token.end_pos]
+        asked, end = f"{word}{text[token.end_pos : end]}{asked}", token.start_pos
+    return asked
 
 
 def _report(source: RuleSource, label: str, at: syntax.Spot, **words: str) -> None:
@@ -563,8 +581,13 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         depth += (terminal == "LPAR") - (terminal == "RPAR")
         if index == 0 and (keyword := _keyword(tokens)) in KEYWORDS:
             terminal = keyword.upper()
-        # Inside an argument or a name `not` is an ordinary word.
-        elif token.value == "not" and (index == 0 or begins_premise or before in _BEFORE_NOT):
+        # Inside an argument or a name `not` is an ordinary word, unless an atom follows: `evidence(not p(a))`.
+        elif token.value == "not" and (
+            index == 0
+            or begins_premise
+            or before in _BEFORE_NOT
+            or (before == "LPAR" and [behind.type for behind in tokens[index + 1 : index + 3]] == ["WORD", "LPAR"])
+        ):
             terminal = "NOT"
         elif is_rule and depth == 0 and before in ENDS_ITEM and _begins_exception(tokens, index):
             terminal = "_UNLESS"
@@ -688,8 +711,6 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
         return _misspelt(file, tokens, near)
     if tokens[0].type == "DIRECTIVE":
         return hint("directive").at(_place(file, tokens[0]), fix=(), directive=str(tokens[0]))
-    if [token.type for token in tokens[:3]] == ["NUMBER", "COLON", "COLON"]:
-        return hint("probability").at(_place(file, tokens[0]), fix=())
     at_end = error.token.type == "$END"
     place, sign = _place(file, tokens[-1] if at_end else error.token), str(error.token)
     if error.token.type == "DOT":
@@ -777,7 +798,7 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     def branch(self, parts: list[Any]) -> tuple[Any, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
 
-    counted = templates = cells = branch
+    counted = templates = cells = heads = branch
 
     def premise(self, parts: list[Any]) -> tuple[Any, ...]:
         branches = self.branch(parts)
@@ -824,6 +845,14 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     def backward(self, parts: list[Any]) -> syntax.RawRule:
         conclusion, _, premise, *exceptions = parts
         return syntax.RawRule(premise, conclusion, tuple(exceptions), at=_span(parts))
+
+    def choice(self, parts: list[Any]) -> syntax.RawChoice:
+        heads, _, premise, *exceptions = parts
+        return syntax.RawChoice(heads, premise or (), tuple(exceptions), at=_span(parts))
+
+    def following(self, parts: list[Any]) -> syntax.RawChoice:
+        premise, _, heads, *exceptions = parts
+        return syntax.RawChoice(heads, premise, tuple(exceptions), at=_span(parts))
 
     def literal(self, parts: list[Any]) -> syntax.RawLiteral:
         sign, atom = parts

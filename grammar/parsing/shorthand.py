@@ -14,6 +14,7 @@ from itertools import chain, count, product
 from typing import TypeGuard
 
 from hapax.grammar.parsing import syntax
+from hapax.grammar.parsing.branches import branches
 from hapax.grammar.terms import TRUTHS
 from hapax.grammar.writing.texts import is_variable_word, number_value
 
@@ -41,6 +42,8 @@ class ShorthandWriter:
                 yield from self._facts(line)
             case syntax.RawRule():
                 yield self._rule(line)
+            case syntax.RawChoice():
+                yield from self._choice(line)
             case syntax.RawNever() | syntax.RawAggregate():
                 part = _Premises(self, line, [line])
                 yield replace(line, premise=part.written(line.premise))
@@ -88,6 +91,32 @@ class ShorthandWriter:
         if not premise and not exceptions:
             return syntax.RawFact("fact", conclusion, at=line.at)
         return replace(line, premise=premise, conclusion=conclusion, exceptions=exceptions)
+
+    def _choice(self, line: syntax.RawChoice) -> Iterator[syntax.RawChoice]:
+        """A choice, with a predicate in the place of an *or*, so that it is made once; of a pool or range, each one."""
+        if len(line.heads) == 1 and not line.premise:
+            (head,) = line.heads
+            for fact in self._facts(syntax.RawFact("fact", head.atom, at=line.at)):
+                yield replace(line, heads=(replace(head, atom=fact.atom),))
+            return
+        part = _Premises(self, line, [line])
+        heads, equations = [], []
+        for head in line.heads:
+            atom, own = part.plain(head.atom)
+            heads.append(replace(head, atom=atom))
+            equations += own
+        items = []
+        for item in part.written((*line.premise, *equations)):
+            ways = branches((item,))
+            if len(ways) > 1:
+                shared = set.intersection(*(set(chain.from_iterable(map(_names, way))) for way in ways))
+                words = tuple(syntax.RawWords((name,), at=item.at) for name in sorted(shared))
+                atom = syntax.RawAtom(_named("or", repr(item)), words, at=item.at)
+                self.add(syntax.RawRule((item,), atom, (), at=item.at))
+                item = syntax.RawLiteral(atom, False, at=item.at)  # noqa: PLW2901
+            items.append(item)
+        exceptions = tuple(part.written(items, line.premise) for items in line.exceptions)
+        yield replace(line, heads=tuple(heads), premise=tuple(items), exceptions=exceptions)
 
 
 class _Premises:
@@ -341,6 +370,9 @@ def _is_shorthand(node: syntax.RawNode) -> bool:
 def _conclusions(line: syntax.RawNode) -> Iterator[syntax.RawNode]:
     if isinstance(line, syntax.RawRule):
         yield line.conclusion
+        yield from chain.from_iterable(line.exceptions)
+    elif isinstance(line, syntax.RawChoice):
+        yield from line.heads
         yield from chain.from_iterable(line.exceptions)
     elif isinstance(line, syntax.RawAggregate):
         yield line.atom

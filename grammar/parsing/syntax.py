@@ -84,6 +84,14 @@ class RawAtom(RawNode):
 
 
 @dataclass
+class RawLiteral(RawNode):
+    """An atom or its negation."""
+
+    atom: RawAtom
+    negated: bool
+
+
+@dataclass
 class RawCollected(RawAtom):
     """`sum P : { premise }`: a function of what is counted, its arguments, over the rows of a premise.
 
@@ -94,7 +102,7 @@ class RawCollected(RawAtom):
     is_set: bool = False
 
 
-RawExpression: TypeAlias = RawPlainArgument | RawQuantity | RawOperation | RawAtom
+RawExpression: TypeAlias = RawPlainArgument | RawQuantity | RawOperation | RawAtom | RawLiteral
 RawArgument: TypeAlias = RawExpression | RawNamed
 
 
@@ -115,14 +123,6 @@ class RawColumns(RawNode):
     left: tuple[RawExpression, ...]
     operator: str
     right: tuple[RawExpression, ...]
-
-
-@dataclass
-class RawLiteral(RawNode):
-    """An atom or its negation."""
-
-    atom: RawAtom
-    negated: bool
 
 
 @dataclass
@@ -250,6 +250,23 @@ class RawRule(RawNode):
 
     premise: RawPremise
     conclusion: RawAtom
+    exceptions: tuple[RawPremise, ...]
+
+
+@dataclass
+class RawWeighted(RawNode):
+    """`0.3::atom`: a conclusion with its probability."""
+
+    share: RawExpression
+    atom: RawAtom
+
+
+@dataclass
+class RawChoice(RawNode):
+    """`0.3::first; 0.5::second :- premise`: one of the conclusions holds, or none. A fact has no premise."""
+
+    heads: tuple[RawWeighted, ...]
+    premise: RawPremise
     exceptions: tuple[RawPremise, ...]
 
 

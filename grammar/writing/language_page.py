@@ -78,6 +78,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 - The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions), and of several at once from
   the left: `(A, B) < (C, D)`. An equation
   `V = expression` gives a new variable its value and its type: `V = A + B`.
+- `0.3::p(a).` and `0.4::q(X); 0.6::r(X) :- p(X).` hold with
+  [probabilities](how-to/probabilities.md#rules-with-probabilities).
 - The escapes in quoted texts are `\\"`, `\\\\`, `\\n`, `\\t` and `\\u{hexadecimal}`.
 - Blanks beside `_` in a predicate's name are ignored, because LINK prints them.
 
@@ -312,7 +314,7 @@ Beside Soufflé, clingo, ProbLog, Logica and Nemo:
 | functions of one's own | `computed is_close_to(A, B)` | Soufflé, clingo, ProbLog, Logica |
 | names of one thing | `same_as(A, B)` | Soufflé by `eqrel` for one relation |
 | what facts forbid each other | `functional`, `disjoint`, `never`, opposites | clingo |
-| probabilities | scores of facts | ProbLog |
+| probabilities | `0.4::q(X); 0.6::r(X) :- p(X).`, `evidence(q(a))` | ProbLog |
 | proofs, reasons why not, withdrawal | of every answer | Soufflé has proofs |
 
 Rules leave out, each for a reason:
@@ -322,8 +324,7 @@ Rules leave out, each for a reason:
   of them has a proof;
 - bit operations: a Python function has them.
 
-Programs of these constructs are in `tests/programs/constructs.rules`. What follows from each is what clingo,
-SWI-Prolog or DuckDB concludes from the same program, which stands beside it.
+Programs of these constructs are in `tests/programs/`, with what clingo, SWI-Prolog, DuckDB or ProbLog concludes.
 """
 
 _GOALS = """## Goals
@@ -357,9 +358,9 @@ _DIAGNOSTICS = """## Diagnostics
 
 Each fault has a code. `hapax rules explain HPX105` prints its meaning, an example and the example corrected.
 
-A file that cannot be read (`HPX0..`) is refused as a whole, and so is a file with an error in a type, a fact or
-another declaration. A rule or aggregate with an error is left out, with whatever needs its conclusion. Goals about
-these predicates are refused, and all others are answered. Warnings and notes prevent nothing.
+A file that cannot be read (`HPX0..`) is refused as a whole, like one with an error in a type, a fact or another
+declaration. A rule or aggregate with an error is left out, with whatever needs its conclusion, and goals about these
+are refused. Warnings and notes prevent nothing.
 
 `HPX0..` are found when rules and goals are read, of all files together, at most fifty a file. `hapax check` finds
 `HPX1..` to `HPX3..`, `hapax check --db FILE` `HPX4..`, and `hapax rules lint -m MODEL` `HPX5..`: a model's opinion, not

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hapax.grammar.parsing.attributes import GenericBy
-from hapax.grammar.parsing.declarations import AggregateDeclaration, Declaration
+from hapax.grammar.parsing.declarations import AggregateDeclaration, Chance, Declaration
 from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
-from hapax.grammar.terms import quoted
+from hapax.grammar.terms import Atom, Literal, quoted
 
 
 def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> str:
@@ -22,6 +22,7 @@ def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> 
 def format_library(library: Library) -> str:
     """The library as one rule file: types, opposites, predicates, other declarations, facts, examples, rules."""
     aggregates = {item.atom.indicator for item in library.aggregates}
+    uncertain = list(library.chances)
     blocks = [
         "\n".join(f"type {lower} < {upper}" for lower, upper in library.subtypes),
         "\n".join(f"opposite {first} {second}" for first, second in library.opposites),
@@ -31,14 +32,33 @@ def format_library(library: Library) -> str:
             if signature.declared and signature.indicator not in aggregates
         ),
         "\n".join(_declaration_text(declaration, library) for declaration in library.declarations),
-        "\n".join(f"fact {fact}" for fact in library.facts),
+        "\n".join(_fact_text(fact, uncertain) for fact in library.facts),
+        "\n".join(_evidence_text(literal) for literal in library.evidence),
         "\n".join(f"@example {atom}" for atom in library.examples),
         "\n".join(f"?- {goal}" for goal in library.goals),
     ]
     # A reader gives these names by position, so that `@name` is left out for them.
-    for position, rule in enumerate(library.rules, start=1):
-        blocks.append(rule_text(rule, library, f"rule{position}"))
+    position = 0
+    for rule in library.rules:
+        # The outcomes of a choice are one statement.
+        if rule.chance is None or rule.chance.place == 0:
+            position += 1
+            many = rule.chance is not None and len(rule.chance.outcomes) > 1
+            blocks.append(rule_text(rule, library, f"rule{position}{'_1' if many else ''}"))
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _fact_text(fact: Atom, uncertain: list[tuple[Atom, Chance]]) -> str:
+    """A statement of the fact, with the first probability of it that is left, which is taken out."""
+    found = next((item for item in uncertain if item[0] == fact), None)
+    if found is None:
+        return f"fact {fact}"
+    uncertain.remove(found)
+    return str(found[1])
+
+
+def _evidence_text(literal: Literal) -> str:
+    return f"evidence({literal.atom}, {'false' if literal.negated else 'true'})"
 
 
 def signature_text(signature: PredicateSignature) -> str:

@@ -12,6 +12,7 @@ A file holds sections, each a program of its own under a line `%% TITLE`. Lines 
     %= statement If ann ..., then ... a derived statement; where a section names any, it names all
     %= prolog ends(X) :- big(X).      a clause of the compiled program
     %= printed big(T X) -> ends(T X)  a line of the program as rule text
+    %= probability ends(a): 0.3       the probability of an atom
     %= order NAME: X A B              the order in which a search of the rule takes its variables
 
 What follows a line `%+ NAME` is another file of the section, beside the first; a fault in it has its name before the place.
@@ -41,7 +42,7 @@ from cli_fixture import invoke
 import hapax
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
-KINDS = ("no", "goal", "refused", "fault", "finds", "mended", "statement", "prolog", "printed", "order")
+KINDS = ("no", "goal", "refused", "fault", "finds", "mended", "statement", "prolog", "printed", "order", "probability")
 ABOUT_TEXT = ("fault", "finds", "mended")
 ATOM = re.compile(r"('(?:[^'\\]|\\.)*'|\w+)\((.*)\)")
 
@@ -163,6 +164,9 @@ def check_outcome(section: Section, rules: hapax.Library) -> None:
 
 def check_conclusions(section: Section, rules: hapax.Library) -> None:
     expected = section.expected
+    if expected["probability"]:
+        check_probabilities(section, rules)
+        return
     with hapax.KnowledgeBase() as kb:
         for goal in expected["refused"]:
             check_refusal(*goal.rsplit(": ", 1), rules, kb)
@@ -180,6 +184,34 @@ def check_conclusions(section: Section, rules: hapax.Library) -> None:
             assert [order for order in expected["order"] if order not in orders] == []
     assert before == wanted(section)
     assert after == before
+
+
+def probabilities(section: Section) -> dict[str, float]:
+    pairs = (line.rsplit(": ", 1) for line in section.expected["probability"])
+    return {atom: float(value) for atom, value in pairs}
+
+
+def check_probabilities(section: Section, rules: hapax.Library) -> None:
+    """What follows with a probability is no statement, so that `derive` refuses the rules."""
+    program = hapax.program(section.text)
+    for atom, wanted in probabilities(section).items():
+        found = program.query(atom).rows
+        assert found or wanted == 0, atom
+        assert found == [] or found[0] == pytest.approx((wanted,)), atom
+    with hapax.KnowledgeBase() as kb, pytest.raises(hapax.HapaxError, match="has a probability"):
+        hapax.derive(rules, kb)
+
+
+@pytest.mark.parametrize("section", [section for section in SECTIONS if section.expected["probability"]], ids=str)
+def test_problog_has_the_probabilities(section: Section) -> None:
+    """The same text in ProbLog 2, with a query for each atom."""
+    problog = pytest.importorskip("problog")
+    expected = probabilities(section)
+    program = problog.program.PrologString(section.text + "".join(f"query({atom}).\n" for atom in expected))
+
+    found = problog.get_evaluatable().create_from(program).evaluate()
+
+    assert {re.sub(r"\s", "", str(atom)): value for atom, value in found.items()} == pytest.approx(expected)
 
 
 def check_refusal(goal: str, code: str, rules: hapax.Library, kb: hapax.KnowledgeBase) -> None:
@@ -248,7 +280,7 @@ CONSTRUCTS_SECTIONS = dict(
     section.split("\n", 1)
     for section in (ROOT / "tests" / "programs" / "constructs.rules").read_text("utf-8").split("%% ")[1:]
 )
-ELSEWHERE = {"probabilities": "test_probabilities.py", "proofs, reasons why not, withdrawal": "test_answers_out.py"}
+ELSEWHERE = {"probabilities": "test_programs.py", "proofs, reasons why not, withdrawal": "test_answers_out.py"}
 """Constructs whose outcome is no set of atoms, with the tests that have it."""
 
 
