@@ -1,10 +1,15 @@
 """Thresholds with a promise on precision, from a labelled random sample. Pure arithmetic: no file, no model, no NumPy.
 
 A promise says: of what is accepted, at most a share `1 - precision` is false, with this confidence over the draw of the
-sample. Nothing is assumed about the scores. Thresholds are tested from strict to lax, each by the exact binomial test
-that Clopper and Pearson's bound (1934) inverts, until one fails (Learn then Test: Angelopoulos, Bates, Candes, Jordan,
-Lei 2021, arXiv 2110.01052, fixed sequence testing, algorithm 1). The thresholds come from the scores alone, never from
-the labels.
+sample. Nothing is assumed about the scores. What a threshold accepts is an urn of known size, and its labels are drawn
+from it without replacement, so that each urn has the exact hypergeometric test. All thresholds are tested at one level,
+and the laxest that passes is taken: Learn then Test (Angelopoulos, Bates, Candes, Jordan, Lei 2021, arXiv 2110.01052),
+with the level set by the joint distribution of the nested tests instead of Bonferroni's.
+
+The level is the largest with which false values that are spread evenly, so that every urn has just one too many, pass
+somewhere with a probability of at most the error. No other placing passes more often where labels are drawn evenly: in
+an urn with too many false values, at least as many are labelled as if they were spread evenly. The thresholds come from
+the scores alone, never from the labels.
 """
 
 from __future__ import annotations
@@ -13,30 +18,22 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import accumulate
-from statistics import NormalDist
+from itertools import accumulate, groupby
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
-METHOD = "learn-then-test"
+METHOD = "urns"
 """The name of the test, which is stored with its result."""
 
-GRID = 50
-"""Thresholds that are compared: each accepts a fiftieth of the pool more than the one before."""
+GRID = 25
+"""Thresholds that are compared: each accepts a twenty-fifth of the pool more than the one before."""
 
-STARTS = (1, 6)
-"""Tests begin where a sample may hold this many false values; each of the sequences has an equal part of the error.
+HALVINGS = 8
+"""The level of a test is the error, halved this often at most."""
 
-Starting among the best scores alone fails on the first chance fault; starting among many alone misses small sets.
-"""
-
-BEGINNING = 0.75
-"""Largest share of the labels that a test may need to begin; with the others it goes on to laxer thresholds."""
-
-SPARE = 1.2
-"""Labels to expect at the only beginning, as a multiple of the least that can pass: a draw may bring fewer."""
+ENDLESS = 1000
+"""Values for which each labelled one stands where the pool is all values like them."""
 
 MOST_LABELS = 100_000
 """Largest number of further labels that is worth telling."""
@@ -100,9 +97,9 @@ class ThresholdChoice:
     """A threshold that keeps a promise; None where there is no such threshold, with the reason.
 
     `labels`, `false`: labelled values from the threshold on, and the false ones among them; without a threshold, at the
-    most promising one. `bound`: Clopper and Pearson's upper bound on the share of false values there, at the confidence
-    of one test. `accepted`, `pool`: unlabelled values from the threshold on, and all. `more_labels`: estimate of the
-    labels that are lacking; None if by these labels no number would do.
+    most promising one. `bound`: upper bound on the share of false values there, at the level of one test. `accepted`,
+    `pool`: values from the threshold on, and all. `more_labels`: estimate of the labels that are lacking; None if by
+    these labels no number would do.
     """
 
     threshold: float | None
@@ -115,193 +112,230 @@ class ThresholdChoice:
     more_labels: int | None = None
 
 
-# --- the binomial test -----------------------------------------------------------------------------------------------
+# --- the test of an urn ----------------------------------------------------------------------------------------------
 
 
-def binomial_tail(false: int, count: int, share: float) -> float:
-    """P(at most `false` of `count` draws are false) if this share of all is false."""
-    if false >= count:
-        return 1.0
-    # In logarithms, and scaled by the largest term, because the terms may be too small for floats.
-    log_odds, log_term = math.log(share) - math.log1p(-share), count * math.log1p(-share)
-    terms = [log_term]
-    for number in range(1, false + 1):
-        log_term += math.log((count - number + 1) / number) + log_odds
-        terms.append(log_term)
-    highest = max(terms)
-    return min(1.0, math.exp(highest) * math.fsum(math.exp(term - highest) for term in terms))
+def false_chances(size: int, bad: int, labels: int, most: int) -> list[float]:
+    """P(x of the labels are false) for x from 0 to `most`, if `bad` of `size` values are, drawn without replacement."""
+    # Where labels are not of the pool, it has at least as many values.
+    size = max(size, labels, bad)
+    first = max(0, labels + bad - size)
+    # In logarithms, because the terms may be too small for floats.
+    log_term = _log_choose(size - bad, labels - first) + _log_choose(bad, first) - _log_choose(size, labels)
+    chances = [0.0] * min(first, most + 1)
+    for false in range(first, min(most, bad, labels) + 1):
+        chances.append(math.exp(log_term))
+        if false < min(bad, labels):
+            log_term += math.log((bad - false) * (labels - false))
+            log_term -= math.log((false + 1) * (size - bad - labels + false + 1))
+    return chances
 
 
-def upper_bound(false: int, count: int, confidence: float) -> float:
-    """One-sided upper bound on a share, with `false` in `count` draws (Clopper and Pearson)."""
-    if false >= count:
-        return 1.0
-    low, high = false / count, 1.0
-    for _ in range(60):  # halves the interval to below the precision of floats
-        middle = (low + high) / 2
-        if binomial_tail(false, count, middle) > 1.0 - confidence:
+def _log_choose(count: int, chosen: int) -> float:
+    return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
+
+
+def tail(size: int, bad: int, labels: int, false: int) -> float:
+    """P(at most `false` of the labels are false) if `bad` of `size` values are, drawn without replacement."""
+    return min(1.0, math.fsum(false_chances(size, bad, labels, false)))
+
+
+def upper_bound(false: int, labels: int, size: int, confidence: float) -> float:
+    """One-sided upper bound on the share of false values among `size`, of which `labels` were drawn, `false` of them
+    false: the hypergeometric counterpart of Clopper and Pearson's.
+    """
+    low, high = false, max(size, labels) - (labels - false)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tail(size, middle, labels, false) > 1.0 - confidence:
             low = middle
         else:
-            high = middle
-    return high
+            high = middle - 1
+    return low / max(size, labels, 1)
 
 
-@lru_cache(maxsize=1024)
-def least_labels(false: int, risk: float, error: float) -> int:
-    """Smallest number of labels with which `false` false ones pass the test."""
-    low, high = false, max(2 * false, 1)
-    # Doubled until it is enough, then halved towards the least.
-    while binomial_tail(false, high, risk) > error:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if binomial_tail(false, middle, risk) > error:
-            low = middle
-        else:
-            high = middle
-    return high
+@dataclass(frozen=True, slots=True)
+class _Urn:
+    """The values from a threshold on: their number, their labels, and the false ones among these.
+
+    `bad`: the least number of false values that breaks the promise. `share`: part of the draw whose labels count.
+    """
+
+    threshold: float
+    size: int
+    labels: int
+    false: int
+    bad: int
+    share: float
+
+    @classmethod
+    def of(cls, threshold: float, size: int, labels: Sequence[JudgedScore], risk: float, share: float = 1.0) -> _Urn:
+        """The urn of these labels, of which a share `risk` may be false."""
+        false = sum(not label.is_true for label in labels)
+        # The product of floats may lie just below a whole number.
+        return cls(threshold, size, len(labels), false, math.floor(risk * size + 1e-9) + 1, share)
+
+    def tails(self, error: float) -> list[float]:
+        """P(at most x labels are false) for x from 0, up to `error`, if the promise is just broken."""
+        # No more than the expected number can be that improbable.
+        expected = self.labels * self.bad // self.size
+        sums = accumulate(false_chances(self.size, self.bad, self.labels, expected))
+        return [value for value in sums if value <= error] if self.labels else []
+
+    def passes(self, level: float) -> bool:
+        """True if so few labels are false that they would hardly be if the promise were broken."""
+        return self.labels > 0 and tail(self.size, self.bad, self.labels, self.false) <= level
+
+    def choice(self, level: float, scale: int, pool: int) -> ThresholdChoice:
+        """The threshold with its counts and its bound. `scale`: values that each of the pool is."""
+        bound = upper_bound(self.false, self.labels, self.size, 1.0 - level)
+        return ThresholdChoice(self.threshold, self.labels, self.false, bound, self.size // scale, pool)
+
+    def lacking(self, level: float) -> float:
+        """Further labels with which the test is to be passed, if their share of false ones stays; infinite if none.
+
+        The share is estimated with half a false value more (Krichevsky and Trofimov) where some are false.
+        """
+        share = (self.false + 0.5) / (self.labels + 1) if self.false else 0.0
+        if share * self.size >= self.bad:
+            return math.inf
+
+        def passes(labels: int) -> bool:
+            return tail(self.size, self.bad, labels, round(share * labels)) <= level
+
+        low, high = self.labels, min(self.labels + 1, self.size)
+        # Doubled until it is enough, then halved towards the least.
+        while not passes(high):
+            if high == self.size or high > MOST_LABELS:
+                return math.inf
+            low, high = high, min(2 * high, self.size)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if passes(middle) else (middle, high)
+        return max(high - self.labels, 1)
+
+
+def _strata(urns: Sequence[_Urn], most: int) -> list[list[float]]:
+    """Distributions of the false labels that each urn has beyond those of the one before, if all are just broken.
+
+    `most`: number up to which they are needed. Urns by the same part of a draw have nested labels.
+    """
+    strata = []
+    for _, members in groupby(urns, key=lambda urn: urn.share):
+        size, bad, labels = 0, 0, 0
+        for urn in members:
+            strata.append(false_chances(urn.size - size, urn.bad - bad, urn.labels - labels, most))
+            size, bad, labels = urn.size, urn.bad, urn.labels
+    return strata
+
+
+def _passing(urns: Sequence[_Urn], strata: Sequence[Sequence[float]], limits: Sequence[int]) -> float:
+    """Largest probability that an urn with too many false values has at most its limit of false labels; -1: none."""
+    passing, chances, share, most = 0.0, [1.0], urns[0].share, max(limits)
+    for urn, further, limit in zip(urns, strata, limits, strict=True):
+        if urn.share != share:  # probabilities of different parts add up
+            chances, share = [1.0], urn.share
+        chances = _sums(chances, further, most)
+        passing += math.fsum(chances[: limit + 1])
+        chances[: limit + 1] = [0.0] * len(chances[: limit + 1])
+    return passing
+
+
+def _sums(first: Sequence[float], second: Sequence[float], most: int) -> list[float]:
+    """Distribution of the sum of two independent numbers, up to `most`."""
+    sums = [0.0] * (most + 1)
+    for number, chance in enumerate(first):
+        if chance:
+            for further, other in enumerate(second[: most + 1 - number], number):
+                sums[further] += chance * other
+    return sums
 
 
 # --- choosing a threshold --------------------------------------------------------------------------------------------
 
 
-class _Sample:
-    """The scores of a pool and of its labelled part, sorted once, so that each threshold is counted by bisection."""
+def _urns(
+    judged: Sequence[JudgedScore], pool: Sequence[float], risk: float, draw: LabelDraw | None, scale: int
+) -> list[_Urn]:
+    """The urns of the thresholds that are compared, from strict to lax. `scale`: values that each of the pool is."""
+    order = sorted(range(len(pool)), key=pool.__getitem__, reverse=True)
+    # Negated, so that they ascend, as bisection wants them.
+    scores = [-pool[place] for place in order]
+    labels = sorted(judged, key=lambda label: -label.score)
+    labelled = [-label.score for label in labels]
+    # The share of the draw that is even from the best value to each place.
+    shares = [1.0] * len(order)
+    if draw is not None:
+        shares = [min(1.0, draw.reach * least) for least in accumulate((draw.weights[place] for place in order), min)]
+    places = [max(1, round(len(scores) * number / GRID)) for number in range(1, GRID + 1)]
+    urns = []
+    for score in dict.fromkeys(scores[place - 1] for place in places):
+        size = bisect_right(scores, score)
+        share = _coarse(shares[0], shares[size - 1])
+        own = labels[: bisect_right(labelled, score)]
+        own = [label for label in own if label.draw is None or label.draw < share]
+        urns.append(_Urn.of(-score, size * scale, own, risk, share))
+    return urns
 
-    def __init__(self, judged: Sequence[JudgedScore], pool: Sequence[float], draw: LabelDraw | None) -> None:
-        ordered = sorted((label for label in judged if label.draw is None), key=lambda label: label.score)
-        self.even = len(ordered)
-        """Labels of a fair draw from the whole pool."""
-        self._scores = [label.score for label in ordered]
-        # Prefix sums: the false ones of a range are the difference of two.
-        self._false = [0, *accumulate(not label.is_true for label in ordered)]
-        self._drawn = [label for label in judged if label.draw is not None]
-        order = sorted(range(len(pool)), key=pool.__getitem__)
-        self._pool = [pool[place] for place in order]
-        self._reach = 0.0 if draw is None else draw.reach
-        # The least weight from each place of the sorted pool to its end.
-        weights = [] if draw is None else [draw.weights[place] for place in reversed(order)]
-        self._least = list(accumulate(weights, min))[::-1]
-        size = len(self._pool)
-        places = [size - max(1, round(size * number / GRID)) for number in range(1, GRID + 1)]
-        self.thresholds = list(dict.fromkeys(self._pool[place] for place in places))
-        """Scores of the pool from strict to lax, each of which accepts a further part of it."""
 
-    def drawn_share(self, threshold: float) -> float:
-        """Share of the pool from the threshold on that a draw with weights chose evenly."""
-        place = bisect_left(self._pool, threshold)
-        return min(1.0, self._reach * self._least[place]) if place < len(self._least) else 0.0
-
-    def count(self, threshold: float) -> tuple[int, int]:
-        """Numbers of false and of all labelled values from the threshold on."""
-        below, share = bisect_left(self._scores, threshold), self.drawn_share(threshold)
-        false, count = self._false[-1] - self._false[below], len(self._scores) - below
-        for label in self._drawn:
-            if label.score >= threshold and label.draw is not None and label.draw < share:
-                false, count = false + (not label.is_true), count + 1
-        return false, count
-
-    def accepted(self, threshold: float) -> int:
-        """Number of values of the pool from the threshold on."""
-        return len(self._pool) - bisect_left(self._pool, threshold)
-
-    def expected(self, threshold: float) -> float:
-        """Number of labels to expect from the threshold on, whatever they say."""
-        accepted = self.accepted(threshold)
-        return accepted / len(self._pool) * self.even + accepted * self.drawn_share(threshold)
-
-    def choice(self, threshold: float, error: float) -> ThresholdChoice:
-        """The threshold with its counts and its bound."""
-        false, count = self.count(threshold)
-        bound = upper_bound(false, count, 1.0 - error)
-        return ThresholdChoice(threshold, count, false, bound, self.accepted(threshold), len(self._pool))
+def _coarse(whole: float, share: float) -> float:
+    """The share, rounded down to a half, a quarter and so on of the whole, so that many urns have the same one."""
+    return whole * 2.0 ** -math.ceil(math.log2(whole / share)) if 0.0 < share < whole else share
 
 
 def choose_threshold(
     judged: Sequence[JudgedScore],
-    pool: Sequence[float],
+    pool: Sequence[float] | None,
     promise: Promise,
     groups: int = 1,
     draw: LabelDraw | None = None,
 ) -> ThresholdChoice:
     """The lowest threshold that keeps the promise for a pool of scores, of which `judged` are a random sample.
 
-    `groups`: number of groups that get thresholds under the same promise; each has an equal part of the error
-    (Bonferroni). `draw`: by which those of the sample were drawn that have a random number.
+    `pool`: None stands for endlessly many values like the judged ones. `groups`: number of groups that get thresholds
+    under the same promise; each has an equal part of the error (Bonferroni). `draw`: by which those of the sample were
+    drawn that have a random number.
     """
-    if not judged or not pool:
-        least = least_labels(0, promise.risk, promise.error / (groups * len(STARTS)))
-        return ThresholdChoice(None, 0, 0, 1.0, 0, len(pool), "nothing is labelled", least)
-    sample = _Sample(judged, pool, draw)
-    begins = _beginnings(sample, promise.risk, promise.error / groups)
-    error = promise.error / (groups * len(begins))
-    best: int | None = None
-    for begin in begins:
-        # Fixed-sequence testing: the tests go from strict to lax and end at the first failure, so that no further
-        # correction for their number is needed beside that for the beginnings.
-        for place in range(begin, len(sample.thresholds)):
-            false, count = sample.count(sample.thresholds[place])
-            if binomial_tail(false, count, promise.risk) > error:
-                break
-            best = place if best is None else max(best, place)
-    if best is not None:
-        return sample.choice(sample.thresholds[best], error)
-    return _refusal(sample, promise.risk, error)
-
-
-def _beginnings(sample: _Sample, risk: float, error: float) -> list[int]:
-    """Places of the first tests: where so many labels are to be expected that some may be false.
-
-    They follow from the scores and the number of labels, so that the labels themselves have no part in them.
-    """
-    expected = [sample.expected(threshold) for threshold in sample.thresholds]
-    labels = max(expected)
-    needed = [least_labels(false, risk, error / len(STARTS)) for false in STARTS]
-    # Where too many would be needed to begin, there is one beginning, with some labels to spare.
-    needed = [least for least in needed if least <= BEGINNING * labels] or [
-        math.ceil(SPARE * least_labels(0, risk, error))
-    ]
-    begins: dict[int, None] = {}
-    for least in needed:
-        enough = (place for place, count in enumerate(expected) if count >= least)
-        begins[next(enough, len(expected) - 1)] = None
-    return list(begins)
-
-
-def _refusal(sample: _Sample, risk: float, error: float) -> ThresholdChoice:
-    """No threshold, for the reason of the one that lacks the fewest labels or else has the fewest false values."""
-    options: list[tuple[float, float, float]] = []
-    pool = sample.accepted(sample.thresholds[-1])
-    for threshold in sample.thresholds:
-        false, count = sample.count(threshold)
-        # Only the share of the pool above the threshold brings labels there.
-        more = _lacking(false, count, risk, error) * pool / sample.accepted(threshold)
-        options.append((more, (false + 0.5) / (count + 1), threshold))
-    more, _, threshold = min(options)
-    closest = sample.choice(threshold, error)
+    error, scale = promise.error / groups, ENDLESS if pool is None else 1
+    scores = [label.score for label in judged] if pool is None else pool
+    if not judged or not scores:
+        least = _Urn.of(0.0, len(scores) or MOST_LABELS, (), promise.risk).lacking(error / 2)
+        return ThresholdChoice(None, 0, 0, 1.0, 0, len(scores), "nothing is labelled", math.ceil(least))
+    urns = _urns(judged, scores, promise.risk, draw, scale)
+    levels = dict(zip(urns, _levels(urns, error), strict=True))
+    passed = [urn for urn, level in levels.items() if urn.passes(level)]
+    if passed:
+        return passed[-1].choice(levels[passed[-1]], scale, len(scores))
+    # The reason is that of the urn that lacks the fewest labels or else has the fewest false ones.
+    lacking = {urn: urn.lacking(level) * urns[-1].size / urn.size for urn, level in levels.items()}
+    closest = min(urns, key=lambda urn: (lacking[urn], (urn.false + 0.5) / (urn.labels + 1), urn.size))
+    found = closest.choice(levels[closest], scale, len(scores))
     reason = (
-        f"of {closest.labels} labelled values with the best scores {closest.false} are false, so that the share of "
-        f"false ones may be {closest.bound:.3g}"
+        f"of {found.labels} labelled values with the best scores {found.false} are false, so that the share of "
+        f"false ones may be {found.bound:.3g}"
     )
-    if closest.bound <= risk:
-        reason += "; that would do, but a stricter threshold had failed, and each further test costs confidence"
-    labels = math.ceil(more) if more <= MOST_LABELS else None
-    return replace(closest, threshold=None, reason=reason, more_labels=labels)
+    more = lacking[closest]
+    return replace(found, threshold=None, reason=reason, more_labels=math.ceil(more) if more <= MOST_LABELS else None)
 
 
-def _lacking(false: int, count: int, risk: float, error: float) -> float:
-    """Labels above a threshold that are lacking if the share of false ones stays as it is; infinite if it is too high.
+def _levels(urns: Sequence[_Urn], error: float) -> list[float]:
+    """The level of each test, so that all of them together err with a probability of at most `error`.
 
-    The share is estimated with half a false value more (Krichevsky and Trofimov), since few labels often hold none, and
-    the binomial test by its normal approximation.
+    Levels fall with the labels of an urn: many labels decide well at a small level, too, and few need a large one.
     """
-    if not false:
-        return float(max(least_labels(0, risk, error) - count, 1))
-    share = (false + 0.5) / (count + 1)
-    if share >= risk:
-        return math.inf
-    normal = NormalDist().inv_cdf(1.0 - error)
-    return max(normal**2 * risk * (1.0 - risk) / (risk - share) ** 2 - count, 1.0)
+    tails = [urn.tails(error) for urn in urns]
+    least = next((urn.labels for urn, own in zip(urns, tails, strict=True) if own), 1)
+
+    def levels(halvings: float) -> list[float]:
+        return [error * 2.0**-halvings * min(1.0, least / max(urn.labels, 1)) for urn in urns]
+
+    strata = _strata(urns, max(map(len, tails)))
+    low, high = 0.0, float(HALVINGS)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        limits = [bisect_right(own, level) - 1 for own, level in zip(tails, levels(middle), strict=True)]
+        low, high = (low, middle) if _passing(urns, strata, limits) <= error else (middle, high)
+    return levels(high)
 
 
 def score_shift(labelled: Sequence[float], others: Sequence[float]) -> float | None:

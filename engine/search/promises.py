@@ -180,7 +180,7 @@ def ends_of(values: Sequence[ScoredValue], choice: ThresholdChoice, promise: Pro
             "accepted": len(accepted),
             "labels": len(labels),
             "false": false,
-            "bound": round(upper_bound(false, len(labels), promise.confidence), 4),
+            "bound": round(upper_bound(false, len(labels), len(accepted), promise.confidence), 4),
             "shift": score_shift(labelled, [value.score for value in members if value.truth is None]),
         }
     return counts

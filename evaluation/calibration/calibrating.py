@@ -522,7 +522,7 @@ class Calibrator:
 def _forecast(labels: Sequence[LabelledScore]) -> ThresholdChoice:
     """The threshold that raw scores would get for facts like the labelled ones."""
     judged = [JudgedScore(label.score, label.is_true) for label in labels]
-    return choose_threshold(judged, [label.score for label in labels], Promise())
+    return choose_threshold(judged, None, Promise())
 
 
 def _plain(measured: CalibrationMeasures) -> dict[str, list[float] | None]:

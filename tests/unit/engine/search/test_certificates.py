@@ -16,9 +16,8 @@ from hapax.engine.certificates import (
     LabelDraw,
     Promise,
     ThresholdChoice,
-    binomial_tail,
     choose_threshold,
-    least_labels,
+    tail,
     upper_bound,
 )
 from hapax.engine.judgements import NEVER, DrawnLabels, Vote, cut_of, draw_weights, weigh
@@ -66,14 +65,22 @@ def is_broken(choice: ThresholdChoice, scores: np.ndarray, truths: np.ndarray, p
     return choice.threshold is not None and truths[scores >= choice.threshold].mean() < precision
 
 
-def test_the_bound_is_that_of_clopper_and_pearson() -> None:
-    """Tail and bound are those of the binomial distribution, as SciPy computes them. A precision of .95 with confidence
-    .9 needs 45 labels that are all true: .95^45 is below .1, .95^44 is not."""
-    for false, count in ((0, 10), (3, 60), (40, 900), (7, 7)):
-        assert binomial_tail(false, count, 0.05) == pytest.approx(stats.binom.cdf(false, count, 0.05))
+def test_the_test_is_that_of_an_urn() -> None:
+    """The tail is that of the hypergeometric distribution, as SciPy computes it; the bound is the largest share that the
+    labels leave possible, and of a large urn it is Clopper and Pearson's. An urn that is all labelled leaves no doubt."""
+    for false, count, size, bad in (
+        (0, 10, 100, 5),
+        (3, 60, 200, 10),
+        (40, 900, 1000, 70),
+        (7, 7, 9, 8),
+        (2, 90, 90, 5),
+    ):
+        expected = stats.hypergeom.cdf(false, size, bad, count)
+        assert tail(size, bad, count, false) == pytest.approx(expected, abs=1e-12)
+    for false, count in ((0, 10), (3, 60), (7, 7)):
         expected = stats.beta.ppf(0.9, false + 1, count - false) if false < count else 1.0
-        assert upper_bound(false, count, 0.9) == pytest.approx(expected)
-    assert least_labels(0, 0.05, 0.1) == 45
+        assert upper_bound(false, count, 10**6, 0.9) == pytest.approx(expected, abs=1e-4)
+    assert upper_bound(3, 60, 60, 0.9) == 3 / 60
 
 
 @pytest.mark.parametrize(
@@ -103,15 +110,38 @@ def test_all_groups_hold_at_once_where_each_has_its_own_shift() -> None:
     assert broken <= BROKEN_AT_MOST
 
 
+def test_evenly_spread_false_values_are_as_many_as_a_promise_may_miss() -> None:
+    """Where each urn has just one false value too many, the promise is broken as often as its confidence allows: hardly
+    more than one time in ten, and more often than one in thirty, so that little of the error is wasted."""
+    rng, promise, broken, size = np.random.default_rng(11), Promise(0.95, 0.9), 0, 400
+    scores = 1 - np.arange(size) / size
+    allowed = np.floor(0.05 * np.arange(1, size + 1) + 1e-9)
+    truths = np.diff(allowed, prepend=-1) == 0
+    for _ in range(WORLDS):
+        choice = choose_threshold(labelled(rng, scores, truths, 120), scores.tolist(), promise)
+        broken += is_broken(choice, scores, truths, 0.95)
+
+    assert stats.binom.ppf(0.001, WORLDS, 1 / 30) < broken <= BROKEN_AT_MOST
+
+
 def test_chance_faults_among_the_best_scores_refuse_no_promise_that_all_labels_keep() -> None:
-    """Three faults among the best hundred of 330 labels end one sequence of tests; the other one begins after them."""
-    scores = [1 - place / 330 for place in range(330)]
-    judged = [JudgedScore(score, place not in (10, 40, 70)) for place, score in enumerate(scores)]
+    """Three faults among the best hundred of 330 labels fail strict thresholds; laxer ones pass all the same."""
+    scores = [1 - place / 1000 for place in range(1000)]
+    judged = [JudgedScore(score, place not in (10, 40, 70)) for place, score in enumerate(scores[::3])]
 
     choice = choose_threshold(judged, scores, Promise(0.95, 0.9))
 
     assert choice.threshold == scores[-1]
-    assert (choice.labels, choice.false) == (330, 3)
+    assert (choice.labels, choice.false) == (334, 3)
+
+
+def test_of_values_like_the_labelled_ones_less_is_known_than_of_the_labelled_ones() -> None:
+    """Forty true labels are all of a pool of forty, and too few for endlessly many values like them."""
+    judged = [JudgedScore(number / 40, True) for number in range(40)]
+
+    assert choose_threshold(judged, [label.score for label in judged], Promise(0.95, 0.9)).threshold == 0.0
+    assert choose_threshold(judged, None, Promise(0.95, 0.9)).threshold is None
+    assert choose_threshold(judged * 2, None, Promise(0.95, 0.9)).threshold is not None
 
 
 def test_too_few_labels_say_how_many_more() -> None:
@@ -210,7 +240,7 @@ def test_labels_drawn_by_the_scores_of_another_critic_are_no_sample(
 def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
     """Of merged rows a run may be missing; without the last run before the test, the certificate's own counts."""
     record = CertificateRecord(
-        fact_group="all facts", precision=0.95, confidence=0.9, method="learn-then-test",
+        fact_group="all facts", precision=0.95, confidence=0.9, method="urns",
         basis={"critic": "c@1", "calibration": None, "prompt": prompt_version(), "templates": {}},
         threshold=0.8, labels=60, false=1, bound=0.046, accepted=30, pool=40, sample="", shift=None, reason="", created="2026",
     )  # fmt: skip
