@@ -137,11 +137,11 @@ class FactRelations:
             refs, batch = zip(*facts[begin : begin + _ROWS], strict=True)
             stored = [dict(zip(FACTS.all_columns, FACTS.row(fact), strict=True)) for fact in batch]
             origins = [_origin(row, relation) for row in stored]
-            tags = self._symbols.tags([value for fact in batch for value in fact.arguments])
+            tags = self._symbols.tags_of_rows([fact.arguments for fact in batch])
             known = self.insert(relation, refs, tags, [bytes.fromhex(str(row["id"])) for row in stored], origins)
             changes += len(batch) - len(known)
             for place in known:
-                ref, _ = self.find(relation, tags[place * relation.arity : (place + 1) * relation.arity])
+                ref, _ = self.find(relation, tags[place])
                 changes += self.improve(relation, ref, origins[place])
         return changes
 
@@ -155,17 +155,16 @@ class FactRelations:
         self,
         relation: StoredRelation,
         refs: Sequence[int],
-        tags: Sequence[int],
+        tags: Sequence[Sequence[int]],
         ids: Sequence[bytes],
         origins: Sequence[Origin] | None = None,
     ) -> list[int]:
         """Insert facts, and return the places of those whose arguments some fact has already.
 
-        `tags`: of the arguments of one fact after the other. `origins`: None for given facts of the relation's types.
+        `tags`: of the arguments of each. `origins`: None for given facts of the relation's types.
         """
         columns = ["ref", *relation.columns, "id", *(schema.ORIGIN if origins is not None else ())]
-        arguments = zip(*[iter(tags)] * relation.arity, strict=True)
-        facts = zip(refs, arguments, ids, repeat(()) if origins is None else origins, strict=False)
+        facts = zip(refs, tags, ids, repeat(()) if origins is None else origins, strict=False)
         lines = [(ref, *row, identity, *origin) for ref, row, identity, origin in facts]
         # SQLite limits the parameters of a statement, so that few wide facts go into one.
         most = self._conn.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(columns)

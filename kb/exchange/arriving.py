@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -100,7 +99,7 @@ class ArrivingFacts:
             self._kb.sql(sql)
 
     def _insert(self, relation: StoredRelation, batch: FactBatch, refs: list[int]) -> None:
-        tags = self._kb.symbols.tags(list(chain.from_iterable(batch.arguments)))
+        tags = self._kb.symbols.tags_of_rows(batch.arguments)
         types = str(rows.NAMES.encode(batch.kind.types))
         own = None if types == relation.types else types
         is_plain = own is None and not any(batch.bases)
@@ -108,8 +107,7 @@ class ArrivingFacts:
         known = self._kb.relations.insert(relation, refs, tags, batch.identities, origins)
         self._count += len(refs) - len(known)
         for place in known:
-            cells = tags[place * relation.arity : (place + 1) * relation.arity]
-            refs[place] = self._claim(relation, batch.lines[place], cells, (types, batch.bases[place]))
+            refs[place] = self._claim(relation, batch.lines[place], tags[place], (types, batch.bases[place]))
         if batch.kind.is_followed:
             lines = [(relation.number, ref, line) for ref, line in zip(refs, batch.lines, strict=True)]
             self._kb.write("INSERT OR IGNORE INTO temp.arriving VALUES (?, ?, ?)", lines)

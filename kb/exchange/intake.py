@@ -194,13 +194,15 @@ def _others(column: Sequence[Value], kind: str) -> Iterator[Value]:
     return (value for value in others if not is_written(value, kind))
 
 
-class _WaitingRow(NamedTuple):
-    """A row that may be a fact, and the names of its arguments' columns."""
+class _WaitingRows(NamedTuple):
+    """Rows that may be facts of one kind: their places among all that waits, their lines, and their arguments."""
 
-    line: int
-    kind: FactKind
-    arguments: Sequence[Any]
-    columns: Sequence[str]
+    places: list[int]
+    lines: list[int]
+    arguments: list[Sequence[Any]]
+
+    def part(self, rows: slice) -> _WaitingRows:
+        return _WaitingRows(self.places[rows], self.lines[rows], self.arguments[rows])
 
 
 def _text_of(value: Any) -> Any:
@@ -248,7 +250,10 @@ class FactIntake:
         """Indicators of the predicates that the rules or the knowledge base declare, or that had facts before."""
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
-        self._waiting: list[_WaitingRow] = []
+        self._waiting: dict[tuple[FactKind, Sequence[str]], _WaitingRows] = {}
+        """By kind, and names of the arguments' columns."""
+        self._count = 0
+        """Number of the rows that wait."""
         self._length = 0
         """Characters of the arguments that wait."""
         self._arriving = ArrivingFacts(kb)
@@ -279,54 +284,57 @@ class FactIntake:
             if kind.key:
                 cells = enumerate(arguments)
                 arguments = [MISSING if cell is None and at not in kind.key else cell for at, cell in cells]
-            self.add(line, kind, arguments)
+            self.add([line], kind, [arguments])
 
     def row_width(self, predicate: str) -> int:
         """The number of columns of a predicate with a key; 0 without one."""
         widths = (len(key.columns) for name, keys in self._keys.items() if _name_of(name) == predicate for key in keys)
         return max(widths, default=0)
 
-    def add(self, line: int, kind: FactKind, arguments: Sequence[Any], columns: Sequence[str] = ()) -> None:
-        """Add a fact of a kind, of which it has the number of arguments, or the fault that keeps it from being one.
+    def add(
+        self, lines: Sequence[int], kind: FactKind, arguments: Sequence[Sequence[Any]], columns: tuple[str, ...] = ()
+    ) -> None:
+        """Add facts of a kind, of which each has the number of arguments, or the faults that keep some from being one.
 
         `columns`: names of the arguments' columns.
         """
-        self._waiting.append(_WaitingRow(line, kind, arguments, columns))
-        self._length += sum([len(value) for value in arguments if isinstance(value, str)])
-        if len(self._waiting) == _BATCH or self._length > _BATCH_LENGTH:
+        waiting = self._waiting.setdefault((kind, columns), _WaitingRows([], [], []))
+        waiting.places.extend(range(self._count, self._count + len(lines)))
+        waiting.lines.extend(lines)
+        waiting.arguments.extend(arguments)
+        self._count += len(lines)
+        self._length += sum([len(value) for row in arguments for value in row if isinstance(value, str)])
+        if self._count >= _BATCH or self._length > _BATCH_LENGTH:
             self._take()
 
     def _take(self) -> None:
         """Check and store the facts that wait."""
-        waiting, self._waiting, self._length = self._waiting, [], 0
-        by_kind: dict[FactKind, list[int]] = {}
-        for place, row in enumerate(waiting):
-            by_kind.setdefault(row.kind, []).append(place)
-        batches = [batch for kind, places in by_kind.items() for batch in self._checked(kind, waiting, places)]
+        waiting, count = self._waiting, self._count
+        self._waiting, self._count, self._length = {}, 0, 0
+        batches = [batch for (kind, columns), rows in waiting.items() for batch in self._checked(kind, rows, columns)]
         for batch in batches:
             self._counts[batch.kind.indicator] += len(batch.places)
         if batches:
-            self._arriving.add(batches, len(waiting))
+            self._arriving.add(batches, count)
 
-    def _checked(self, kind: FactKind, waiting: Sequence[_WaitingRow], places: Sequence[int]) -> Iterator[FactBatch]:
-        """The facts of one kind at these places of what waits; a faulty one becomes a fault."""
+    def _checked(self, kind: FactKind, rows: _WaitingRows, columns: Sequence[str]) -> Iterator[FactBatch]:
+        """The facts of one kind among the rows; a faulty one becomes a fault."""
         try:
-            yield self._batch(kind, [waiting[place] for place in places], places)
+            yield self._batch(kind, rows, columns)
         except FactRefused as refused:
-            half = len(places) // 2
+            half = len(rows.lines) // 2
             if half:
-                yield from self._checked(kind, waiting, places[:half])
-                yield from self._checked(kind, waiting, places[half:])
+                yield from self._checked(kind, rows.part(slice(half)), columns)
+                yield from self._checked(kind, rows.part(slice(half, None)), columns)
             else:
-                self.add_fault(waiting[places[0]].line, str(refused), refused.kind)
+                self.add_fault(rows.lines[0], str(refused), refused.kind)
 
-    def _batch(self, kind: FactKind, found: Sequence[_WaitingRow], places: Sequence[int]) -> FactBatch:
+    def _batch(self, kind: FactKind, found: _WaitingRows, names: Sequence[str]) -> FactBatch:
         """Facts of one kind, checked column by column. Raises FactRefused if one cannot be a fact, or has other values.
 
         Only for a single row the error is that of its first faulty argument.
         """
-        names = found[0].columns
-        columns: list[Sequence[Any]] = list(zip(*[row.arguments for row in found], strict=True))
+        columns: list[Sequence[Any]] = list(zip(*found.arguments, strict=True))
         for place in kind.texts:
             columns[place] = list(map(_text_of, columns[place]))
         texts = encoded_columns(kind.predicate, columns, names)
@@ -350,7 +358,7 @@ class FactIntake:
             # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
             whole = canonical_text(identity_cells(row)) if '{"decimal"' in text else f"[{text}]"
             identities.append(sha256(f"{kind.beginning}{whole}]".encode()).digest()[:16])
-        return FactBatch(kind, places, [row.line for row in found], rows, identities, bases)
+        return FactBatch(kind, found.places, found.lines, rows, identities, bases)
 
     def add_empty(self, kind: FactKind, columns: Iterable[str]) -> None:
         """Count the empty cells of a fact."""

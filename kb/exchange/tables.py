@@ -138,16 +138,21 @@ def import_rows(
 
 @dataclass(frozen=True, slots=True)
 class _RowFact:
-    """The fact that each row of a table gives. `places` of its columns in the row, `fixed` values by place."""
+    """The fact that each row of a table gives. `places` of its columns in the row, `fixed` values by place.
+
+    `values`: as of an `OpenTable`; `empty`: as of a `TableMapping`.
+    """
 
     kind: FactKind
-    columns: Sequence[str]
+    columns: tuple[str, ...]
     places: Sequence[int]
     fixed: Sequence[tuple[int, Any]]
+    values: Callable[[Sequence[Any]], Sequence[Any]]
+    empty: str
 
-    def arguments(self, rows: Sequence[Row], values: Callable[[Sequence[Any]], Sequence[Any]]) -> list[tuple[Any, ...]]:
+    def arguments(self, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
         """The arguments of rows, None for an empty cell. Raises ValueError for a cell that is not a value."""
-        columns = [values([row[place] for row in rows]) for place in self.places]
+        columns = [self.values([row[place] for row in rows]) for place in self.places]
         for position, constant in self.fixed:
             columns.insert(position, [constant] * len(rows))
         return list(zip(*columns, strict=True))
@@ -158,7 +163,7 @@ def add_rows(table: OpenTable, mapping: TableMapping, intake: FactIntake) -> Non
     check_columns(mapping.named_columns, table.columns, f"{intake.file}:1")
     facts_of_rows = []
     for facts in mapping.facts:
-        names = list(map(str, facts.columns))
+        names = tuple(map(str, facts.columns))
         if facts.key:
             intake.add_key(facts.predicate, names, facts.key_places)
         try:
@@ -167,46 +172,48 @@ def add_rows(table: OpenTable, mapping: TableMapping, intake: FactIntake) -> Non
             raise HapaxError(f"{intake.file}: {refused}. Correct the predicate or its columns.") from refused
         places = [table.columns.index(name) for name in facts.columns if isinstance(name, str)]
         fixed = [(place, name.value) for place, name in enumerate(facts.columns) if not isinstance(name, str)]
-        facts_of_rows.append(_RowFact(kind, names, places, fixed))
+        facts_of_rows.append(_RowFact(kind, names, places, fixed, table.values, mapping.empty))
     width, rows = len(table.columns), iter(table.rows)
     while batch := list(islice(rows, _ROWS)):
         for line, row in batch:
             if len(row) != width:
                 _add_width_fault(line, row, width, intake)
         fitting = [(line, row) for line, row in batch if len(row) == width]
+        lines, cells = [line for line, _ in fitting], [row for _, row in fitting]
         for fact in facts_of_rows:
-            _add_facts_of(fitting, fact, table, mapping, intake)
+            _add_facts_of(lines, cells, fact, intake)
 
 
-def _add_facts_of(
-    rows: Sequence[tuple[int, Row]], fact: _RowFact, table: OpenTable, mapping: TableMapping, intake: FactIntake
-) -> None:
+def _add_facts_of(lines: Sequence[int], rows: Sequence[Row], fact: _RowFact, intake: FactIntake) -> None:
     """Add the facts of rows, or the faults of those that have a faulty cell."""
     try:
-        found = fact.arguments([row for _, row in rows], table.values)
+        found = fact.arguments(rows)
     except ValueError as fault:
         half = len(rows) // 2
         if half:
-            _add_facts_of(rows[:half], fact, table, mapping, intake)
-            _add_facts_of(rows[half:], fact, table, mapping, intake)
+            for part in (slice(half), slice(half, None)):
+                _add_facts_of(lines[part], rows[part], fact, intake)
         else:
-            intake.add_fault(rows[0][0], f"{fact.kind.predicate}: {fault}", "faulty cell")
+            intake.add_fault(lines[0], f"{fact.kind.predicate}: {fault}", "faulty cell")
         return
-    for (line, _), arguments in zip(rows, found, strict=True):
-        _add_row(line, fact, arguments, intake, mapping)
+    if fact.empty == "refuse" or not any(None in arguments for arguments in found):
+        intake.add(lines, fact.kind, found, fact.columns)
+        return
+    for line, arguments in zip(lines, found, strict=True):
+        _add_incomplete(line, fact, arguments, intake)
 
 
-def _add_row(line: int, fact: _RowFact, arguments: Sequence[Any], intake: FactIntake, mapping: TableMapping) -> None:
-    """Add the fact of a row, unless it is left out or refused."""
-    if None in arguments and mapping.empty != "refuse":
+def _add_incomplete(line: int, fact: _RowFact, arguments: Sequence[Any], intake: FactIntake) -> None:
+    """Add the fact of a row that may have empty cells, unless these leave it out."""
+    if None in arguments:
         intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
         key = fact.kind.key
-        if mapping.empty == "skip" and (not key or any(arguments[place] is None for place in key)):
+        if fact.empty == "skip" and (not key or any(arguments[place] is None for place in key)):
             intake.incomplete += 1
             return
-        filler = MISSING if mapping.empty == "skip" else ""
+        filler = MISSING if fact.empty == "skip" else ""
         arguments = [filler if cell is None else cell for cell in arguments]
-    intake.add(line, fact.kind, arguments, fact.columns)
+    intake.add([line], fact.kind, [arguments], fact.columns)
 
 
 @contextmanager
@@ -235,7 +242,7 @@ def opened(
             _, header = next(rows, (0, []))
             if not header:
                 raise HapaxError(f"{path} has no header. Its first row should name the columns.")
-            yield OpenTable([cell.strip() for cell in header], rows, lambda cells: list(map(_foreign_value, cells)))
+            yield OpenTable([cell.strip() for cell in header], rows, _foreign_values)
     elif form in ("jsonl", "ndjson"):
         with _text(path) as stream:
             objects = _objects(stream, wanted, intake)
@@ -258,6 +265,13 @@ def opened(
         raise ArgumentRejected(
             f"{path}: tables are read from {known}, not from {form!r} files. Save the table as one of these."
         )
+
+
+def _foreign_values(cells: Sequence[str]) -> Sequence[Any]:
+    try:
+        return list(map(cell_value, cells))
+    except ValueError:
+        return list(map(_foreign_value, cells))
 
 
 def _foreign_value(cell: str) -> Any:
@@ -427,15 +441,15 @@ def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Ite
         while True:
             line = reader.line_num + 1
             try:
-                cells = next(reader)
-            except StopIteration:
-                return
+                for cells in reader:
+                    if any(map(str.strip, cells)):
+                        yield line, cells
+                    line = reader.line_num + 1
             except csv.Error as error:
                 # The next line begins a new row.
                 intake.add_fault(line, f"not valid CSV: {error}; double each quotation mark inside a quoted cell")
             else:
-                if any(map(str.strip, cells)):
-                    yield line, cells
+                return
     finally:
         csv.field_size_limit(limit)  # the limit belongs to the whole process
 

@@ -120,12 +120,19 @@ def encode_value(value: Value) -> str:
     return encode_basestring(checked) if isinstance(checked, str) else _COMPACT.encode(checked)
 
 
+def encode_texts(texts: Sequence[str]) -> list[str]:
+    """Texts as JSON texts, looked at together. Raises `ValueRefused` for the first that cannot be stored."""
+    if _text_refusal("".join(texts)) is None:
+        return list(map(encode_basestring, texts))
+    return list(map(encode_value, texts))
+
+
 def encode_fact_values(column: Sequence[Any]) -> list[str]:
     """Values of new facts as JSON texts. Raises `ValueRefused` for the first of which `fact_refusal` has a reason."""
     kinds = set(map(type, column))
     # Nearly all columns have texts alone, or whole numbers, which are looked at together.
-    if kinds == {str} and max(map(len, column)) <= LONGEST_TEXT and _text_refusal("".join(column)) is None:
-        return list(map(encode_basestring, column))
+    if kinds == {str} and max(map(len, column)) <= LONGEST_TEXT:
+        return encode_texts(column)
     if kinds == {int} and min(column) > -_SHORT and max(column) < _SHORT:
         return list(map(str, column))
     for value in column:

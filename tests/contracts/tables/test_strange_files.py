@@ -231,7 +231,7 @@ def damages(database: Path) -> list[str]:
         ("CREATE TRIGGER thief AFTER INSERT ON runs BEGIN INSERT INTO runs SELECT * FROM runs; END", "trigger thief"),
         ("CREATE UNIQUE INDEX thief ON _relation_1 (a1)", "index thief"),
         ("CREATE INDEX thief ON _relation_1 (hex(id))", "index thief"),
-        ("ALTER TABLE _relation_1 ADD COLUMN thief INTEGER CHECK (a1 <> 4)", "table _relation_1"),
+        ("ALTER TABLE _relation_1 ADD COLUMN thief INTEGER CHECK (a1 <> 0)", "table _relation_1"),
     ],
 )
 def test_what_decides_on_writes_is_named_and_nothing_is_written(
