@@ -6,24 +6,20 @@ the position `b, (1, 0)` is b(Y, X). An edge leads on from every position that i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from hapax.engine.entailment.graph import STRONG, Edge
+from hapax.engine.entailment.graph import ENTAILS, STRONG, Edge
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking import faults
 from hapax.grammar.checking.pair_checks import (
-    CONTRARIES_SHOWN,
-    MAXIMUM_MEETINGS,
-    can_meet,
-    contraries_given_up,
+    NOT_COMPARED,
     duplicate_and_subsumed_rules,
-    given_up,
+    opposite_conclusions,
+    rules_implied_by_others,
 )
-from hapax.grammar.checking.subsumption import MAXIMUM_TRIES_OF_ALL, Matcher
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Variable, variable_names
@@ -50,6 +46,12 @@ class Chain:
             reversed_atoms.append(chain.end)
             chain = chain.before
         return tuple(reversed(reversed_atoms))
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that the first atom implies the last."""
+        rule = Edge(self.atoms[0], self.end, self.score).rule
+        return replace(rule, name=str(self), chance=None, by_declaration=True)
 
     def __str__(self) -> str:
         # `a(A) entails b(A), which entails c(A)`
@@ -178,7 +180,7 @@ def entailment_faults(
     places = {fault.place for fault in reversed_faults}
     # A reversed rule is not called redundant as well: once turned round it is another rule. Neither is one that the
     # rules alone make redundant: who removes it and the rule that follows only by it would lose the conclusion.
-    places |= {fault.place for fault in duplicate_and_subsumed_rules(library)}
+    places |= {fault.place for fault in (*duplicate_and_subsumed_rules(library), *rules_implied_by_others(library))}
     yield from redundant_rules([rule for rule in library.rules if rule.place not in places], chains, library)
     yield from contradicted_rules(library.rules, chains, library)
 
@@ -221,25 +223,12 @@ def redundant_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> 
             yield faults.REDUNDANT.at(
                 rule.place, f"rule {rule.name} says nothing new: {chain}", f"Remove rule {rule.name}"
             )
-    matcher = Matcher(library, MAXIMUM_TRIES_OF_ALL)
-    generals = _Generals(rules, chains)
-    for special in rules:
-        # The budget of comparisons is for the whole library, so that `check` stays fast.
-        if matcher.left <= 0:
-            yield given_up(special)
-            return
-        for general in generals.of(special):
-            if {special.name, general.name} & reported or matcher.subsumes(general, special):
-                continue
-            way = _way(general, special, chains, matcher)
-            if way is not None:
-                reported.add(special.name)
-                yield faults.REDUNDANT.at(
-                    special.place,
-                    f"the conclusion of rule {special.name} already follows by rule {general.name}: {_joined(way)}",
-                    f"Remove rule {special.name}",
-                    general.place,
-                )
+    entailed = [chain.rule for ends in chains.values() for chain in ends]
+    left = [rule for rule in rules if rule.name not in reported]
+    for fault in rules_implied_by_others.find(
+        replace(library, rules=(*left, *entailed)), faults.REDUNDANT, NOT_COMPARED
+    ):
+        yield replace(fault, related=tuple(place for place in fault.related if place.file != ENTAILS))
 
 
 def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
@@ -258,126 +247,20 @@ def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) 
                 f"rule {rule.name} concludes {rule.conclusion.atom}, but {chain}",
                 "Negate the conclusion, or correct the entailment",
             )
-    yield from _contradicting_pairs(rules, chains, library)
+    # Those that contradict each other already without entailments have another fault.
+    seen = {(fault.place, fault.related) for fault in opposite_conclusions(library)}
+    varied = replace(library, rules=tuple(variant for rule in rules for variant in _variants(rule, chains)))
+    for fault in opposite_conclusions.find(varied, faults.CONTRADICTED, NOT_COMPARED):
+        if (fault.place, fault.related) not in seen and fault.place not in fault.related:
+            seen.add((fault.place, fault.related))
+            yield fault
 
 
-def _contradicting_pairs(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:
-    earlier: dict[str, list[int]] = {}
-    variants = [tuple(_variants(rule, chains)) for rule in rules]
-    left = MAXIMUM_MEETINGS
-    for number, second in enumerate(rules):
-        concluded = dict.fromkeys(variant.rule.conclusion.atom.predicate for variant in variants[number])
-        partners = set().union(*(earlier.get(predicate, ()) for predicate in concluded))
-        reported = 0
-        for partner in sorted(partners):
-            if reported == CONTRARIES_SHOWN or left == 0:
-                yield contraries_given_up(second, reported)
-                if left == 0:
-                    return
-                break
-            left -= 1
-            first = rules[partner]
-            meeting = next(_contraries(variants[partner], variants[number], library), None)
-            if meeting is not None:
-                reported += 1
-                yield faults.CONTRADICTED.at(
-                    second.place,
-                    f"rule {second.name} and rule {first.name} conclude contraries under premises that can hold "
-                    f"together: {_joined(meeting)}",
-                    "Add a condition to one premise that excludes the other, or correct the entailment",
-                    first.place,
-                )
-        # Filed under the opposite, where later rules that contradict this one look.
-        for predicate in concluded:
-            if opposite := library.opposite_of(predicate):
-                earlier.setdefault(opposite, []).append(number)
-
-
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """A rule whose conclusion is replaced by one that it entails along `chain`; without a chain the rule itself."""
-
-    rule: Rule
-    chain: Chain | None = None
-
-
-def _variants(rule: Rule, chains: Chains) -> Iterator[_Variant]:
-    yield _Variant(rule)
+def _variants(rule: Rule, chains: Chains) -> Iterator[Rule]:
+    """The rule, and with each conclusion that its own one entails."""
+    yield rule
     for chain in chains[rule.conclusion.atom]:
-        yield _Variant(replace(rule, conclusion=Literal(chain.end)), chain)
-
-
-class _Generals:
-    """An index of rules by which the possible generalisations of a rule are found.
-
-    A general rule concludes what the special one does, perhaps by an entailment, and each atom of its premise is in the
-    premise of the special one or entailed there. So it is filed under each predicate that it concludes together with
-    the rarest predicate of its premise.
-    """
-
-    def __init__(self, rules: Sequence[Rule], chains: Chains) -> None:
-        self._rules, self._chains = rules, chains
-        counts: Counter[str] = Counter()
-        for rule in rules:
-            counts.update(literal.atom.indicator for literal in _positive(rule))
-        self._filed: dict[tuple[str, str], list[int]] = {}
-        for number, rule in enumerate(rules):
-            rarest = min((literal.atom.indicator for literal in _positive(rule)), key=counts.__getitem__, default="")
-            for concluded in self._entailed([rule.conclusion]):
-                self._filed.setdefault((concluded, rarest), []).append(number)
-
-    def of(self, special: Rule) -> Iterator[Rule]:
-        """The rules, in order, that may be more general than this one."""
-        concluded = special.conclusion.atom.indicator
-        found: set[int] = set()
-        # Rules without a positive premise are filed under "".
-        for given in {"", *self._entailed(_positive(special))}:
-            found.update(self._filed.get((concluded, given), ()))
-        return (self._rules[number] for number in sorted(found) if self._rules[number] is not special)
-
-    def _entailed(self, literals: Sequence[Literal]) -> set[str]:
-        """Predicates of the literals and of all atoms that they entail."""
-        found: set[str] = set()
-        for literal in literals:
-            found.add(literal.atom.indicator)
-            found.update(chain.end.indicator for chain in self._chains[literal.atom])
-        return found
-
-
-def _contraries(first: Sequence[_Variant], second: Sequence[_Variant], library: Library) -> Iterator[tuple[Chain, ...]]:
-    """The chains by which variants of two rules conclude contraries. `rule_pairs` finds contraries without a chain."""
-    for left in first:
-        opposite = library.opposite_of(left.rule.conclusion.atom.predicate)
-        for right in second:
-            used = tuple(chain for chain in (left.chain, right.chain) if chain is not None)
-            if used and opposite == right.rule.conclusion.atom.predicate and can_meet(left.rule, right.rule, library):
-                yield used
-
-
-def _way(general: Rule, special: Rule, chains: Chains, matcher: Matcher) -> tuple[Chain, ...] | None:
-    """The chains by which the special rule's conclusion follows by the general one; None if it does not."""
-    wanted = {literal.atom.indicator for literal in _positive(general)}
-    added: list[Chain] = []
-    for literal in _positive(special):
-        added += [chain for chain in chains[literal.atom] if chain.end.indicator in wanted]
-    # With everything that its premise entails the special rule may be an instance of the general one.
-    richer = replace(special, premise=(*special.premise, *(Literal(chain.end) for chain in added)))
-    for variant in _variants(general, chains):
-        if matcher.subsumes(variant.rule, richer):
-            needed = _needed(variant.rule, special, added, matcher)
-            return (*needed, *((variant.chain,) if variant.chain is not None else ()))
-    return None
-
-
-def _needed(general: Rule, special: Rule, added: Sequence[Chain], matcher: Matcher) -> list[Chain]:
-    """A minimal part of the added chains with which the general rule still subsumes the special one."""
-    needed = list(added)
-    for chain in added:
-        fewer = [kept for kept in needed if kept is not chain]
-        premise = (*special.premise, *(Literal(kept.end) for kept in fewer))
-        if matcher.subsumes(general, replace(special, premise=premise)):
-            needed = fewer
-    return needed
+        yield replace(rule, name=f"{rule.name} ({chain})", conclusion=Literal(chain.end))
 
 
 def _positive(rule: Rule) -> list[Literal]:
@@ -400,7 +283,3 @@ def _rests_on(rule: Rule, literal: Literal) -> bool:
     while any(names & reached and not names <= reached for names in rest):
         reached = reached.union(*(names for names in rest if names & reached))
     return not wanted <= reached
-
-
-def _joined(chains: Sequence[Chain]) -> str:
-    return "; ".join(map(str, chains))

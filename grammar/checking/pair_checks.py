@@ -234,7 +234,8 @@ def rules_implied_by_others(library: Library, implied: RuleFault, not_compared: 
     matcher = Matcher(library, MAXIMUM_CHAIN_TRIES)
     implying_rules = _ImplyingRules(library)
     for rule in library.rules:
-        if rule.chance is not None or not implying_rules.may_imply(rule):
+        # A declaration or an entailment is no rule that could be removed.
+        if rule.chance is not None or rule.by_declaration or not implying_rules.may_imply(rule):
             continue
         if matcher.left <= 0:
             yield not_compared.at(
