@@ -26,7 +26,7 @@ BUNDLES = {
     "thresholds": ("--fact-threshold", "--type-threshold", "--profile"),
     "budget": ("--max-calls", "--max-tokens", "--max-cost"),
     "batches": ("--queue", "--results"),
-    "probabilities": ("--probability", "--method", "--proofs", "--nodes", "--together"),
+    "probabilities": ("--probability", "--method", "--proofs", "--nodes"),
 }
 """Shared options that stand together in many commands, under the word that names them on the page."""
 

@@ -105,7 +105,7 @@ with_probability = together(
         is_flag=True,
         help="Also give probabilities, computed from those of the facts over all proofs.",
     ),
-    declared(ProbabilityOptions, "method", "proofs", "nodes", "together"),
+    declared(ProbabilityOptions, "method", "proofs", "nodes"),
 )
 
 with_at_least = declared(ProbabilityOptions, "at_least")
@@ -232,7 +232,7 @@ def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
     """The options of probabilities; None if none are asked for, and a usage error where an option is useless then."""
     if not options["probability"]:
         context = click.get_current_context()
-        for name in ("method", "proofs", "nodes", "together", "at_least"):
+        for name in ("method", "proofs", "nodes", "at_least"):
             # `why` has no --at-least.
             if name in options and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --probability.")

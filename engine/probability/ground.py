@@ -69,25 +69,6 @@ class GroundProgram:
             instance = GroundInstance(head, premises, tuple(dict.fromkeys(negative)))
             self.instances.setdefault(head, []).append(instance)
 
-    def couple(self, group: Hashable, members: Iterable[int]) -> None:
-        """Couple the events of these nodes: where an event happens, all more probable ones happen, too.
-
-        Each keeps its own probability. With p1 >= p2 >= ... event n happens exactly where event n - 1 does and an
-        independent event of probability pn / p(n-1) happens as well.
-        """
-        random = [node for node in members if 0 < self.weights.get(node, 1.0) < 1]
-        order = sorted(random, key=lambda node: -self.weights[node])
-        last: tuple[int, ...] = ()
-        share = 1.0
-        for rank, member in enumerate(order if len(order) > 1 else ()):
-            # The links take the place of its own event.
-            weight = self.weights.pop(member)
-            if weight < share:
-                link = self.node(("link", group, rank))
-                self.weights[link] = weight / share
-                last, share = (*last, link), weight
-            self.add(member, last)
-
     def below(self, root: int) -> list[int]:
         """The nodes on which a node rests, itself included, in the order of their layers."""
         seen = {root}

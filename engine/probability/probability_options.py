@@ -11,7 +11,6 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, check_ranges
 
 Method: TypeAlias = OneOf["auto", "exact", "bounds", "best"]
-Together: TypeAlias = OneOf["", "reply", "run"]
 
 MOST_NODES = 50_000
 """Nodes of the diagrams of a node's formulas together, beyond which the exact probability is given up."""
@@ -22,8 +21,7 @@ MOST_NODES = 50_000
 class ProbabilityOptions:
     """The way in which probabilities are computed, from those of the facts over all proofs.
 
-    `method`: `bounds` are two numbers between which the exact probability lies. `together`: empty: each fact is a
-    random event of its own.
+    `method`: `bounds` are two numbers between which the exact probability lies.
     """
 
     method: Annotated[
@@ -36,10 +34,6 @@ class ProbabilityOptions:
     nodes: Annotated[
         int, Option("Size of a decision diagram up to which a probability is computed exactly.", least=1)
     ] = MOST_NODES
-    together: Annotated[
-        Together,
-        Option("Treat facts from one reply, or one run, as one random event. [default: each fact is one]"),
-    ] = ""
     at_least: Annotated[
         float,
         Option("Leave out what is less probable, by the lower bound.", metavariable="P", least=0, most=1),
@@ -48,6 +42,4 @@ class ProbabilityOptions:
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise HapaxError(f"There is no method {self.method!r}. Choose {', '.join(get_args(Method))}.")
-        if self.together not in get_args(Together):
-            raise HapaxError(f"Facts cannot be taken together by {self.together!r}. Choose reply or run.")
         check_ranges(self)

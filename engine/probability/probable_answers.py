@@ -7,7 +7,7 @@ the instances are looked up without these negations, and the ground program has 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ from hapax.engine.logic.goal_rules import GOAL, goal_rules, rule_of, with_rules
 from hapax.engine.logic.proofs import reading
 from hapax.engine.logic.time_limit import time_limit
 from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports
-from hapax.engine.probability.probability_options import ProbabilityOptions, Together
+from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import AnswerCell
 from hapax.engine.questions.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
@@ -43,12 +43,10 @@ EVIDENCE = "the evidence"
 class Chances:
     """The probabilities of stored facts; a fact without one is certain.
 
-    `group_of`: the name of the random event that a fact shares with others. `of_denial`: the probability that an atom
-    is true although a critic denied it.
+    `of_denial`: the probability that an atom is true although a critic denied it.
     """
 
     of_fact: Callable[[FactRecord], float | None]
-    group_of: Callable[[FactRecord], Hashable | None] = lambda _: None
     of_denial: Callable[[DenialRecord], float] = lambda denial: denial.probability
 
 
@@ -193,16 +191,12 @@ class _Builder:
     def weigh(self, facts: Iterable[FactRecord], theory: Theory) -> None:
         """Give the nodes that are facts, assumptions or denials their probabilities."""
         atoms = {fact_key(name): number for number, name in enumerate(self.program.names) if isinstance(name, Atom)}
-        groups: dict[Hashable, list[int]] = {}
         for fact in facts:
             node = atoms.get((fact.predicate, fact.arguments))
             if node is None:
                 continue
             probability = self.chances.of_fact(fact)
             self.program.weights[node] = 1.0 if probability is None else probability
-            group = self.chances.group_of(fact)
-            if group is not None:
-                groups.setdefault(group, []).append(node)
         stated = list(self.library.chances)
         certain = Counter(self.library.facts) - Counter(atom for atom, _ in stated)
         for atom, chance in (*stated, *((atom, None) for atom in (*certain, *theory.assumed))):
@@ -217,8 +211,6 @@ class _Builder:
             node = denied.get((denial.predicate, denial.arguments))
             if node is not None:
                 self.program.weights[node] = 1.0 - self.chances.of_denial(denial)
-        for group, members in groups.items():
-            self.program.couple(group, members)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -260,19 +252,9 @@ class ProbableAnswers:
     """Where the facts' probabilities come from."""
 
 
-def chances_of(kb: KnowledgeBase, together: Together = "") -> Chances:
+def chances_of(kb: KnowledgeBase) -> Chances:
     """The chances of a knowledge base's facts, calibrated where it stores a calibration."""
-    return Chances(fact_probabilities(kb), _groups(kb, together), denial_probabilities(kb))
-
-
-def _groups(kb: KnowledgeBase, together: Together) -> Callable[[FactRecord], Hashable | None]:
-    if together == "run":
-        return lambda fact: fact.run_id
-    if together == "reply":
-        # A statement of the database, not of each fact: a search has as many candidates as facts.
-        calls = dict(kb.connection.execute("SELECT id, call_id FROM candidates").fetchall())
-        return lambda fact: calls.get(fact.candidate_id or "")
-    return lambda _: None
+    return Chances(fact_probabilities(kb), denial_probabilities(kb))
 
 
 def basis_of(kb: KnowledgeBase, library: Library) -> str:
@@ -333,13 +315,12 @@ class Evaluator:
 
     def _event(self, node: int, happens: bool) -> tuple[str, float]:
         name, weight = self.program.names[node], self.program.weights[node]
-        # Events that are no atoms: a denial, an entailment, or a link between facts that come together.
+        # Events that are no atoms: a denial or an entailment.
         if isinstance(name, tuple):
             kind, *atoms = name
             if kind == "choice":
                 return (f"{atoms[1]} by chance", weight) if happens else (f"not {atoms[1]} by chance", 1.0 - weight)
-            words = f"not {atoms[0]}, denied" if kind == "denial" else " entails ".join(map(str, atoms))
-            return words if kind != "link" else f"the facts of {atoms[0]} together", weight
+            return f"not {atoms[0]}, denied" if kind == "denial" else " entails ".join(map(str, atoms)), weight
         return (str(name), weight) if happens else (f"not {name}", 1.0 - weight)
 
 
@@ -353,7 +334,7 @@ def probable_answers(
     """
     goal = theory.goal(text)
     limits = limits or QueryLimits()
-    program, nodes = grounded(theory, goal_rules(goal, theory.library), options, limits)
+    program, nodes = grounded(theory, goal_rules(goal, theory.library), limits)
     evaluator = Evaluator(program, options)
     pairs: list[tuple[Probability, tuple[AnswerCell, ...]]] = []
     for node, atom in nodes:
@@ -382,7 +363,7 @@ def probable_atom(theory: Theory, atom: Atom, options: ProbabilityOptions) -> tu
 
 
 def _probable_rule(theory: Theory, rule: Rule, options: ProbabilityOptions) -> tuple[Probability, list[ProofSupport]]:
-    program, nodes = grounded(theory, [rule], options, BULK_LIMITS)
+    program, nodes = grounded(theory, [rule], BULK_LIMITS)
     evaluator = Evaluator(program, options)
     # One node at most, since the goal has no variables.
     for node, _ in nodes:
@@ -391,7 +372,7 @@ def _probable_rule(theory: Theory, rule: Rule, options: ProbabilityOptions) -> t
 
 
 def grounded(
-    theory: Theory, rules: Sequence[Rule], options: ProbabilityOptions, limits: QueryLimits
+    theory: Theory, rules: Sequence[Rule], limits: QueryLimits
 ) -> tuple[GroundProgram, list[tuple[int, Atom]]]:
     """The ground program of rules that conclude GOAL, and the nodes of its atoms."""
     goal = next(rule.conclusion.atom for rule in rules if rule.conclusion.atom.predicate == GOAL)
@@ -402,7 +383,7 @@ def grounded(
         rules = [*rules, rule_of(theory.library.evidence, known), rule_of([Literal(goal), Literal(known)], both)]
         goal = both
     widened = replace(theory, library=with_rules(theory.library, rules), assume=theory.assumed)
-    program = ground(widened, goal.indicator, chances_of(theory.kb, options.together), endless)
+    program = ground(widened, goal.indicator, chances_of(theory.kb), endless)
     named = enumerate(program.names)
     answers = [(number, name) for number, name in named if isinstance(name, Atom) and name.predicate == goal.predicate]
     return program, answers
@@ -419,9 +400,7 @@ def statement_probabilities(
     bound = variable_names(item for item in constraints if not (isinstance(item, Literal) and item.negated))
     shown = [variable for variable in rule.searched if variable.name in bound]
     stored = list(stored_values(kb, library, rule))
-    program, nodes = grounded(
-        Theory(library, kb), [rule_of(constraints, Atom(GOAL, tuple(shown)))], options, BULK_LIMITS
-    )
+    program, nodes = grounded(Theory(library, kb), [rule_of(constraints, Atom(GOAL, tuple(shown)))], BULK_LIMITS)
     by_values: dict[tuple[Value, ...], int] = {}
     for node, atom in nodes:
         by_values[tuple(term.value for term in atom.arguments if isinstance(term, Constant))] = node

@@ -15,7 +15,7 @@ import hapax
 from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports, upper_bounds
 from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.probability.probable_answers import Evaluator
-from hapax.kb.records import CALIBRATIONS, CANDIDATES, RUNS, CalibrationRecord, Candidate, FactRecord, RunRecord, Source
+from hapax.kb.records import CALIBRATIONS, RUNS, CalibrationRecord, FactRecord, RunRecord, Source
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
 
@@ -149,27 +149,6 @@ def test_what_rests_on_itself_alone_is_impossible(length: int) -> None:
     assert exact(program, circle[0]) == 0.0
 
 
-def test_coupled_events_happen_together_as_often_as_the_rarest() -> None:
-    """Each keeps its probability, equal ones are one event, and certain or impossible members are left as they are."""
-    weights = {"a": 0.8, "b": 0.3, "c": 0.3, "sure": 1.0, "never": 0.0, "free": 0.5}
-    program = GroundProgram()
-    nodes = {name: program.node(name) for name in weights}
-    program.weights.update({nodes[name]: weight for name, weight in weights.items()})
-    program.couple("reply", [nodes[name] for name in ("b", "sure", "a", "never", "c")])
-    program.couple("alone", [nodes["free"]])
-    pairs = [*itertools.combinations(weights, 2), ("a", "b", "c"), ("a", "c", "free")]
-    both = {names: program.node(names, 1) for names in pairs}
-    for names, node in both.items():
-        program.add(node, [nodes[name] for name in names])
-
-    for name, weight in weights.items():
-        assert exact(program, nodes[name]) == pytest.approx(weight)
-    for names, node in both.items():
-        coupled = [weights[name] for name in names if name in ("a", "b", "c")]
-        others = [weights[name] for name in names if name not in ("a", "b", "c")]
-        assert exact(program, node) == pytest.approx(min(coupled, default=1.0) * math.prod(others))
-
-
 def test_an_impossible_event_proves_nothing() -> None:
     """A fact of probability 0 has no best proof, and neither has what rests on it."""
     program = GroundProgram()
@@ -243,36 +222,17 @@ def asked(goal: str, rules: Any, kb: hapax.KnowledgeBase, *method: str, **option
     return hapax.query(goal, rules, kb, options=hapax.QueryOptions(probability=chosen))
 
 
-def test_facts_of_one_reply_can_be_one_event(kb: hapax.KnowledgeBase) -> None:
-    """Together, two facts of one reply hold with the smaller probability; apart, with the product."""
-    candidates = [Candidate("question", value, value, "call", place) for place, value in enumerate("ab")]
-    kb.add(CANDIDATES, candidates)
-    for candidate, probability in zip(candidates, (0.8, 0.6), strict=True):
-        store(kb, {("bad", (str(candidate.value),)): probability}, candidate_id=candidate.id)
-    rules = hapax.parse_rules(RULES)
-
-    assert table(asked("bad(a), bad(b)", rules, kb)) == pytest.approx({(): 0.48})
-    assert table(asked("bad(a), bad(b)", rules, kb, together="reply")) == pytest.approx({(): 0.6})
-
-
-def test_statements_know_facts_of_one_run_as_one_event(kb: hapax.KnowledgeBase) -> None:
-    """Together, a statement of two facts has the smaller of their probabilities, by SQL as by Prolog."""
-    run = RunRecord("first", "search", {}, "run", "2026-01-01T00:00:00+00:00")
-    kb.add(RUNS, [run])
-    store(kb, {("edge", ("a", "b")): 0.8, ("edge", ("b", "c")): 0.6}, run_id="first")
-    store(kb, {("edge", ("c", "d")): 0.5})
+def test_a_statement_has_the_probability_of_its_facts(kb: hapax.KnowledgeBase) -> None:
+    """A derived statement of two facts has the product of their probabilities."""
+    store(kb, {("edge", ("a", "b")): 0.8, ("edge", ("b", "c")): 0.6, ("edge", ("c", "d")): 0.5})
     rules = hapax.parse_rules(
         "given edge(Thing, Thing).\nlikes(Person P, Thing X) & edge(Thing X, Thing Y) & edge(Thing Y, Thing Z)"
         " -> likes_too(Person P, Thing Z)"
     )
+    found = hapax.derive(rules, kb, probability=hapax.ProbabilityOptions())
+    pairs = zip(found.statements, found.probabilities, strict=True)
 
-    def chances(options: hapax.ProbabilityOptions) -> dict[str, float]:
-        found = hapax.derive(rules, kb, probability=options)
-        pairs = zip(found.statements, found.probabilities, strict=True)
-        return {statement.values["Y"]: chance.lower for statement, chance in pairs}
-
-    assert chances(hapax.ProbabilityOptions()) == pytest.approx({"b": 0.48, "c": 0.3})
-    assert chances(hapax.ProbabilityOptions(together="run")) == pytest.approx({"b": 0.6, "c": 0.3})
+    assert {statement.values["Y"]: chance.lower for statement, chance in pairs} == pytest.approx({"b": 0.48, "c": 0.3})
 
 
 def test_a_limit_on_nodes_gives_bounds(kb: hapax.KnowledgeBase) -> None:
