@@ -546,9 +546,9 @@ def _key_conflicts(
     names = ", ".join(f"{key.columns[place]} {short(first.arguments[place])}" for place in key.places)
     for line, fact in others:
         pairs = zip(key.columns, first.arguments, fact.arguments, strict=True)
-        column, value, other = next((column, value, other) for column, value, other in pairs if value != other)
+        column, value, stated = next((column, mine, theirs) for column, mine, theirs in pairs if mine != theirs)
         owner = f"line {first_line}" if first_line else "a stored fact"
-        text = f"{label}, but {owner} has {names}, too, and there {column} is {short(value)} and not {short(other)}"
+        text = f"{label}, but {owner} has {names}, too, and there {column} is {short(value)} and not {short(stated)}"
         yield line, FactsInConflict(frozenset([fact.id]), text, claimed)
 
 
