@@ -246,8 +246,8 @@ def _sums(first: Sequence[float], second: Sequence[float], most: int) -> list[fl
     sums = [0.0] * (most + 1)
     for number, chance in enumerate(first):
         if chance:
-            for further, other in enumerate(second[: most + 1 - number], number):
-                sums[further] += chance * other
+            for place, further in enumerate(second[: most + 1 - number], number):
+                sums[place] += chance * further
     return sums
 
 

@@ -315,7 +315,7 @@ NEVER = 2.0
 """Random number of a label that no draw brought: above every probability."""
 
 
-LOW_PART = 0.5
+LOW_PART = 0.2
 """Part of a draw's items below the cut, by which the share of true values of the whole pool is estimated."""
 
 LEAST_UNCERTAINTY = 0.2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -26,7 +27,7 @@ from hapax.engine.judgements import (
 )
 from hapax.engine.questions.score_maps import AUDIT_QUESTION
 from hapax.evaluation.shared.stored_statements import judgement_text, stored_library
-from hapax.evaluation.votes.sheets import check_voter_names
+from hapax.evaluation.votes.sheets import ENOUGH, NextOptions, check_voter_names, next_items
 from hapax.evaluation.votes.tally import krippendorff_alpha, percent
 from hapax.evaluation.votes.voting_items import FACT, STATEMENT, ItemSource, derived_records, subject_id
 from hapax.evaluation.votes.voting_questions import ItemQuestion, SheetKind, VotingItem, predicate_item
@@ -34,7 +35,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.writing.verbalize import atom_text
-from hapax.kb.records import DRAWN_ITEMS, STATEMENTS, VOTES, VoteRecord
+from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, STATEMENTS, VOTES, VoteRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.llm_oracle.questions.prompts import sentence
 
@@ -283,7 +284,7 @@ def _judged(kb: KnowledgeBase, sheet: JudgingSheet, voter: str) -> set[str]:
 
 
 def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool) -> Iterator[str]:
-    """Ids of items, perhaps repeated: begun by the voter, given out by `votes next`, and with the fewest votes first.
+    """Ids of items, perhaps repeated: begun by the voter, of draws by `votes next`, and with the fewest votes first.
 
     Those that nobody has judged come in the order of their ids, which is in no order of the search.
     """
@@ -291,6 +292,11 @@ def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool
         yield from _in_pool(kb, pool, _BEGUN, (voter, f"{sheet.others}%"))
     for draw in _DRAWS.get(sheet.kind, ()) if kb.has(DRAWN_ITEMS.name) else ():
         yield from _in_pool(kb, pool, _DRAWN, (draw,))
+        begun = None if pool.is_part else kb.first(JUDGING_DRAWS, kind=draw)
+        if begun is not None and begun.reach < ENOUGH and kb.path is not None:
+            # A draw goes on, so that each further label moves the promise. Its items may be gone meanwhile.
+            with suppress(HapaxError), KnowledgeBase(kb.path) as writable:
+                yield from next_items(writable, NextOptions(draw)).ids
     last, fresh = "", _FRESH.format(pool=pool.sql)
     while found := kb.sql(fresh, (*pool.parameters, last, sheet.last)):
         yield from (subject for (subject,) in found)

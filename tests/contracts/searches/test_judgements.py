@@ -170,6 +170,18 @@ def test_votes_given_in_the_browser_count_like_those_of_sheets() -> None:
     assert denied.isdisjoint(row["id"] for row in kept)
 
 
+def test_the_browser_goes_on_with_a_draw_that_was_begun() -> None:
+    """After the items that `votes next` gave out, the page asks for the next ones of the draw, whose labels count."""
+    run("votes", "next", "1", "statements", "--db", "kb.db", "--out", "sheets")
+    with serving(Path("kb.db").resolve(), "--judge") as pages:
+        for _ in range(3):
+            found = re.search(r'name="item" value="([^"]+)"', pages.ask("/judge?voter=ada").text)
+            assert found is not None
+            pages.send("/judge", {"voter": "ada", "item": found[1], "answer": "yes"})
+
+    assert "by 3 labels" in " ".join(run("votes", "report", "--db", "kb.db").output.split())
+
+
 def test_both_sheets_decide_on_the_same_statement() -> None:
     """One voter's no to LINK's question and two voters' yes to the other are one ballot."""
     ask("statements", {"Norwegian": "no"}, voter="ada")

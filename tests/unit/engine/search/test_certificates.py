@@ -175,9 +175,9 @@ def calibrated_world(
     return odds / (1 + odds), truths
 
 
-def drawn(rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int):
+def drawn(rng: np.random.Generator, scores: np.ndarray, truths: np.ndarray, count: int, risk: float = 0.1):
     """The labels of a draw with the weights of `votes next`, and the draw."""
-    weights, _ = draw_weights(scores.tolist(), cut_of(scores.tolist(), 0.1))
+    weights, _ = draw_weights(scores.tolist(), cut_of(scores.tolist(), risk))
     draws = rng.random(len(scores))
     order = np.argsort(draws / np.array(weights))
     reach = float(draws[order[count]] / weights[order[count]])
@@ -202,6 +202,19 @@ def test_a_promise_by_labels_of_the_draw_is_kept() -> None:
 
     assert broken <= DRAWN_BROKEN
     assert made > even
+
+
+def test_the_draw_brings_a_first_promise_with_few_labels() -> None:
+    """Of 1,500 values of a good critic, the 120 labels that are drawn first certify 95 % in most worlds, where as many
+    labels of an even draw certify it in few."""
+    rng, promise, made, even, worlds = np.random.default_rng(4), Promise(0.95, 0.9), 0, 0, 30
+    for _ in range(worlds):
+        scores, truths = calibrated_world(rng, 1500, 0.9, 0.7)
+        judged, draw, _ = drawn(rng, scores, truths, 120, risk=0.05)
+        made += choose_threshold(judged, scores.tolist(), promise, draw=draw).threshold is not None
+        even += choose_threshold(labelled(rng, scores, truths, 120), scores.tolist(), promise).threshold is not None
+
+    assert made > worlds / 2 > 1.5 * even
 
 
 def test_an_estimate_from_a_biased_sample_is_mended() -> None:
