@@ -439,7 +439,6 @@ class Library:
         known = {signature.indicator for signature in self.signatures}
         used: dict[str, list[Atom]] = {}
         places: dict[str, Place] = {}
-        stated = {fact.indicator for fact in self.facts}
         for atom, place in self._uses():
             if atom.indicator not in known:
                 used.setdefault(atom.indicator, []).append(atom)
@@ -452,7 +451,7 @@ class Library:
             is_typed = any(
                 isinstance(term, Variable) and term.data_type != ANY for atom in atoms for term in atom.arguments
             )
-            is_asked = is_typed and not is_exception and indicator not in stated
+            is_asked = is_typed and not is_exception and indicator not in self.stated
             kind = PredicateKind.ORACLE if is_asked else PredicateKind.GIVEN
             templates = _exception_templates(len(types)) if is_exception else None
             inferred.append(PredicateSignature(atoms[0].predicate, types, kind, templates, declared=False, place=place))
@@ -556,6 +555,11 @@ class Library:
         return rule
 
     @cached_property
+    def stated(self) -> frozenset[str]:
+        """Indicators of the predicates of which the files state facts."""
+        return frozenset(fact.indicator for fact in self.facts)
+
+    @cached_property
     def derived(self) -> frozenset[str]:
         """Indicators of the predicates that some rule concludes."""
         return frozenset(self.concluding)
@@ -585,10 +589,10 @@ class Library:
 
     def _is_about_anybody(self, rule: Rule, names: tuple[str, ...]) -> bool:
         """True if what the rule says of these persons is worded for statements, and no fact about one is stated."""
-        stated = {fact.indicator for fact in self.facts}
         hypotheses = [literal.atom for literal in rule.literals if variable_names([literal]) & set(names)]
         return all(
-            self.signature(atom.indicator).templates is not None and atom.indicator not in stated for atom in hypotheses
+            self.signature(atom.indicator).templates is not None and atom.indicator not in self.stated
+            for atom in hypotheses
         )
 
     @cached_property

@@ -36,7 +36,14 @@ from hapax.grammar.terms import (
     Variable,
 )
 from hapax.grammar.values.moments import DATE, DATE_TIME, DURATION, TIME
-from hapax.grammar.writing.prolog_text import assignment, definition_of, evaluation_order, present, type_of
+from hapax.grammar.writing.prolog_text import (
+    assignment,
+    definition_of,
+    evaluation_order,
+    may_have_empty_cells,
+    present,
+    type_of,
+)
 from hapax.kb.atoms.facts import columns_of
 
 _PLACES = 12
@@ -259,7 +266,7 @@ class _ScriptWriter:
     def _create_table(self, name: str, indicator: str, comment: str) -> None:
         columns = []
         # Rows of a table may have empty cells.
-        always = [] if self.library.signature(indicator).columns else [exp.NotNullColumnConstraint()]
+        always = [] if may_have_empty_cells(indicator, self.library) else [exp.NotNullColumnConstraint()]
         for column, is_number in zip(columns_of(indicator), self.kinds(indicator), strict=True):
             given = [exp.ColumnConstraint(kind=kind) for kind in always]
             columns.append(exp.ColumnDef(this=_identifier(column), kind=self._type(is_number), constraints=given))

@@ -95,7 +95,7 @@ class CompiledLibrary:
         self._numbered: dict[str, list[tuple[int, Rule]]] = {}
         for number, rule in enumerate(library.rules):
             self._numbered.setdefault(rule.conclusion.atom.indicator, []).append((number, rule))
-        stated = {fact.indicator for fact in library.facts} - {SAME_AS}
+        stated = library.stated - {SAME_AS}
         self.concluded = {rule.conclusion.atom.indicator for rule in library.rules}
         self.used = {signature.indicator for signature in library.completed().signatures} - {SAME_AS}
         layers = [layer for layer in evaluation_layers(library) if layer & self.concluded]

@@ -54,7 +54,7 @@ def idle_negations(rules: Iterable[Rule], library: Library, has_facts: Callable[
 
     `has_facts`: true for the indicator of a predicate that has stored facts.
     """
-    known = library.derived | {fact.indicator for fact in library.facts}
+    known = library.derived | library.stated
     others = (signature for signature in library.completed().signatures if signature.indicator not in library.excepted)
     names = {signature.name: signature.indicator for signature in others}
     for rule in rules:

@@ -31,6 +31,7 @@ from hapax.grammar.rules import Library, type_key
 from hapax.grammar.terms import Constant, Value, Variable
 from hapax.kb import rows
 from hapax.kb.atoms.derived_relations import BATCH, Relations
+from hapax.kb.atoms.symbols import MISSING_TAG
 from hapax.kb.connection import translated
 from hapax.kb.exchange import values
 from hapax.kb.records import PATTERNS, PREDICATES
@@ -309,7 +310,8 @@ class MiningTables:
         for place, kind in enumerate(kinds, 1):
             self._conn.execute(
                 f"INSERT OR IGNORE INTO mining_nodes (kind, tag) SELECT DISTINCT {kind}, a{place} FROM {table} "  # noqa: S608
-                f"ORDER BY a{place}"
+                # An empty cell is no constant, and its row no edge.
+                f"WHERE a{place} <> {MISSING_TAG} ORDER BY a{place}"
             )
         joined = " ".join(
             f"CROSS JOIN mining_nodes AS n{place} ON n{place}.kind = {kind} AND n{place}.tag = f.a{place}"

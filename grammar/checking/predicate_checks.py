@@ -210,7 +210,7 @@ def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
 def names_with_two_arities(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates with one name and different numbers of arguments, of which one has no facts: one is forgotten."""
     by_name: dict[str, list[PredicateSignature]] = {}
-    supplied = library.derived | {fact.indicator for fact in library.facts}
+    supplied = library.derived | library.stated
     used = {atom.indicator for atom in atoms_of(library.rules)}
     for signature in _distinct_signatures(library):
         by_name.setdefault(signature.name, []).append(signature)
@@ -283,7 +283,7 @@ def templates(
     """Predicates of a search without all sentences, whose statements and questions are guessed from the name."""
     signatures = list(_distinct_signatures(library))
     searched = {atom.indicator for rule in library.rules if library.is_searched(rule) for atom in rule.atoms}
-    supplied = library.derived | {fact.indicator for fact in library.facts}
+    supplied = library.derived | library.stated
     for signature in signatures:
         name, indicator = signature.name, signature.indicator
         if indicator in library.excepted:
@@ -354,7 +354,7 @@ def reserved_names(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
 def groundless_predicates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Undeclared predicates that no fact and no rule begins: each rule that concludes them needs them before."""
     supplied = {signature.indicator for signature in library.signatures if signature.declared}
-    supplied |= {fact.indicator for fact in library.facts}
+    supplied |= library.stated
     groundless = library.derived - supplied
     needs: dict[str, list[set[str]]] = {}
     for rule in library.rules:

@@ -125,16 +125,23 @@ def clause_text(rule: Rule, library: Library) -> str:
 
 
 def present(item: Literal, library: Library) -> tuple[Variable, ...]:
-    """The variables of an atom whose arguments may be missing in a row, but then are no value of the variable.
-
-    Rows of a predicate whose declaration names its columns may have empty cells outside of the key.
-    """
-    signature = library.signature(item.atom.indicator)
-    if item.negated or not signature.columns:
+    """The variables of an atom whose arguments may be missing in a row, but then are no value of the variable."""
+    if item.negated or not may_have_empty_cells(item.atom.indicator, library):
         return ()
-    terms = [term for place, term in enumerate(item.atom.arguments) if place not in signature.key]
+    key = library.signature(item.atom.indicator).key
+    terms = [term for place, term in enumerate(item.atom.arguments) if place not in key]
     named = (term for term in terms if isinstance(term, Variable) and not term.is_anonymous)
     return tuple(dict.fromkeys(named))
+
+
+def may_have_empty_cells(indicator: str, library: Library) -> bool:
+    """True for a predicate whose rows may have empty cells outside of a key: its declaration names the columns.
+
+    The import alone may name a key, too, of a predicate whose facts come neither from the files nor from rules.
+    """
+    signature = library.signature(indicator)
+    is_table = signature.kind is PredicateKind.GIVEN and indicator not in library.derived | library.stated
+    return bool(signature.columns) or (is_table and len(signature.argument_types) > 1)
 
 
 _FUNCTION_GOALS = {

@@ -111,6 +111,34 @@ def test_an_empty_cell_has_no_value(tmp_path: Path) -> None:
     assert by_swipl(rules, kb, atoms, tmp_path) == atoms
 
 
+UNNAMED = "given trip(Trip, Carrier, Number)\nlasts(I, T) :- trip(I, _, T).\nsame(I, J) :- trip(I, _, T), trip(J, _, T), I \\= J."
+
+
+def test_a_key_of_the_mapping_alone_leaves_empty_cells_without_value(tmp_path: Path) -> None:
+    """Where the declaration names no columns, compiled rules test the cells, too, and mining sees no edge of them."""
+    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in MISSING_TRIPS]
+    Path("trips.csv").write_text("\n".join(["flight,carrier,air_time", *lines]), "utf-8")
+    Path("trips.rules").write_text(UNNAMED, "utf-8")
+    rules = hapax.load_rules("trips.rules")
+    kb, _ = imported()
+    atoms = {goal: answers(goal, rules, kb) for goal in ("lasts(A, B)", "same(A, B)")}
+
+    assert {cell for row in atoms["lasts(A, B)"] for cell in row if cell is None or cell == ""} == set()
+    assert len(atoms["lasts(A, B)"]) == len([row for row in MISSING_TRIPS if row[2] is not None])
+    assert by_duckdb(rules, atoms) == atoms
+    assert by_swipl(rules, kb, atoms, tmp_path) == atoms
+
+
+def test_mining_finds_no_constant_in_an_empty_cell() -> None:
+    """Ten people without a town do not live in one town."""
+    rules = hapax.parse_rules("given lives(id: Person, town: Town) key id\ngiven is_tall(Person)")
+    with hapax.KnowledgeBase() as kb:
+        hapax.add_facts(kb, "lives", [(f"p{number}", None) for number in range(12)], rules)
+        hapax.add_facts(kb, "is_tall", [(f"p{number}",) for number in range(12)], rules)
+        options = hapax.MiningOptions(constants=True, min_support=3)
+        assert [rule.rule.sentence for rule in hapax.mine_rules(rules, kb, options).rules] == []
+
+
 def answers(goal: str, rules: hapax.Library, kb: hapax.KnowledgeBase) -> set[tuple[object, ...]]:
     """The values of A, B and C in the answers of a goal."""
     found = hapax.query(goal, rules, kb)
