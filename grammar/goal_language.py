@@ -272,6 +272,17 @@ def needs_rules(term: GoalTerm, library: Library) -> bool:
     return False
 
 
+def _each_member(term: Compound) -> Compound:
+    """An equation for each value of a list, in the place of `member/2`: rules have no lists."""
+    if term.indicator != "member/2" or not isinstance(term.arguments[1], GoalList):
+        return term
+    target, values = term.arguments[0], term.arguments[1]
+    is_plain = isinstance(target, GoalVariable) and values.tail is None and len(values.items) > 1
+    if not is_plain or not all(isinstance(value, Constant) for value in values.items):
+        return term
+    return Compound(";", tuple(Compound("=", (target, value), term.place) for value in values.items), term.place)
+
+
 class _GoalChecker:
     """Walks a goal by the kinds of its arguments and collects diagnostics. Replaces `/` by exact division."""
 
@@ -289,7 +300,7 @@ class _GoalChecker:
         if not isinstance(term, Compound):
             self._refuse("not callable", Place("<goal>"), found=_text(term))
             return term
-        term = _calculated(self._positional(term))
+        term = _calculated(self._positional(_each_member(term)))
         if term.indicator in _EQUATIONS and any(map(self._is_misspelt, term.arguments)):
             return term
         if term.functor in _BY_COLUMNS and any(map(_is_columns, term.arguments)):

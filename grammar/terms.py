@@ -236,7 +236,7 @@ class Literal:
 OPERATIONS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "mod": 2, "**": 3}
 """The operations and how strongly they bind. All but `**` are read from left to right."""
 
-TESTS = frozenset(("starts_with", "ends_with", "contains", "matches", IS_MISSING))
+TESTS = frozenset(("starts_with", "ends_with", "contains", "matches", "like", IS_MISSING))
 """The functions whose value is `true` or `false`. One stands alone for an equation with `true`."""
 
 TRUE = "true"

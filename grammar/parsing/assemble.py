@@ -647,7 +647,7 @@ class _Assembly:
         return self._applied(atom, terms)
 
     def _argument(self, argument: syntax.RawExpression, scope: _Scope) -> Term:
-        if isinstance(argument, syntax.RawOperation | syntax.RawAtom | syntax.RawLiteral):
+        if isinstance(argument, syntax.RawOperation | syntax.RawAtom | syntax.RawLiteral | syntax.RawListed):
             is_nested = not isinstance(argument, syntax.RawOperation)
             self.report("nested atom" if is_nested else "expression as argument", argument.at)
             return Constant(0)  # never used: the rule is left out
@@ -741,14 +741,16 @@ class _Assembly:
             return Arithmetic(expression.operator, (left, right))
         if isinstance(expression, syntax.RawAtom):
             return self._call(expression, scope)
-        assert not isinstance(expression, syntax.RawLiteral)  # noqa: S101  the grammar has none in an expression
+        if isinstance(expression, syntax.RawLiteral | syntax.RawListed):
+            self.report("nested atom", expression.at)
+            return Constant(0)  # never used: the rule is left out
         return self._term(expression, scope)
 
     def _call(self, call: syntax.RawAtom, scope: _Scope) -> Arithmetic:
         name, count = str(call.name), len(call.arguments)
         function = FUNCTIONS.get(name)
         if function is None:
-            near = get_close_matches(name, [known for known in FUNCTIONS if known not in OPERATIONS], 1)
+            near = get_close_matches(name.lower(), [known for known in FUNCTIONS if known not in OPERATIONS], 1)
             question = f"Did you mean {near[0]}?" if near else "The page on the language lists the functions."
             self.report("unknown function", call.name.at, name=name, remedy=question)
         elif not function.least <= count <= function.most:

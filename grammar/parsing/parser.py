@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, partial
@@ -44,7 +44,7 @@ from hapax.grammar.parsing.hints import (
     hint,
 )
 from hapax.grammar.parsing.rule_imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.parsing.shorthand import ShorthandWriter
+from hapax.grammar.parsing.shorthand import BUILT_IN, ShorthandWriter
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import TRUTHS, Constant
@@ -70,7 +70,9 @@ GOES_ON_AFTER = frozenset(
 )
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
-_SHORT = frozenset(("RANGE", "LBRACE", "OR", "PERCENT", "_CHANCE", "mod", *_OPERATIONS, *TRUTHS))
+_SHORT = frozenset(
+    ("RANGE", "LBRACE", "LSQB", "OR", "PERCENT", "_CHANCE", "mod", "in", *BUILT_IN, *_OPERATIONS, *TRUTHS)
+)
 """Terminals, and words, of which one is in each statement with shorthand."""
 _BEFORE_NOT = GOES_ON_AFTER | {"FACT", "NEVER", "_UNLESS"}
 _BEFORE_ITEM = frozenset(
@@ -99,7 +101,7 @@ _CLAUSES = {("closed", "NUMBER", "by"), ("import", "TEXT", "as"), ("functional",
 }
 """Words inside a statement that have a meaning there, behind its keyword and the terminal before them."""
 _COMMA = frozenset(("COMMA",))
-ENDS_ITEM = frozenset(("RPAR", "RBRACE", "WORD", "NUMBER", "TEXT"))
+ENDS_ITEM = frozenset(("RPAR", "RBRACE", "RSQB", "WORD", "NUMBER", "TEXT"))
 """Terminals that can end an item of a premise."""
 _NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE"))
 
@@ -110,6 +112,13 @@ NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
 _SQLITE_HEADER = b"SQLite format 3\0"
+_PROLOG_DIRECTIVES = frozenset(
+    ("use_module", "initialization", "dynamic", "discontiguous", "table", "set_prolog_flag", "ensure_loaded", "module")
+)
+_AS_SOUFFLE = (
+    "Declare given edge(from: Number, to: Text), begin variables with capital letters, import tables, and ask "
+    "?- path(X, Y)"
+)
 _DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
 """Kinds of broken statements that cannot have been declarations; see `syntax.RawBroken.kind`."""
 
@@ -382,11 +391,18 @@ def _read_statements(file: str, text: str) -> RuleSource:
     writer = ShorthandWriter(partial(_report, source))
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for tokens in _statements(_tokens(_lark(), text)):
+    constants: dict[str, list[Token]] = {}
+    statements = list(_statements(_tokens(_lark(), text)))
+    writer.defined = {token.value for tokens in statements for token in _concluded(tokens)}
+    for written in statements:
+        tokens = list(_with_constants(written, constants))
         # The rest of such a file is not worth the time; it is missing like an unreadable file.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
             source.lines.append(syntax.RawBroken("file"))
             break
+        if tokens[0].type == "CONSTANT" and len(tokens) > 3:
+            constants[tokens[1].value] = tokens[3:]
+            continue
         if asked := _asked(tokens, text):
             source.lines.append(syntax.RawGoal(asked, at=_span(tokens)))
             continue
@@ -415,6 +431,25 @@ def _read_statements(file: str, text: str) -> RuleSource:
                 source.diagnostics.append(UNEXPECTED_TOKEN.at(_place(file, tokens[0]), found="", expected=""))
     source.lines += writer.added.values()
     return source
+
+
+def _concluded(tokens: list[Token]) -> Iterator[Token]:
+    """The names that a statement declares, states or concludes."""
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1]
+        if token.type == "WORD" and (index == 0 or before.type in ("ARROW", "_CHANCE") or before.value in KEYWORDS):
+            yield token
+
+
+def _with_constants(tokens: list[Token], constants: Mapping[str, list[Token]]) -> Iterator[Token]:
+    """The tokens with the values of constants in the place of their names."""
+    for token, following in pairwise([*tokens, Token("$END", "")]):
+        is_name = token.value in constants and following.type != "LPAR"
+        yield from (
+            [Token.new_borrow_pos(part.type, part.value, token) for part in constants[token.value]]
+            if is_name
+            else [token]
+        )
 
 
 def _asked(tokens: list[Token], text: str) -> str:
@@ -484,9 +519,9 @@ def _statements(tokens: Iterable[Token]) -> Iterator[list[Token]]:
                 yield current
             current, opened, broken = [], [], False
             continue
-        if token.type in ("LPAR", "LBRACE"):
+        if token.type in ("LPAR", "LBRACE", "LSQB"):
             opened.append(token.type == "LPAR" and _opens_arguments(current))
-        elif token.type in ("RPAR", "RBRACE") and opened:
+        elif token.type in ("RPAR", "RBRACE", "RSQB") and opened:
             opened.pop()
         unclosed = token.type in _NOT_INSIDE_PARENTHESES or (token.type == "AND" and opened and opened[-1])
         broken = bool(opened) and (broken or bool(unclosed))
@@ -537,7 +572,9 @@ def _parse(tokens: list[Token]) -> syntax.RawNode:
     """The parsed statement. Raises UnexpectedToken or _TooLarge."""
     if len(tokens) > MAXIMUM_TOKENS:
         raise _TooLarge("too long", MAXIMUM_TOKENS)
-    _refuse_depth(tokens, "too deep", ("LPAR", "LBRACE"), ("RPAR", "RBRACE"), _OPERATIONS)
+    if tokens[0].type == "NECK" and len(tokens) > 1 and tokens[1].value in _PROLOG_DIRECTIVES:
+        raise UnexpectedToken(tokens[1], set())  # type: ignore[no-untyped-call]
+    _refuse_depth(tokens, "too deep", ("LPAR", "LBRACE", "LSQB"), ("RPAR", "RBRACE", "RSQB"), _OPERATIONS)
     line: syntax.RawNode = _built(_lark(), "statement", _with_parentheses(list(_with_keywords(tokens))), tokens)
     return line
 
@@ -593,10 +630,8 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "_UNLESS"
         elif token.value in ("count", "sum", "min", "max", "mean", "avg") and _collects(tokens, index):
             terminal = "COLLECT"
-        elif token.value == "mod" and _is_operation(tokens, index):
-            terminal = "MOD"
-        elif token.value == "is" and before == "WORD" and _is_assignment(tokens, index):
-            terminal = "COMPARE"
+        elif token.value in _SIGNS and _is_operation(tokens, index) and _SIGNS[token.value](tokens, index):
+            terminal = {"mod": "MOD", "in": "_IN", "is": "COMPARE"}[token.value]
         elif depth == 0 and (tokens[0].value, before, token.value) in _CLAUSES:
             terminal = f"_{token.value.upper()}"
         value = token.value
@@ -615,9 +650,9 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
         yield token
         if token.type == "LPAR":
             premises.append(premises[-1] and begins_item and not _holds_values(tokens[index:]))
-        elif token.type == "LBRACE":
-            premises.append(True)
-        elif token.type in ("RPAR", "RBRACE") and len(premises) > 1:
+        elif token.type in ("LBRACE", "LSQB"):
+            premises.append(token.type == "LBRACE")
+        elif token.type in ("RPAR", "RBRACE", "RSQB") and len(premises) > 1:
             premises.pop()
         elif token.type == "COLON" and len(premises) == 2 and any(before.type == "DEFINE" for before in tokens[:index]):
             premises[-1] = True  # behind what an aggregate counts
@@ -656,14 +691,22 @@ def _is_operation(tokens: list[Token], index: int) -> bool:
         return False
     before, behind = tokens[index - 1], tokens[index + 1]
     is_operand = before.type in ("NUMBER", "TEXT", "RPAR") or (before.type == "WORD" and before.value[0].isupper())
-    return is_operand and behind.type in ("NUMBER", "TEXT", "WORD", "LPAR", "MINUS")
+    return is_operand and behind.type in ("NUMBER", "TEXT", "WORD", "LPAR", "LSQB", "MINUS")
 
 
 def _is_assignment(tokens: list[Token], index: int) -> bool:
     """True for the `is` of `M is N + 1`, but not for that of `X is tasty`."""
     behind = tokens[index + 1 : index + 3]
     names_value = len(behind) == 2 and behind[0].type == "WORD" and not behind[0].value[0].isupper()
-    return _is_operation(tokens, index) and not (names_value and behind[1].type != "LPAR")
+    return tokens[index - 1].type == "WORD" and not (names_value and behind[1].type != "LPAR")
+
+
+_SIGNS: dict[str, Callable[[list[Token], int], bool]] = {
+    "mod": lambda tokens, index: tokens[index + 1].type != "LSQB",
+    "in": lambda tokens, index: tokens[index + 1].type in ("LPAR", "LSQB"),
+    "is": _is_assignment,
+}
+"""Words that are signs between two operands, each with the condition that it is one."""
 
 
 def _begins_exception(tokens: list[Token], index: int) -> bool:
@@ -710,7 +753,11 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     if near := _near_keywords(tokens):
         return _misspelt(file, tokens, near)
     if tokens[0].type == "DIRECTIVE":
-        return hint("directive").at(_place(file, tokens[0]), fix=(), directive=str(tokens[0]))
+        place, word = _place(file, tokens[0]), str(tokens[0])
+        return hint("directive").at(place, directive=word, language="Soufflé", remedy=_AS_SOUFFLE)
+    if tokens[0].type == "NECK" and error.token.value in _PROLOG_DIRECTIVES:
+        place, word = _place(file, error.token), str(error.token)
+        return hint("directive").at(place, directive=word, language="Prolog", remedy="Remove it: nothing needs it here")
     at_end = error.token.type == "$END"
     place, sign = _place(file, tokens[-1] if at_end else error.token), str(error.token)
     if error.token.type == "DOT":
@@ -799,6 +846,18 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         return tuple(part for part in parts if not isinstance(part, Token))
 
     counted = templates = cells = heads = branch
+
+    def listing(self, parts: list[Any]) -> tuple[Any, ...]:
+        return tuple(part for part in parts if isinstance(part, syntax.RawNode))
+
+    def listed(self, parts: list[Any]) -> syntax.RawListed:
+        return syntax.RawListed(parts[1], at=_span([parts[0], parts[2]]))
+
+    def among(self, parts: list[Any]) -> syntax.RawComparison:
+        return syntax.RawComparison(parts[0], syntax.IN, parts[1], at=_span(parts))
+
+    def constraint(self, parts: list[Any]) -> syntax.RawNever:
+        return syntax.RawNever("never", parts[1], at=_span(parts))
 
     def premise(self, parts: list[Any]) -> tuple[Any, ...]:
         branches = self.branch(parts)
@@ -931,6 +990,11 @@ def _lark() -> Lark:
     return _grammar("rule.lark", ["statement", "other"], _TreeBuilder())
 
 
+def _as_variable(token: Token) -> Token:
+    """`X` for `?x`."""
+    return token.update(type="WORD", value=token[1].upper() + token[2:])
+
+
 def _grammar(file: str, start: list[str], builder: Transformer[Token, Any]) -> Lark:
     path = Path(__file__).with_name(file)
     # Lark's tables lie beside the bytecode of this module, and are made anew when the grammar or lark changes.
@@ -944,6 +1008,7 @@ def _grammar(file: str, start: list[str], builder: Transformer[Token, Any]) -> L
         transformer=builder,  # works while parsing: a recursive walk over a finished tree would limit its depth
         maybe_placeholders=True,
         cache=not sys.dont_write_bytecode and str(tables),
+        lexer_callbacks={"QUESTIONED": _as_variable},
     )
 
 
@@ -958,6 +1023,9 @@ def _goal_term(text: str) -> GoalTerm:
     tokens = list(_tokens(_goal_lark(), text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
+    for before, token in pairwise(tokens):
+        if token.value == "in" and before.type not in ("COMMA", "AND", "OPEN", "SEMICOLON", "BAR", "NOT", "THEN"):
+            token.type = "IN"
     # As at Prolog's prompt.
     if [token.value for token in tokens[:2]] == ["?", "-"]:
         del tokens[:2]
@@ -1037,6 +1105,10 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
         name, *arguments = parts
         functor = _unescaped(name) if name.type == "SINGLE" else str(name)
         return Compound(functor, tuple(filter(None, arguments)), _place("<goal>", name))
+
+    def among(self, parts: list[Any]) -> Compound:
+        target, sign, _, *items, _ = parts
+        return Compound("member", (target, GoalList(tuple(items))), _place("<goal>", sign))
 
     def sequence(self, parts: list[Any]) -> GoalList:
         *items, _, tail = parts or [None, None]

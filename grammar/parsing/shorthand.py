@@ -7,7 +7,7 @@ and sum are 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from hashlib import sha256
 from itertools import chain, count, product
@@ -21,6 +21,9 @@ from hapax.grammar.writing.texts import is_variable_word, number_value
 MOST_NUMBERS = 10_000
 """Numbers of a range whose ends are written, and facts of one statement."""
 
+BUILT_IN = ("between", "member", "aggregate_all", "forall")
+"""Predicates of Prolog that rules write otherwise, unless a program has its own."""
+
 _OFTEN = ("count", "sum")
 """Functions with the value 0 of no rows."""
 
@@ -33,6 +36,7 @@ class ShorthandWriter:
 
     def __init__(self, report: Callable[..., None]) -> None:
         self.report = report
+        self.defined: set[str] = set()
         self.added: dict[str, syntax.RawNode] = {}
 
     def statement(self, line: syntax.RawNode) -> Iterator[syntax.RawNode]:
@@ -157,6 +161,9 @@ class _Premises:
         match item:
             case syntax.RawLiteral(atom, negated) if str(atom.name) in TRUTHS and not atom.arguments:
                 return () if TRUTHS[str(atom.name)] is not negated else (_never(item.at),)
+            case syntax.RawLiteral(atom, negated) if (meant := self._built_in(atom)) is not None:
+                whole = self.written((meant,), others)
+                return (syntax.RawNegation(whole, at=item.at),) if negated else whole
             case syntax.RawLiteral(atom, negated):
                 plain, equations = self.plain(atom)
                 literal = replace(item, atom=plain)
@@ -173,12 +180,66 @@ class _Premises:
                 return (replace(item, premise=inner),) if inner else (_never(item.at),)
             case syntax.RawComparison(right=syntax.RawOperation(operator=syntax.RANGE) as numbers):
                 return self._range(item, numbers, others)
+            case syntax.RawComparison(operator=syntax.IN, right=syntax.RawListed(items=values)):
+                return self._among(item, values)
             case syntax.RawComparison():
                 added: list[syntax.RawItem] = []
                 sides = [self._expression(side, item, others, added) for side in (item.left, item.right)]
                 return (*added, replace(item, left=sides[0], right=sides[1]))
             case _:
                 return (item,)
+
+    def _built_in(self, atom: syntax.RawAtom) -> syntax.RawItem | None:
+        """The item that a predicate of Prolog stands for; None for another one."""
+        name, at = str(atom.name), atom.at
+        if name in self._writer.defined:
+            return None
+        match name, tuple(part.argument if isinstance(part, syntax.RawNamed) else part for part in atom.arguments):
+            case "between", (low, high, target):
+                return syntax.RawComparison(target, "=", syntax.RawOperation(low, syntax.RANGE, high, at=at), at=at)
+            case "member", (target, syntax.RawListed() as values):
+                return syntax.RawComparison(target, syntax.IN, values, at=at)
+            case "forall", (syntax.RawAtom() as each, syntax.RawAtom() as needed):
+                literals = (syntax.RawLiteral(each, False, at=at), syntax.RawLiteral(needed, True, at=at))
+                return syntax.RawNegation(literals, at=at)
+            case "aggregate_all", (syntax.RawAtom() | syntax.RawWords() as function, syntax.RawAtom() as goal, result):
+                counted = function.arguments if isinstance(function, syntax.RawAtom) else ()
+                word = function.name if isinstance(function, syntax.RawAtom) else function
+                if str(word) in ("count", "sum", "min", "max"):
+                    rows = syntax.RawCollected(word, counted, premise=(syntax.RawLiteral(goal, False, at=at),), at=at)
+                    return syntax.RawComparison(result, "=", rows, at=at)
+        return None
+
+    def _among(self, item: syntax.RawComparison, values: Sequence[syntax.RawExpression]) -> Sequence[syntax.RawItem]:
+        """`X in (a, b)`: the atom of a predicate whose facts are the values, or an equation with each expression."""
+        is_plain = all(isinstance(value, syntax.RawWords | syntax.RawText | syntax.RawNumber) for value in values)
+        if is_plain and not any(chain.from_iterable(map(_names, values))):
+            return self._stated(item, _named("from", repr(values)), values, syntax.RawWords(("_",), at=item.at))
+        ways = tuple((syntax.RawComparison(item.left, "=", value, at=item.at),) for value in values)
+        return (syntax.RawAlternatives(ways, at=item.at),)
+
+    def _stated(
+        self,
+        item: syntax.RawComparison,
+        name: syntax.RawWords,
+        values: Iterable[syntax.RawExpression],
+        data_type: syntax.RawWords,
+    ) -> Sequence[syntax.RawItem]:
+        """The atom of a predicate of one argument that has these values, for the left side of a comparison."""
+        at = item.at
+        for value in values:
+            self._writer.add(syntax.RawFact("fact", syntax.RawAtom(name, (value,), at=at), at=at))
+        # Without facts the predicate needs a declaration.
+        self._writer.add(syntax.RawDeclaration("given", syntax.RawAtom(name, (data_type,), at=at), at=at))
+        target, equations = self._plain_side(item)
+        return (syntax.RawLiteral(syntax.RawAtom(name, (target,), at=at), False, at=at), *equations)
+
+    def _plain_side(self, item: syntax.RawComparison) -> tuple[syntax.RawExpression, list[syntax.RawItem]]:
+        """The left side of a comparison as an argument of an atom, with the equation of a calculation."""
+        if not isinstance(item.left, syntax.RawOperation | syntax.RawAtom):
+            return item.left, []
+        target = self._variable(item.at)
+        return target, [syntax.RawComparison(target, "=", item.left, at=item.at)]
 
     # Ranges
 
@@ -189,21 +250,11 @@ class _Premises:
         if syntax.COMPARISONS.get(item.operator, item.operator) != "=":
             self._writer.report("range compared", item.at)
         written = self._writer.numbers(numbers)
-        target: syntax.RawExpression = item.left
-        equations: list[syntax.RawItem] = []
-        if isinstance(item.left, syntax.RawOperation | syntax.RawAtom):
-            target = self._variable(item.at)
-            equations.append(syntax.RawComparison(target, "=", item.left, at=item.at))
         if written is None:
+            target, equations = self._plain_side(item)
             return (*self._counting(numbers, target, others), *equations)
-        name = _named("from", repr(numbers))
-        for number in written:
-            atom = syntax.RawAtom(name, (syntax.RawNumber(str(number), at=item.at),), at=item.at)
-            self._writer.add(syntax.RawFact("fact", atom, at=item.at))
-        # Without facts the predicate needs a declaration.
-        declared = syntax.RawAtom(name, (syntax.RawWords(("Number",), at=item.at),), at=item.at)
-        self._writer.add(syntax.RawDeclaration("given", declared, at=item.at))
-        return (syntax.RawLiteral(syntax.RawAtom(name, (target,), at=item.at), False, at=item.at), *equations)
+        values = (syntax.RawNumber(str(number), at=item.at) for number in written)
+        return self._stated(item, _named("from", repr(numbers)), values, syntax.RawWords(("Number",), at=item.at))
 
     def _counting(
         self, numbers: syntax.RawOperation, target: syntax.RawArgument, others: syntax.RawPremise

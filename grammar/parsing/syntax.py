@@ -102,7 +102,14 @@ class RawCollected(RawAtom):
     is_set: bool = False
 
 
-RawExpression: TypeAlias = RawPlainArgument | RawQuantity | RawOperation | RawAtom | RawLiteral
+@dataclass
+class RawListed(RawNode):
+    """`[a, b]`, and `(a, b)` behind `in`."""
+
+    items: tuple[RawExpression, ...]
+
+
+RawExpression: TypeAlias = RawPlainArgument | RawQuantity | RawOperation | RawAtom | RawLiteral | RawListed
 RawArgument: TypeAlias = RawExpression | RawNamed
 
 
@@ -294,6 +301,7 @@ class RawGoal(RawNode):
 
 
 RANGE = ".."
+IN = "in"
 
 MISSPELT = "misspelt"
 """Kind of a statement that begins with a misspelt keyword."""

@@ -271,6 +271,12 @@ def _matches(text: str, pattern: str) -> bool:
     raise NoValue(f'the pattern "{pattern}" takes more than {SECONDS_PER_MATCH:g} second on a text, or too much memory')
 
 
+def _is_like(text: str, pattern: str) -> bool:
+    """True if the whole text has the form of a pattern as in SQL: `%` are any characters, `_` is one."""
+    parts = {"%": ".*", "_": "."}
+    return _matches(text, f"(?s)\\A{''.join(parts.get(sign) or re.escape(sign) for sign in pattern)}\\Z")
+
+
 _slow: set[str] = set()
 """Patterns that took too long on a text, and are not tried on another one."""
 
@@ -337,6 +343,7 @@ FUNCTIONS: dict[str, ExactFunction] = {
     "ends_with": ExactFunction(_test(str.endswith), 2, 2, TEXT),
     "contains": ExactFunction(_test(operator.contains), 2, 2, TEXT),
     "matches": ExactFunction(_test(_matches), 2, 2, TEXT),
+    "like": ExactFunction(_test(_is_like), 2, 2, TEXT),
     IS_MISSING: ExactFunction(_test(lambda _: False), 1, 1, TEXT),  # what has a value
     "year": ExactFunction(_of_day(lambda day: day.year), 1, 1, NUMBER),
     "month": ExactFunction(_of_day(lambda day: day.month), 1, 1, NUMBER),

@@ -73,6 +73,9 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 - `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.
 - `p(1..3; 7).` states four facts, and `X = 1..N` gives X each whole number from 1 to N. A calculation may stand as an
   argument: `p(X + 1)`. `true` and `false` (or `fail`) are items of a premise.
+- `X in (a, b)` is `(X = a | X = b)`. `member(X, [a, b])`, `between(1, N, X)`, `forall(p(X), q(X))` and
+  `aggregate_all(count, p(X), N)` of Prolog, `:- p(X), q(X)` for `never`, `#const n = 3.` of clingo, `?x` of Nemo and
+  `//` before a comment are read, too.
 - Upper and lower case make no difference in data types. A variable has the most specific of its types. Every type but
   Person and its subtypes is a subtype of Object.
 - The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions), and of several at once from
@@ -105,6 +108,7 @@ trip(T, M, L, D) & V = L / M * 60 & V > 500 & month(D) = 12 & D < "2013-12-25" -
 | `lower(T)`, `upper(T)`, `length(T)`, `concat(S, ", ", T)` | `length` counts characters |
 | `starts_with(T, "Nor")`, `ends_with(T, "way")`, `contains(T, "rw")` | tests, which hold or do not |
 | `matches(T, "^[A-C]")` | a test: the regular expression is found in the text, within a second |
+| `like(T, "A%b_")` | a test, as in SQL: `%` is any text, `_` one character |
 | `year(D)`, `month(D)`, `day(D)`, `weekday(D)` | of a date or date-time; Monday is 1 |
 | `hour(D)`, `minute(D)`, `second(D)`, `date(D)` | of a time or date-time, in its own zone; `date` of a date-time |
 | `E - S`, `S + 30 days`, `days(E - S)` | durations; also `seconds`, `minutes`, `hours` and `weeks` |
@@ -304,6 +308,7 @@ Beside Soufflé, clingo, ProbLog, Logica and Nemo:
 |---|---|---|
 | recursion, negation, `or`, aggregates | as above | all of them |
 | ranges, pools, collections | `X = 1..N`, `p(a; b).`, `N = count : { p(X) }` | clingo, Soufflé without pools |
+| members, conditions of Prolog, constraints, constants | `X in (a, b)`, `:- p(X)`, `#const n = 3.` | clingo, Prolog |
 | exact fractions | every number | none: they have floats or integers |
 | `mod`, `//`, `**`, `abs`, `min`, `max` | [expressions](#expressions) | all of them, clingo for integers |
 | functions and order of texts | `starts_with(C, "Nor")`, `C < "M"` | Soufflé, Logica, Nemo |
