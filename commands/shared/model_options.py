@@ -356,7 +356,8 @@ TOKENS_PER_VALUE = 25
 
 with_search_settings = declared(
     SearchSettings,
-    *("distributions", "beam", "measure", "keep_share", "calls_per_question", "values_per_call"),
+    *("distributions", "beam", "measure", "keep_share", "enough"),
+    *("calls_per_question", "values_per_call"),
     *("temperature", "answer_tokens", "plan", "compat", *THRESHOLDS, "accept_by_rank", "profile"),
 )
 

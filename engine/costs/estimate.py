@@ -390,7 +390,8 @@ class _RuleWalk:
     def numbers(self) -> tuple[list[dict[str, Any]], float]:
         """The counts of each step by name, and the number of statements."""
         steps = [self._step(number, step) for number, step in enumerate(self.plan.steps)]
-        statements = min(self.settings.pool, self._beams)
+        most = self.settings.pool if self.settings.enough is None else 2 * self.settings.enough
+        statements = min(most, self._beams)
         promise = self.walk.oracle.promises.statements
         if promise is not None:
             share = promise.expected_share(self.plan.rule.name)
@@ -408,6 +409,10 @@ class _RuleWalk:
 
     def _step(self, number: int, step: SearchStep) -> dict[str, Any]:
         self.search.step_number = number
+        if self.settings.enough is not None and not self.walk.upper:
+            needed = ceil(self.search.enough_now[1])
+            self.search.beams = self.search.beams[:needed]
+            self.rest = self.rest.sampled(needed - len(self.search.beams))
         step = replace(step, functional=self.search.is_functional)
         counts = self._ask(step)
         counts["claims"] += self._close(step)

@@ -269,24 +269,22 @@ class Settlement:
     reason: str
 
 
-def settlement(
-    conflict: FactConflict, probabilities: Mapping[str, float | None], covered: Collection[str] = ()
-) -> Settlement:
-    """Decide a conflict: of its facts the least sure loses, by P(yes) for a fact's id.
-
-    A given fact never does, nor one that a reference covers (`covered`, ids), as long as others can lose.
+def settlement(conflict: FactConflict, probabilities: Mapping[str, float | None]) -> Settlement:
+    """Decide a conflict: of its facts the least sure loses, by P(yes) for a fact's id. A given fact never does.
 
     Facts that tie as the least sure lose together, because nobody knows which of them is wrong.
     """
-    claimed = [fact for fact in conflict.facts if fact.source is not Source.GIVEN and fact.id not in covered]
+    claimed = [fact for fact in conflict.facts if fact.source is not Source.GIVEN]
     if not claimed:
-        reason = "every fact is given, or covered by a reference: correct the facts or the declaration"
+        reason = "every fact is given: correct the facts or the declaration"
         return Settlement(conflict, (), reason)
     sure = {fact.id: _sureness(fact, probabilities) for fact in claimed}
     least = min(sure.values())
     lost = tuple(fact for fact in claimed if sure[fact.id] == least)
     if len(conflict.facts) == 1:
         reason = f'it breaks "{conflict.declaration}" alone'
+    elif len(claimed) == 1:
+        reason = f'it breaks "{conflict.declaration}" beside given facts'
     elif len(lost) == 1:
         reason = f'P(true) {least:.3f} is the lowest of the facts that break "{conflict.declaration}" together'
     else:

@@ -1,9 +1,10 @@
 """Account of a rule's search: per step, its questions, lines, values and partial substitutions, and where they end.
 
 The numbers of a step add up. Every different line that was read was dropped by the reader, repeats a value that the
-model had given or was to leave out, or holds a new value. Every such value was rejected by a gate, left unjudged by a
-budget, or accepted. Every partial substitution failed a premise, was left unranked by a budget, was cut by the
-likelihood gate, or was kept. All of it follows from stored answers and scores, so a repeated run has the same account.
+model had given or was to leave out, or holds a new value. Every such value was rejected by a gate, accepted, or left
+unjudged: by a budget, or because a premise that needs no model excludes it. Every partial substitution failed a
+premise, was left unranked by a budget, was cut by the likelihood gate, or was kept. All of it follows from stored
+answers and scores, so a repeated run has the same account.
 """
 
 from __future__ import annotations
@@ -131,12 +132,13 @@ class StepAccount:
 
     `step` counts from 1; `variable`: the variable that gets values, with its type; `origin`: where they come from.
     `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
-    `losses`: rejected values by gate, and `unjudged` those that a budget left without a score. `given`: values by
-    given facts, which need no line. `extended`: partial substitutions with a value for the variable; `failed`: those
-    that fail a premise; `unranked`: those that a budget left without a likelihood; `cut`: those that the likelihood
-    gate keeps in no distribution; `kept`: those that go on. `texts`: different texts that were ranked; `equal`: those
-    whose score another of them has, too. `cuts`: by distribution, what was ranked and kept; a substitution that one
-    distribution cuts may stay in the other.
+    `losses`: rejected values by gate, and `unjudged` those that nobody judged. `given`: values by given facts, which
+    need no line. `extended`: partial substitutions with a value for the variable; `failed`: those that fail a premise;
+    `unranked`: those that a budget left without a likelihood; `cut`: those that the likelihood gate keeps in no
+    distribution; `kept`: those that go on. `texts`: different texts that were ranked; `equal`: those whose score
+    another of them has, too. `cuts`: by distribution, what was ranked and kept; a substitution that one distribution
+    cuts may stay in the other.
+    `spared`: partial substitutions of the step before that were not extended, because there is enough without them.
     `listable`: the values are asked for one by one, each with a single right answer, but as lists premise first.
     """
 
@@ -159,6 +161,7 @@ class StepAccount:
     texts: int = 0
     equal: int = 0
     cuts: dict[str, DistributionCut] = field(default_factory=dict)
+    spared: int = 0
     listable: bool = False
 
     @property
@@ -223,7 +226,7 @@ class StepAccount:
         """A stored step. Raises KeyError, TypeError or ValueError for one of another shape."""
         account = cls(int(stored["step"]), str(stored["variable"]), str(stored["origin"]))
         for name in _COUNTS:
-            setattr(account, name, int(stored[name]))
+            setattr(account, name, int(stored.get(name, 0) if name == "spared" else stored[name]))
         account.dropped = {str(reason): DroppedLines(**lines) for reason, lines in stored["dropped"].items()}
         account.losses = {str(gate): GateLoss(**loss) for gate, loss in stored["losses"].items()}
         account.cuts = {str(name): DistributionCut(**cut) for name, cut in stored["cuts"].items()}
@@ -243,6 +246,7 @@ _COUNTS = (
     "unranked",
     "cut",
     "kept",
+    "spared",
     "texts",
     "equal",
 )
@@ -262,7 +266,7 @@ def step_text(row: StepAccount) -> str:
         if row.repeated:
             parts.append(counted(row.repeated, "repeat"))
         if row.unjudged:
-            parts.append(f"{row.unjudged} not judged within the budget")
+            parts.append(f"{row.unjudged} not judged")
         parts += [f"{loss.count} rejected by the {gate} gate{_score_text(loss)}" for gate, loss in row.losses.items()]
         parts.append(counted(row.accepted, "accepted value"))
         if row.given:
@@ -274,7 +278,8 @@ def step_text(row: StepAccount) -> str:
         text += f", {counted(failed.count, 'fails', 'fail')} {premise}"
     if row.unranked:
         text += f", {row.unranked} without a likelihood"
-    return f"{text}, {row.cut} cut, {row.kept} kept"
+    spared = f"; {counted(row.spared, 'combination')} not asked about (enough)" if row.spared else ""
+    return f"{text}, {row.cut} cut, {row.kept} kept{spared}"
 
 
 def cut_text(row: StepAccount) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -40,8 +40,7 @@ ConflictJudge = Callable[[Sequence[Sequence[Atom]]], list[dict[Atom, float]]]
 class Consistency:
     """Decides the conflicts of a run.
 
-    `covers`: true for an atom that a reference covers, which loses no more than a given fact does. `conflicts`: number
-    of those decided, `facts`: ids of the facts that came here.
+    `conflicts`: number of those decided, `facts`: ids of the facts that came here.
     """
 
     kb: KnowledgeBase
@@ -49,7 +48,6 @@ class Consistency:
     known: RunFacts
     run_id: str
     judge: ConflictJudge
-    covers: Callable[[Atom], bool] = lambda _: False
     conflicts: int = field(default=0, init=False)
     facts: set[str] = field(default_factory=set, init=False)
     _constrained: frozenset[str] = field(init=False)
@@ -72,8 +70,7 @@ class Consistency:
         # A fact that loses may have hidden another proof of the same fault, so the search goes on until nothing new
         # is found: each round loses a fact or ends.
         while True:
-            denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
-            found = conflicts_around(self.library, arrived, self.known, denied=denied, lost=lost)
+            found = self._around(arrived, lost)
             new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
             if not new_conflicts:
                 break
@@ -82,6 +79,17 @@ class Consistency:
                 lost.update((fact.id, fact) for fact in item.lost)
         self.conflicts += len(settled)
         self._apply(list(settled.values()), proposals)
+
+    def _around(self, arrived: Sequence[FactRecord], lost: Container[str] = ()) -> list[FactConflict]:
+        denied = chain.from_iterable(map(self.known.denials, sorted(self.library.open_negations)))
+        return conflicts_around(self.library, arrived, self.known, denied=denied, lost=lost)
+
+    def losing(self, facts: Sequence[FactRecord]) -> set[str]:
+        """Ids of the facts that lose whatever a critic says: alone, or beside given facts, they break a declaration."""
+        if not any(fact.indicator in self._constrained for fact in facts):
+            return set()
+        claimed = map(_claimed, self._around(facts))
+        return {own[0].id for own in claimed if len(own) == 1}
 
     @property
     def is_needed(self) -> bool:
@@ -105,15 +113,14 @@ class Consistency:
 
     def _settled(self, found: Sequence[FactConflict]) -> Iterator[Settlement]:
         """Decide conflicts that share no fact, by one batch of questions."""
-        # A fact that breaks a declaration alone loses, whatever a critic says.
-        asked = [conflict for conflict in found if len(conflict.facts) > 1]
+        # Given facts stay, so that a single other one loses, whatever a critic says.
+        asked = [conflict for conflict in found if len(_claimed(conflict)) > 1]
         scores = self.judge([[fact.ground_atom for fact in conflict.facts] for conflict in asked]) if asked else []
         by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
         for conflict in found:
             by_atom = by_conflict.get(_key(conflict), {})
             probabilities = {fact.id: by_atom.get(fact.ground_atom) for fact in conflict.facts}
-            covered = [fact.id for fact in conflict.facts if self.covers(fact.ground_atom)]
-            yield settlement(conflict, probabilities, covered)
+            yield settlement(conflict, probabilities)
 
     def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
         """Mark and retract the facts that lost, and store the conflicts with their decisions."""
@@ -154,6 +161,11 @@ def _independent(found: Sequence[FactConflict]) -> tuple[list[FactConflict], lis
         (independent if earlier.isdisjoint(ids) else others).append(conflict)
         earlier |= ids
     return independent, others
+
+
+def _claimed(conflict: FactConflict) -> list[FactRecord]:
+    """The facts of the conflict that can lose."""
+    return [fact for fact in conflict.facts if fact.source is not Source.GIVEN]
 
 
 def _ids(conflict: FactConflict) -> set[str]:

@@ -426,6 +426,11 @@ class QuestionGates:
             passing = [value for value in passing if self._admits(gate, *value)]
         self.accepted = [candidate for candidate, _ in passing]
 
+    def is_hopeless(self, gate: Gate, scores: Scores) -> bool:
+        """True if the gate's threshold cannot fall to its score."""
+        score = self._score(gate, scores)
+        return score is not None and score < self._rules[gate.name].floor
+
     @property
     def forbidden(self) -> list[Candidate]:
         """Candidates that the next prompt names as not to be generated, under `--compat`."""

@@ -63,8 +63,8 @@ class QuestionAnswer:
 
     `accepted`: values in the order they came, with the lowest P(yes) over the claims about each; None without a claim.
     `types`: P(yes) of the claim about their type, where there is one. `calls`: all calls, `sent`: those that the
-    journal could not answer. `verdicts`: where other inquiries may judge the same values again. `complete` is False
-    where the budget ended the question.
+    journal could not answer. `verdicts`: where other inquiries may judge the same values again. `waiting`: values that
+    nobody needs so far. `complete` is False where the budget ended the question.
     """
 
     accepted: Mapping[Value, float | None] = field(default_factory=dict)
@@ -73,6 +73,7 @@ class QuestionAnswer:
     sent: int = 0
     gates: Mapping[str, GateCount] = field(default_factory=dict)
     verdicts: Collection[Decision] = ()
+    waiting: Sequence[Value] = ()
     complete: bool = True
     account: QuestionAccount = field(default_factory=QuestionAccount)
 
@@ -97,12 +98,13 @@ class ParsedGeneration:
 class AskedQuestion:
     """State of one question: its gates, the candidates so far, and whether it is finished.
 
-    `tolerance`: within which the samples about a functional predicate agree; None: they have to be equal.
-    `empty`: consecutive calls without an accepted value. `cut`: the budget ended it. `refused`: the last reply has no
-    answer. `restored`: its candidates come from an earlier run. `unread`: candidates that the parser rejected;
-    `newest`: all of the last call. `tries`: calls for each sample of a question with one right value, until a reply has
-    a value; `first_sample`: index of the first of them. `samples`: number of samples of such a question, which have to
-    agree. `wanted`: entries of a reply below which the model has no more to say; 0: a short list means nothing.
+    `tolerance`: within which the samples about a functional predicate agree; None: they have to be equal. `empty`:
+    consecutive calls without an accepted value. `cut`: the budget ended it. `refused`: the last reply has no answer.
+    `restored`: its candidates come from an earlier run. `unread`: candidates that the parser rejected; `newest`: all of
+    the last call. `tries`: calls for each sample of a question with one right value, until a reply has a value;
+    `first_sample`: index of the first of them. `samples`: number of samples of such a question, which have to agree.
+    `waiting`: values that no rule needs so far, so that nothing is paid for judging them. `wanted`: entries of a reply
+    below which the model has no more to say; 0: a short list means nothing.
     """
 
     inquiry: Inquiry
@@ -124,6 +126,7 @@ class AskedQuestion:
     values: list[Candidate] = field(default_factory=list)
     unread: list[Candidate] = field(default_factory=list)
     newest: list[Candidate] = field(default_factory=list)
+    waiting: list[Candidate] = field(default_factory=list)
     _reported: tuple[int, int] = (0, 0)
     _seen: set[Key] = field(default_factory=set)
     _samples: list[Value] = field(default_factory=list)
@@ -210,7 +213,7 @@ class AskedQuestion:
     def judge(self, scores: Mapping[Candidate, Scores]) -> None:
         """Pass one call's scored candidates to the gates; the question is finished if this was its last call."""
         accepted = self.gates.add(scores)
-        self.empty = 0 if accepted else self.empty + 1
+        self.empty = 0 if accepted or self.waiting else self.empty + 1
         if self.inquiry.question.functional:
             last = not self._needs_samples
         else:
@@ -221,14 +224,14 @@ class AskedQuestion:
         self.finished = not self.cut and (self.finished or last)
 
     def end(self) -> None:
-        """Give the gates their last word once all calls are judged; a question that the budget cut goes on later."""
-        if self.finished:
+        """Give the gates their last word once all values are judged; a question that the budget cut goes on later."""
+        if self.finished and not self.waiting:
             self.gates.end()
 
     @property
     def is_starved(self) -> bool:
         """True if all calls are over, and the scores of the values were too low for each of them."""
-        return self.finished and self.gates.is_starved
+        return self.finished and not self.waiting and self.gates.is_starved
 
     def restore(self, state: QuestionState, candidates: Sequence[Candidate]) -> None:
         """Take the state and the candidates that an earlier run stored."""
@@ -288,6 +291,7 @@ class AskedQuestion:
             self.sent,
             count_by_gate(verdicts, self.gates.order),
             verdicts if judged_again else (),
+            [candidate.value for candidate in self.waiting],
             complete=not self.cut,
             account=question_account(self.calls, decisions, len(self.values) - len(self.gates.scores), len(known)),
         )

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from math import ceil, prod
 from typing import NamedTuple
 
 from hapax.engine.prolog.session import LimitExceeded
 from hapax.engine.questions.account import DistributionCut, PremiseLoss, StepAccount
-from hapax.engine.questions.decidable import GivenFacts, Origin, open_parts, origin_of
+from hapax.engine.questions.decidable import GivenFacts, Origin, PremisePart, open_parts, origin_of
 from hapax.engine.questions.gates import (
     COMPUTED,
     CRITIC,
@@ -39,7 +40,7 @@ from hapax.engine.search.ranking import (
     within_cap,
 )
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
+from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, SearchStep, Yields, plan
 from hapax.grammar.rules import Library, PredicateKind
 from hapax.grammar.terms import (
     Atom,
@@ -137,6 +138,13 @@ class RuleSearch:
     """Statements below the threshold of their promise."""
     verdicts: LastVerdicts = field(default_factory=LastVerdicts)
     """On values that were judged more than once."""
+    _unjudged: set[Beam] = field(default_factory=set)
+    """Beams whose newest value waits for its judgement, because a premise that needs no model excludes it."""
+    _aside: list[Beam] = field(default_factory=list)
+    """Beams that the step has not extended, because it may not need them."""
+    _extended_beams: list[Beam] = field(default_factory=list)
+    """What the others brought."""
+    _tried: int = 0
     _by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
     """Questions with the number of each step that asked them."""
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
@@ -172,6 +180,45 @@ class RuleSearch:
             typed = f"{variable.data_type} {variable.name}"
             self.account.append(StepAccount(number, typed, self.origin.value, listable=is_listable))
         return self.account[-1]
+
+    # -- enough
+
+    @property
+    def enough_now(self) -> tuple[float, float]:
+        """Beams that the current step is to leave, and those that it needs for them, by what steps usually bring."""
+        costs = PlanCosts(self.plan.rule, self.library, self.settings.yields(Yields()))
+        rates: list[float] = []
+        for number in range(self.step_number, len(self.plan.steps)):
+            bound = {step.variable.name: 1.0 for step in self.plan.steps[:number]}
+            rates.append(costs.step(self.plan.steps[number], Rows(1.0, bound))[1].count)
+        left = self.settings.needed / prod(min(1.0, rate) for rate in rates[1:])
+        return left, left / rates[0]
+
+    def take_needed(self) -> None:
+        """Leave only beams that are needed; the others wait for `needs_more`.
+
+        They come in random order, so that both ends of a part are like those of all.
+        """
+        if self.settings.enough is None:
+            return
+        left, count = self.enough_now
+        if self._tried:  # as many as the beams so far brought
+            count = (left - len(self._extended_beams)) * self._tried / max(1, len(self._extended_beams))
+        else:
+            self._aside = sorted(self.beams, key=self._chance)
+        self.beams, self._aside = self._aside[: ceil(count)], self._aside[ceil(count) :]
+        self._tried += len(self.beams)
+
+    def needs_more(self) -> bool:
+        """True if the step is to go on with further beams; if not, it has what all beams so far brought."""
+        if self.settings.enough is None:
+            return False
+        self._extended_beams += self.beams
+        if self._aside and len(self._extended_beams) < self.enough_now[0]:
+            return True
+        self.beams, self.account_now.spared = self._extended_beams, len(self._aside)
+        self._extended_beams, self._aside, self._tried = [], [], 0
+        return False
 
     # -- asking
 
@@ -300,13 +347,16 @@ class RuleSearch:
     # -- extending
 
     def extend(self, answers: Mapping[Beam, QuestionAnswer]) -> None:
-        """Replace each beam by one for each accepted value of its answer."""
+        """Replace each beam by one for each accepted value of its answer, and each that waits for its judgement."""
         extended: list[Beam] = []
         for beam in self.beams:
             if beam in answers:
                 types = answers[beam].types
                 for value, probability in answers[beam].accepted.items():
                     extended.append(beam.extended(value, probability, types.get(value)))
+                unjudged = [beam.extended(value) for value in answers[beam].waiting]
+                self._unjudged.update(unjudged)
+                extended += unjudged
         if self._is_asked_anew:
             # Beams that were apart by their distributions come together again.
             merged: dict[tuple[Value, ...], Beam] = {}
@@ -348,26 +398,38 @@ class RuleSearch:
 
     # -- closing
 
-    def compare(self) -> None:
-        """Drop the beams for which a comparison that has all its values now is false."""
-        comparisons = [item for item in self._now().closes if isinstance(item, Comparison)]
-        names = self.names
-        for item in comparisons:
-            passed = [holds(item, dict(zip(names, beam.values, strict=True))) for beam in self.beams]
-            self._drop(COMPUTED, passed, str(item))
-
     def test(self) -> None:
-        """Drop the beams that given facts, arithmetic and rules over given facts exclude, whatever a model says.
+        """Drop the beams that arithmetic, given facts and rules over given facts exclude, whatever a model says.
 
         Premises about variables without a value are tested too: they must hold for some of their values.
         """
-        if self.facts is None:
-            return
-        names = self.names
-        for part in open_parts(self.plan.rule, names, self.facts, self.library):
-            passed = self.facts.passing(part, [dict(zip(names, beam.values, strict=True)) for beam in self.beams])
-            if not all(passed):
-                self._drop(GIVEN, passed, str(part))
+        for test in self._tests():
+            passed = self._passes(test, self.beams)
+            if isinstance(test, Comparison) or not all(passed):
+                self._drop(COMPUTED if isinstance(test, Comparison) else GIVEN, passed, str(test))
+        # A value that waits for its judgement was excluded by these tests, unless one of them has run out of time now.
+        if any(beam in self._unjudged for beam in self.beams):
+            self._drop(GIVEN, [beam not in self._unjudged for beam in self.beams], "a premise that needs no model")
+
+    def passing(self, beams: Iterable[Beam]) -> list[Beam]:
+        """Those of the beams, each with a value for the step's variable, that `test` would keep."""
+        left = list(beams)
+        for test in self._tests():
+            left = [beam for beam, is_kept in zip(left, self._passes(test, left), strict=True) if is_kept]
+        return left
+
+    def _tests(self) -> list[Comparison | PremisePart]:
+        """The premises of the step that need no model; comparisons first, which cost least."""
+        comparisons = [item for item in self._now().closes if isinstance(item, Comparison)]
+        parts = [] if self.facts is None else open_parts(self.plan.rule, self.names, self.facts, self.library)
+        return [*comparisons, *parts]
+
+    def _passes(self, test: Comparison | PremisePart, beams: Sequence[Beam]) -> list[bool]:
+        rows = [dict(zip(self.names, beam.values, strict=True)) for beam in beams]
+        if isinstance(test, Comparison):
+            return [holds(test, row) for row in rows]
+        assert self.facts is not None  # noqa: S101  parts come from facts
+        return self.facts.passing(test, rows)
 
     def checked(self) -> list[Literal]:
         """The literals that have all their values now and that the step's question has not judged."""

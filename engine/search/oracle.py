@@ -16,7 +16,7 @@ from hapax.engine.inference.derive import BULK_LIMITS
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.questions.consistency import Consistency, ProposedFact
 from hapax.engine.questions.decidable import GivenFacts
-from hapax.engine.questions.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, QuestionGates
+from hapax.engine.questions.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, Gate, QuestionGates, Scores
 from hapax.engine.questions.inquiry import (
     AskedQuestion,
     Inquiry,
@@ -74,6 +74,11 @@ GENERATION_BATCH = 64
 SLOW_BATCH = 16
 """Prompts in one batch of a model of any words, all of which an interruption loses, unless it streams its answers."""
 
+
+Screen = Callable[[Mapping[Inquiry, Sequence[Value]]], Mapping[Inquiry, Collection[Value]]]
+"""Chooses, among the values proposed for each inquiry, those that are worth judging."""
+
+_Proposal = tuple[AskedQuestion, Candidate]
 
 _VALUE = "V"
 """The variable of a question's values."""
@@ -163,38 +168,60 @@ class Oracle:
         """Under `released`, numbers of samples of questions with one right value."""
         self._counted: set[str] = set()
         """Ids of the calls that a question has been charged with."""
+        self._waiting: dict[Inquiry, AskedQuestion] = {}
+        """Questions with values that no rule has needed so far."""
 
     # -- questions
 
-    def answers(self, inquiries: Sequence[Inquiry]) -> dict[Inquiry, QuestionAnswer]:
+    def answers(self, inquiries: Sequence[Inquiry], screen: Screen | None = None) -> dict[Inquiry, QuestionAnswer]:
         """The answer to each inquiry; those without one yet are asked in rounds, each one batch over all of them.
 
-        Raises BudgetReached where the budget ended one of them.
+        `screen`: chooses the values that are worth judging; the others wait until somebody needs them. Raises
+        BudgetReached where the budget ended one of them.
         """
         asked: list[AskedQuestion] = []
+        screen = None if self.settings.compat else screen
         for inquiry in dict.fromkeys(inquiries):
             if inquiry not in self._answers:
                 rules, tolerance = self._rules_of(inquiry.question), self._tolerance(inquiry.question)
                 asked.append(asked_question(inquiry, self.settings, rules, tolerance))
-        self._restore(asked)
+        given = self._given_values(asked)
+        for question in [question for question in asked if question.inquiry.question.functional and given[question]]:
+            # One value is right, and it is known.
+            if self.settings.compat is None:
+                asked.remove(question)
+                self._answers[question.inquiry] = question.answer(given[question], ())
+        self._restore(asked, screen)
         while open_questions := [question for question in asked if question.is_open]:
-            self._round(self._in_turn(open_questions))
+            self._round(self._in_turn(open_questions), screen)
+        again = [self._waiting.pop(inquiry) for inquiry in dict.fromkeys(inquiries) if inquiry in self._waiting]
+        self._judge({question: question.waiting for question in again}, screen)
+        asked += again
         self.scorer.require(not any(question.cut for question in asked))
         self._end(asked)
         # Before the decisions, which tell of facts that lose in a conflict.
         self._settle_conflicts(asked)
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
+        for question, own in decisions.items():
+            values = given[question] if question in given else self._given_values([question])[question]
+            self._answers[question.inquiry] = question.answer(values, own, self.settings.is_released)
+            if question.waiting:
+                self._waiting[question.inquiry] = question
+        return {inquiry: self._answers[inquiry] for inquiry in inquiries}
+
+    def _given_values(self, asked: Sequence[AskedQuestion]) -> dict[AskedQuestion, list[Value]]:
+        """By question, the values that given facts give it."""
         atoms = {question: self._value_atoms(question.inquiry) for question in asked}
         values = self.given.values(chain.from_iterable(atoms.values()), _VALUE)
+        given: dict[AskedQuestion, list[Value]] = {}
         for question, own in atoms.items():
             found = [values[atom] for atom in own]
             if question.inquiry.claimed:
-                given = [value for value in found[0] if all(value in others for others in found[1:])]
+                given[question] = [value for value in found[0] if all(value in others for others in found[1:])]
             else:
-                given = list(dict.fromkeys(chain.from_iterable(found)))
-            self._answers[question.inquiry] = question.answer(given, decisions[question], self.settings.is_released)
-        return {inquiry: self._answers[inquiry] for inquiry in inquiries}
+                given[question] = list(dict.fromkeys(chain.from_iterable(found)))
+        return given
 
     def threshold_of(self, indicator: str) -> float:
         """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
@@ -245,6 +272,7 @@ class Oracle:
         """Free the answers and probabilities about all other predicates."""
         for inquiry in [inquiry for inquiry in self._answers if not inquiry.is_about(indicators)]:
             del self._answers[inquiry]
+            self._waiting.pop(inquiry, None)
         for atom in [atom for atom in self._probabilities if atom.indicator not in indicators]:
             del self._probabilities[atom]
 
@@ -350,11 +378,11 @@ class Oracle:
 
     # -- one round of calls
 
-    def _round(self, asked: Sequence[AskedQuestion]) -> None:
+    def _round(self, asked: Sequence[AskedQuestion], screen: Screen | None) -> None:
         """Send the next request of each question as one batch, have the replies judged, and store the candidates."""
         replies = self._replies(asked)
         answered = [question for question in asked if not question.cut]
-        self._judge({question: question.take(replies[question]) for question in answered})
+        self._judge({question: question.take(replies[question]) for question in answered}, screen)
         new = list(chain.from_iterable(question.newest for question in answered))
         with self.kb.transaction():
             self.kb.add_questions(question.inquiry.question for question in answered)
@@ -447,44 +475,94 @@ class Oracle:
         sample = asked.sample_index(accepted, rejected)
         return [wording.request(question, count, accepted, sample, rejected=rejected, variable=name)]
 
-    def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]]) -> None:
-        """Score all new candidates of all questions as one batch, then let each question's gates judge its own."""
-        claims: dict[AskedQuestion, dict[Candidate, dict[str, list[CriticClaim]]]] = {}
-        batch: list[CriticClaim] = []
+    def _judge(self, proposed: Mapping[AskedQuestion, Sequence[Candidate]], screen: Screen | None = None) -> None:
+        """Score the candidates of all questions, gate by gate, then let each question's gates judge its own.
+
+        Nothing is asked about a candidate that is settled without the critic, or that an earlier gate rejects for sure.
+        """
+        kept = None
+        if screen is not None:
+            values = {asked.inquiry: [candidate.value for candidate in own] for asked, own in proposed.items()}
+            kept = screen(values)
+        judged: dict[AskedQuestion, list[Candidate]] = {}
         for asked, candidates in proposed.items():
-            # Samples that differ are rejected whatever a critic says; LINK asks it all the same.
-            is_lost = asked.has_dissent and self.settings.compat is None
-            claims[asked] = {
-                candidate: {} if is_lost else self._claims(asked.inquiry, candidate.value) for candidate in candidates
-            }
-            for by_gate in claims[asked].values():
-                batch += chain.from_iterable(by_gate.values())
-        probabilities = self.scorer.probabilities(batch)
-        unanswered = self.scorer.unanswered
-        for asked, by_candidate in claims.items():
-            scores: dict[Candidate, dict[str, float]] = {}
-            for candidate, by_gate in by_candidate.items():
-                if not all(claim in probabilities for claim in chain.from_iterable(by_gate.values())):
+            judged[asked] = [item for item in candidates if kept is None or item.value in kept[asked.inquiry]]
+            open_values = dict.fromkeys((*asked.waiting, *candidates))
+            chosen = set(judged[asked])
+            asked.waiting = [item for item in open_values if item not in chosen]
+        settled = self._settled(judged)
+        scores: dict[AskedQuestion, dict[Candidate, dict[str, float]]] = {}
+        for asked, candidates in judged.items():
+            scores[asked] = {candidate: dict(settled.get((asked, candidate), {})) for candidate in candidates}
+        scoring = [gate for gate in self.gates if gate.scoring is not None] if self.settings.critic else []
+        # LINK asks for everything. Where the better half is accepted by rank, each gate needs the scores of all values.
+        is_whole = self.settings.compat is not None or self.settings.accept_by_rank
+        missing: set[_Proposal] = set()
+        for gates in [scoring] if is_whole else [[gate] for gate in scoring]:
+            missing |= self._score(gates, scores, settled)
+        for asked, known in scores.items():
+            whole: dict[Candidate, Scores] = {}
+            for candidate, own in known.items():
+                if (asked, candidate) in missing:
                     asked.cut = True  # the values before this one are judged: their scores move the threshold
                     break
-                known: dict[str, float] = {}
-                for gate, own in by_gate.items():
-                    reason = next((unanswered[claim.text] for claim in own if claim.text in unanswered), None)
-                    if reason is None:
-                        known[gate] = min(probabilities[claim] for claim in own)
-                    else:
-                        asked.gates.objections[gate, candidate] = f"the critic gave no answer: {reason}"
-                scores[candidate] = known
-            asked.judge(scores)
+                whole[candidate] = own
+            asked.judge(whole)
 
-    def _claims(self, inquiry: Inquiry, value: Value) -> dict[str, list[CriticClaim]]:
+    def _settled(self, judged: Mapping[AskedQuestion, Sequence[Candidate]]) -> dict[_Proposal, Scores]:
+        """The scores of candidates that need no critic: of differing samples, given facts, and facts that must lose."""
+        settled: dict[_Proposal, Scores] = {}
+        if self.settings.compat is not None:
+            return settled
+        proposals = [(asked, candidate) for asked, own in judged.items() for candidate in own]
+        facts = {item: self._facts(item[0].inquiry, item[1], None) for item in proposals}
+        truths = self.given.truths(fact.ground_atom for own in facts.values() for fact in own)
+        losing = self.consistency.losing(list(chain.from_iterable(facts.values())))
+        for item, own in facts.items():
+            known = {truths[fact.ground_atom] for fact in own}
+            if known == {1.0}:
+                settled[item] = {CRITIC.name: 1.0}
+            elif item[0].has_dissent or 0.0 in known or any(fact.id in losing for fact in own):
+                settled[item] = {}  # another gate rejects it
+        return settled
+
+    def _score(
+        self,
+        gates: Sequence[Gate],
+        scores: Mapping[AskedQuestion, dict[Candidate, dict[str, float]]],
+        settled: Collection[_Proposal],
+    ) -> set[_Proposal]:
+        """Add the critic's scores for these gates, of all candidates as one batch. Returns those that lack one now."""
+        claims: dict[_Proposal, dict[str, list[CriticClaim]]] = {}
+        for asked, known in scores.items():
+            for candidate, own in known.items():
+                is_open = not any(asked.gates.is_hopeless(gate, own) for gate in self.gates if gate.scoring)
+                if is_open and (asked, candidate) not in settled:
+                    claims[asked, candidate] = self._claims(asked.inquiry, candidate.value, gates)
+        by_gate = chain.from_iterable(found.values() for found in claims.values())
+        probabilities = self.scorer.probabilities(chain.from_iterable(by_gate))
+        unanswered = self.scorer.unanswered
+        missing: set[_Proposal] = set()
+        for (asked, candidate), found in claims.items():
+            if not all(claim in probabilities for claim in chain.from_iterable(found.values())):
+                missing.add((asked, candidate))
+                continue
+            for name, own_claims in found.items():
+                reason = next((unanswered[claim.text] for claim in own_claims if claim.text in unanswered), None)
+                if reason is None:
+                    scores[asked][candidate][name] = min(probabilities[claim] for claim in own_claims)
+                else:
+                    asked.gates.objections[name, candidate] = f"the critic gave no answer: {reason}"
+        return missing
+
+    def _claims(self, inquiry: Inquiry, value: Value, gates: Sequence[Gate]) -> dict[str, list[CriticClaim]]:
         """The claims about a value that the critic scores, by gate; gates without a claim are left out."""
         claims: dict[str, list[CriticClaim]] = {}
         question, released = inquiry.question, self.settings.is_released
         # LINK's released code has no critic for the one right value of a question.
-        if self.settings.critic and not (released and question.functional):
+        if not (released and question.functional):
             atoms = [filled(pattern, value) for pattern in inquiry.claimed]
-            for gate in self.gates:
+            for gate in gates:
                 if gate.scoring is None:
                     continue
                 usual = gate.scoring.claims
@@ -506,7 +584,7 @@ class Oracle:
         opened = () if self.settings.compat is not None else inquiry.question.patterns
         return [opened_atom(pattern, free) for pattern in opened]
 
-    def _restore(self, asked: Sequence[AskedQuestion]) -> None:
+    def _restore(self, asked: Sequence[AskedQuestion], screen: Screen | None) -> None:
         """Answer questions that this knowledge model has exhausted from their candidates, judged call by call."""
         model = self.models.knowledge.identity.title
         # In LINK's released code the verdicts, and so the number of calls, depend on the beam.
@@ -530,7 +608,8 @@ class Oracle:
                 by_call[question] = [list(group) for _, group in groupby(question.values, lambda item: item.call_id)]
         # The first calls of all questions are one batch, then the second ones: thresholds move by call.
         for number in range(max(map(len, by_call.values()), default=0)):
-            self._judge({question: groups[number] for question, groups in by_call.items() if number < len(groups)})
+            groups_now = {question: groups[number] for question, groups in by_call.items() if number < len(groups)}
+            self._judge(groups_now, screen)
 
     def _store(self, decided: Mapping[AskedQuestion, Sequence[tuple[Candidate, Decision]]]) -> None:
         """Store the decisions, facts and states of finished questions in one transaction; retract refuted facts."""

@@ -288,8 +288,13 @@ class SearchRun:
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
             if any(rule_search.step_number for rule_search in active):
                 self.progress.expecting(sum(map(_calls_left, active)))
-            self.extend(active)
-            self.close(active)
+            waiting = active
+            while waiting:
+                for rule_search in waiting:
+                    rule_search.take_needed()
+                self.extend(waiting)
+                self.close(waiting)
+                waiting = [rule_search for rule_search in waiting if rule_search.needs_more()]
             self.rank(active)
             decisions: list[Decision] = []
             for rule_search in active:
@@ -310,7 +315,7 @@ class SearchRun:
         batch: list[Inquiry] = []
         for by_beam in inquiries.values():
             batch.extend(by_beam.values())
-        answers = self.oracle.answers(batch)
+        answers = self.oracle.answers(batch, lambda proposed: self._worth_judging(inquiries, proposed))
         for rule_search in active:
             match rule_search.origin:
                 case Origin.MODEL:
@@ -322,6 +327,19 @@ class SearchRun:
                     rule_search.compute()
                 case _:
                     self._extend_without_asking(rule_search)
+
+    def _worth_judging(
+        self, inquiries: Mapping[RuleSearch, Mapping[Beam, Inquiry]], proposed: Mapping[Inquiry, Sequence[Value]]
+    ) -> dict[Inquiry, set[Value]]:
+        """By inquiry, the values with which a beam of some rule passes the premises that need no model."""
+        wanted: dict[Inquiry, set[Value]] = {inquiry: set() for inquiry in proposed}
+        for rule_search, by_beam in inquiries.items():
+            extended: dict[Beam, Inquiry] = {}
+            for beam, inquiry in by_beam.items():
+                extended |= {beam.extended(value): inquiry for value in proposed.get(inquiry, ())}
+            for beam in rule_search.passing(extended):
+                wanted[extended[beam]].add(beam.values[-1])
+        return wanted
 
     def _extend_without_asking(self, rule_search: RuleSearch) -> None:
         """Extend beams by values that given facts or rules give; models are asked only for facts below the rules."""
@@ -340,8 +358,7 @@ class SearchRun:
         judged: list[tuple[RuleSearch, Literal]] = []
         derived: list[tuple[RuleSearch, Literal]] = []
         for rule_search in active:
-            rule_search.compare()  # first, because arithmetic costs no call
-            rule_search.test()
+            rule_search.test()  # first, because it costs no call
             for literal in rule_search.checked():
                 if rule_search.facts is not None and rule_search.facts.decide(literal):
                     continue  # the test has decided it
@@ -497,9 +514,7 @@ class SearchRun:
         statements = self._statements(rule_search) if is_complete else []
         kept: dict[Distribution, list[StatementRecord]] = {}
         for distribution in settings.distributions:
-            own = [statement for statement in statements if statement.distribution is distribution]
-            # Without a limit, which is None, all are kept.
-            kept[distribution] = own[: settings.max_statements]
+            kept[distribution] = [statement for statement in statements if statement.distribution is distribution]
         self.job.kb.replace_statements(self.oracle.run_id, rule.name, list(chain.from_iterable(kept.values())))
         return rule_report(rule_search, kept)
 

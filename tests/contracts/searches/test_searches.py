@@ -19,6 +19,7 @@ from search_fixture import (
     OLDER,
     RECURSIVE,
     SILENT,
+    SMALL,
     rows,
     rules_of,
     scripted,
@@ -332,6 +333,56 @@ def test_a_model_is_asked_about_the_values_that_given_facts_allow_alone() -> Non
     assert not any("airport" in claim.casefold() for claim in models.critic.claims)
 
 
+SETTLED = """
+oracle is_flown_by(Airport, Airline): "[1] is flown by [2]" / "[1] is not flown by [2]" / "is [1] flown by [2]?"
+functional sits_in(Airline, Town): "[1] sits in [2]" / "[1] does not sit in [2]" / "does [1] sit in [2]?"
+given bankrupt(Airline): "[1] is bankrupt" / "[1] is not bankrupt" / "is [1] bankrupt?"
+given works_at(Person, Airport): "[1] works at [2]" / "[1] does not work at [2]" / "does [1] work at [2]?"
+given has_colleagues_in(Person, Town): "[1] has colleagues in [2]" / "[1] has none in [2]" / "has [1] some in [2]?"
+never is_flown_by(Airport A, Airline B) & is_a_school(Airline B)
+given is_a_school(Airline): "[1] is a school" / "[1] is not a school" / "is [1] a school?"
+@name colleagues
+works_at(Person X, Airport A) & is_flown_by(Airport A, Airline B) & not bankrupt(Airline B) & sits_in(Airline B, Town C)
+  -> has_colleagues_in(Person X, Town C)
+"""
+
+
+def test_nothing_is_paid_for_what_is_settled_without_the_critic() -> None:
+    """Given facts, declarations, and the claim about a type come before a claim about a fact, and settle it for nothing."""
+    rules = hapax.parse_rules(SETTLED)
+    kb = base(
+        rules,
+        is_flown_by=[("High", "Known Air")],
+        bankrupt=[("Old Air",)],
+        is_a_school=[("Learn Air",)],
+        sits_in=[("Known Air", "Rome")],
+    )
+    airlines = ["Known Air", "Old Air", "Learn Air", "New Air"]
+    models = scripted(
+        {
+            "generate": {
+                "'[A] is flown by [B]'": airlines,
+                "'[A] is flown by Known Air'": ["High"],
+                "'[A] is flown by Learn Air'": ["High"],
+                "'[A] is flown by New Air'": ["High", "Hill"],
+                "'New Air sits in [B]'": ["Oslo"],
+            },
+            "critic": {"Hill is an airport.": 0.1},
+            "defaults": {"critic": 0.99, "likelihood": -1.0, "generate": []},
+        }
+    )
+    result = searched(rules, models, kb)
+
+    assert {text.rsplit(" ", 1)[-1] for text in sentences(result)} == {"Rome.", "Oslo."}
+    assert {claim for claim in models.critic.claims if "flown" in claim} == {"High is flown by New Air."}
+    assert {claim for claim in models.critic.claims if "airline" in claim} == {
+        "Known Air is an airline.",
+        "Learn Air is an airline.",
+        "New Air is an airline.",
+    }
+    assert not any("Known Air sits in" in text for text in (*models.knowledge.prompts, *models.critic.claims))
+
+
 RULES_OF_NEAR = (
     "near(Node A, Node B) -> reaches(Node A, Node B)",
     'near(Node A, "b") -> reaches(Node A, "b")',
@@ -541,3 +592,22 @@ def test_a_ranker_of_whole_texts_ranks_by_the_papers_measure() -> None:
 
     assert not list(kb.runs())
     assert len(search(None, plain).statements) > 0
+
+
+def test_enough_statements_end_the_questions() -> None:
+    """With `enough` each end has about that many statements, for a part of the calls, as the plan and the account say."""
+    library = rules_of(ALLERGY)
+    wanted = {"beam": 40, "enough": 6}
+    found = [searched(library, simulated(library), **wanted) for _ in range(2)]
+    whole = searched(library, simulated(library), beam=40)
+    planned = hapax.plan(library, hapax.KnowledgeBase(), simulated(library), hapax.SearchSettings(**SMALL | wanted))
+    (row,) = rows(found[0])
+    calls = [result.report.statistics["critic"].calls for result in (found[0], whole)]
+
+    assert texts(found[0]) == texts(found[1])
+    assert all(4 <= row[end] <= 6 for end in ENDS)
+    assert 2 * calls[0] < calls[1]
+    assert planned.roles["critic"].calls.expected < calls[1]
+    assert any(step.spared for step in found[0].account)
+    with pytest.raises(hapax.HapaxError, match="enough"):
+        hapax.SearchSettings(enough=6, compat="paper")
