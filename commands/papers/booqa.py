@@ -24,7 +24,7 @@ from hapax.commands.shared.model_options import asking, with_queue
 from hapax.grammar.options import made
 from hapax.grammar.writing.words import counted
 
-with_corpus_options = declared(hapax.AnswerOptions, "language", "days", "lexicon")
+with_corpus_options = declared(hapax.AnswerOptions, "language", "lexicon")
 
 
 def with_count(name: str, default: int, description: str, lowest: int = 1) -> Callable[[F], F]:
@@ -46,18 +46,17 @@ def booqa() -> None:
 @click.argument("triples", nargs=-1, required=True, type=FILE)
 @click.option("--out", required=True, type=FOLDER, help="Folder for dev.jsonl, test.jsonl and report.json.")
 @with_corpus_options
-@declared(hapax.BuildSettings, "unit")
 # The defaults are the parameters of the release.
 @with_count("--pair-from", 15, "Fewest mentions of an entity pair in a slice.")
 @with_count("--pair-below", 30, "Keep pairs with fewer mentions than this; 0: no limit.", lowest=0)
 @with_count("--predicate-from", 30, "Fewest occurrences of a predicate in the corpus.")
 @with_count("--predicate-below", 0, "Keep predicates with fewer occurrences than this; 0: no limit.", lowest=0)
-@declared(hapax.BuildSettings, "negatives", "sample", "frequency_map", "frequency_ratio", "left_out")
+@declared(hapax.BuildSettings, "negatives", "sample", "frequency_map")
 @click.option(
     "--senses",
     default="first",
     show_default=True,
-    help="Sense of a word to replace: first (in WordNet), all, critic (chosen by -m), or a file.",
+    help="Sense of a word to replace: first (in WordNet), critic (chosen by -m), or a file.",
 )
 @with_model_options
 @with_json

@@ -11,11 +11,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from hapax.evaluation.booqa.corpus import DAYS, Mention, Proposition, Sentence, SliceDays, read_set, sentences
+from hapax.evaluation.booqa.corpus import Mention, Proposition, Sentence, read_set, sentences
 from hapax.evaluation.entailment import entailment_report as report
 from hapax.evaluation.entailment.entailment_report import write_curves
 from hapax.evaluation.entailment.metrics import refuse_one_label
-from hapax.evaluation.entailment.opening import SCORERS, ScorerOptions, ScorerSession
+from hapax.evaluation.entailment.opening import SCORERS, Language, ScorerOptions, ScorerSession
 from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, predicate_words, write_levy_holt
 from hapax.evaluation.entailment.published_graphs import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
 from hapax.evaluation.entailment.scorers import EntailmentScorer, VisibleSides
@@ -331,7 +331,7 @@ class AnswerOptions(ScorerOptions):
     """Scorers by name, their options, and the premises that they see.
 
     `premises`: most of a question. `smooth_premise` and `smooth_hypothesis`: stand-ins (hypernym, hyponym, lm:FILE),
-    at most `neighbours` of each, for predicates that are missing from a graph. `days`: length of a time slice.
+    at most `neighbours` of each, for predicates that are missing from a graph. `lexicon`: the WordNet of these.
     """
 
     training: Annotated[
@@ -356,7 +356,8 @@ class AnswerOptions(ScorerOptions):
     ] = ""
     smooth_hypothesis: Annotated[str, Option("Stand-ins for missing hypotheses, as above.")] = ""
     neighbours: Annotated[int, Option("Most stand-ins of a predicate.", least=1)] = NEIGHBOURS
-    days: SliceDays = DAYS
+    lexicon: Annotated[str, Option("WordNet such as oewn:2024; default: the only one for the language.")] = ""
+    language: Language = "EN"
 
 
 @checked
@@ -374,7 +375,7 @@ def read_questions(
     for name, questions in sets.items():  # before the corpus is read and any model is asked
         refuse_one_label([question.label for question in questions], f"{folder}, set {name}")
     settings = PremiseSettings(options.language, Context(options.context), options.premises, seed=seed)
-    stated = sentences([Path(path) for path in corpus], options.days, Counter())
+    stated = sentences([Path(path) for path in corpus], Counter())
     # The answers come in the order of the questions, so each set takes as many as it has.
     with_premises = iter(ask(list(chain.from_iterable(sets.values())), stated, settings))
     return {name: list(islice(with_premises, len(questions))) for name, questions in sets.items()}

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from hapax.evaluation.entailment.pairs import TypedTriple, predicate_words, surface
 from hapax.evaluation.entailment.scorers import chinese_sentence
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb.files.unfinished import replace_file
 
@@ -112,10 +111,9 @@ def _question(line: str, place: str) -> Proposition:
 
 
 DAYS = 3
-SliceDays: TypeAlias = Annotated[int, Option("Length of a time slice.", name="days", least=1, most=366)]
-"""Length of a slice in the release."""
+"""Length of a slice, as in the release."""
 
-UNDATED, REPEATED, EXCLUDED = "undated", "sentence repeated", "sentence of a corpus left out"
+UNDATED, REPEATED = "undated", "sentence repeated"
 
 BUFFERED = 100_000
 """Number of sentences kept in memory before they are appended to the files of their slices."""
@@ -169,7 +167,7 @@ class Sentence:
     triples: tuple[Mention, ...]
 
 
-def slice_of(written: str, days: int = DAYS) -> str | None:
+def slice_of(written: str) -> str | None:
     """The slice of a date, such as `2008_04-21_04-23`, or `07-26_07-28` without a year; None if it is not a date.
 
     As in the release, slices start anew each year, the last one ends with the year, and every February has 29 days.
@@ -185,23 +183,17 @@ def slice_of(written: str, days: int = DAYS) -> str | None:
         number = (date(2000, month, int(parts["day"])) - new_year).days
     except ValueError:
         return None
-    first = number - number % days  # slices begin anew on 1 January
+    first = number - number % DAYS  # slices begin anew on 1 January
     # Day 365 is 31 December of a leap year: the last slice is cut off there.
-    ends = (new_year + timedelta(day) for day in (first, min(first + days - 1, 365)))
+    ends = (new_year + timedelta(day) for day in (first, min(first + DAYS - 1, 365)))
     return "_".join([*filter(None, [parts["year"]]), *(f"{end:%m-%d}" for end in ends)])
 
 
-def sentences(
-    paths: Iterable[Path], days: int, dropped: Counter[str], left_out: Iterable[Path] = ()
-) -> Iterator[Sentence]:
+def sentences(paths: Iterable[Path], dropped: Counter[str]) -> Iterator[Sentence]:
     """The sentences of the corpus in order, without undated and repeated ones; `dropped` counts the triples of these.
 
-    `left_out`: files in the same format; sentences that they have, too, are left out. Raises HapaxError for a line that
-    is neither a triple nor a sentence of the release.
+    Raises HapaxError for a line that is neither a triple nor a sentence of the release.
     """
-    excluded: set[bytes] = set()
-    for path in left_out:
-        excluded.update(_digest(line.text) for line in _lines(path) if line.text)
     digests: set[bytes] = set()  # of the texts, which may not fit in memory
     counts: Counter[str] = Counter()
     for path in paths:
@@ -209,14 +201,12 @@ def sentences(
             first, *others = lines
             # Successive lines with the same sentence carry a triple each.
             triples = tuple(chain(first.triples, *(line.triples for line in others)))
-            key = slice_of(first.date, days)
+            key = slice_of(first.date)
             if key is None:
                 dropped[UNDATED] += len(triples)
                 continue
-            digest = _digest(first.text)
-            if first.text and digest in excluded:
-                dropped[EXCLUDED] += len(triples)
-                continue
+            # Eight bytes: among 100 million sentences the chance of any equal pair is below 0.1 %.
+            digest = hashlib.blake2b(first.text.encode(), digest_size=8).digest()
             if first.text and digest in digests:
                 dropped[REPEATED] += len(triples)
                 continue
@@ -224,11 +214,6 @@ def sentences(
             digests.add(digest)
             yield Sentence(key, counts[key], first.document, first.text, triples)
             counts[key] += 1
-
-
-def _digest(text: str) -> bytes:
-    # Eight bytes: among 100 million sentences the chance of any equal pair is below 0.1 %.
-    return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 class _Line(NamedTuple):

@@ -9,14 +9,12 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from hapax.evaluation.booqa.corpus import (
-    DAYS,
     DEV,
     REPORT,
     TEST,
@@ -24,7 +22,6 @@ from hapax.evaluation.booqa.corpus import (
     Pair,
     Proposition,
     Sentence,
-    SliceDays,
     SlicedCorpus,
     sentences,
     write_questions,
@@ -34,7 +31,6 @@ from hapax.evaluation.entailment.lexicon import (
     ReplacementDirection,
     Sense,
     SenseChoice,
-    every_sense,
     first_sense,
     replacements,
     spans,
@@ -220,14 +216,6 @@ VAGUE_WORDS = frozenset(_VAGUE_WORDS.split())
 """Words that by themselves make no useful predicate, as in the release. X is the place of a Chinese object."""
 
 
-class CountedUnit(StrEnum):
-    """The unit in which mentions of an entity pair are counted."""
-
-    TRIPLE = "triple"
-    SENTENCE = "sentence"
-    DOCUMENT = "document"
-
-
 @checked
 @dataclass(frozen=True)
 class CountRange:
@@ -252,21 +240,16 @@ def predicate_of(mention: Mention) -> Predicate:
     return (mention.relation, *mention.types)
 
 
-def pair_faults(sentences: Sequence[Sentence], limits: CountRange, unit: CountedUnit) -> dict[Pair, str]:
-    """The reason why each entity pair of a slice is not asked about, or an empty text if it is."""
-    mentions: defaultdict[Pair, set[object]] = defaultdict(set)
+def pair_faults(sentences: Sequence[Sentence], limits: CountRange) -> dict[Pair, str]:
+    """By documents, the reason why each entity pair of a slice is not asked about, or an empty text if it is."""
+    documents: defaultdict[Pair, set[str]] = defaultdict(set)
     predicates: defaultdict[Pair, set[str]] = defaultdict(set)
     for sentence in sentences:
-        for number, mention in enumerate(sentence.triples):
-            # What is counted once: the occurrence, its sentence, or its document.
-            mark_by_unit: dict[CountedUnit, object] = {
-                CountedUnit.TRIPLE: (sentence.index, number),
-                CountedUnit.SENTENCE: sentence.index,
-            }
-            mentions[mention.pair].add(mark_by_unit.get(unit, sentence.document))
+        for mention in sentence.triples:
+            documents[mention.pair].add(sentence.document)
             predicates[mention.pair].add(mention.relation.casefold())
     faults: dict[Pair, str] = {}
-    for pair, counted in mentions.items():
+    for pair, counted in documents.items():
         # The first two parts are the entities, the others their types.
         if not PRONOUNS.isdisjoint(pair[:2]):
             faults[pair] = PRONOUN
@@ -334,13 +317,6 @@ class BalancedPositive:
     negatives: tuple[Proposition, ...]
     frequency: int
     negative_frequencies: tuple[int, ...]
-
-    @property
-    def frequency_ratio(self) -> float:
-        """The largest ratio between the frequencies of the positive's predicate and of a negative's, at least 1."""
-        # Negatives occur in the corpus (`PredicateIndex.usual`), so no frequency is 0.
-        ratios = [self.frequency / frequency for frequency in self.negative_frequencies]
-        return max((max(ratio, 1 / ratio) for ratio in ratios), default=1.0)
 
     @property
     def questions(self) -> tuple[Proposition, ...]:
@@ -432,42 +408,20 @@ def _bucket(frequency: int) -> int:
 
 
 NO_NEGATIVE, SAME_SENTENCE = "no negative found", "another question from its sentence"
-UNLIKE = "negative of a far other frequency"
 
 
 @checked
 @dataclass(frozen=True)
 class BuildSettings:
-    """Settings of a build. The defaults are the release's, according to its code and README.
-
-    `frequency_ratio` is the release's `freq_multiples_cap`, which was 10 for Chinese. `left_out`: corpora whose
-    sentences are no part of this one, such as that from which a graph was built that is to answer the questions.
-    """
+    """Settings of a build. The defaults are the release's, according to its code and README."""
 
     language: Language = "EN"
-    days: SliceDays = DAYS
-    unit: Annotated[CountedUnit, Option("Unit in which mentions of an entity pair are counted.")] = CountedUnit.DOCUMENT
     pair: CountRange = field(default_factory=lambda: CountRange(15, 30))
     predicate: CountRange = field(default_factory=lambda: CountRange(30, 0))
     negatives: Annotated[int, Option("Most negatives of a positive.", least=1)] = 2
     sample: Annotated[int, Option("Number of positives in dev and test together.", least=1)] = 40_000
     frequency_map: Annotated[bool, Option("Draw negatives that are as frequent as positives.", switch=True)] = True
     seed: Seed = 0
-    frequency_ratio: Annotated[
-        float,
-        Option(
-            "Most times that one predicate may be as frequent as the other; 0: no limit.",
-            least=0,
-        ),
-    ] = 0.0
-    left_out: Annotated[
-        tuple[Path, ...],
-        Option(
-            "Triples whose sentences are not used; repeatable.",
-            path="file",
-            exists=True,
-        ),
-    ] = ()
 
 
 @checked
@@ -475,7 +429,7 @@ class BuildSettings:
 class QuestionWords:
     """WordNet and the choice of a word's sense, for the negatives of `build_questions`.
 
-    `lexicon`: a WordNet such as oewn:2024; empty: the only one for the language. `senses`: `first` (in WordNet), `all`,
+    `lexicon`: a WordNet such as oewn:2024; empty: the only one for the language. `senses`: `first` (in WordNet),
     `critic` (the best fit in the sentence, by `model`), or a file.
     """
 
@@ -529,7 +483,7 @@ def build(
     dropped: Counter[str] = Counter()
     occurrences: Counter[Predicate] = Counter()
     # A generator: nothing is read before `SlicedCorpus.of` asks for it.
-    used = sentences(paths, settings.days, dropped, settings.left_out)
+    used = sentences(paths, dropped)
     corpus = SlicedCorpus.of(_counting(used, occurrences), scratch)
     if not occurrences:
         reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
@@ -597,12 +551,10 @@ def build_questions(
 
 
 def _sense_choice(words: QuestionWords, kb: KnowledgeBase, opening: OpeningOptions | None) -> SenseChoice:
-    choices: dict[str, SenseChoice] = {"first": first_sense, "all": every_sense}
-    # Apart from the others, since only this choice opens a model.
     if words.senses == "critic":
         return senses_by_critic(ScorerSession(kb, ScorerOptions(words.model), opening).measure(CRITIC))
     # Any other name is that of a file.
-    return choices[words.senses] if words.senses in choices else senses_from_file(Path(words.senses))
+    return first_sense if words.senses == "first" else senses_from_file(Path(words.senses))
 
 
 def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:
@@ -619,7 +571,7 @@ def _positives(
     dropped: Counter[str] = Counter()
     for key in corpus.slices:
         in_slice = corpus.read(key)
-        faults = pair_faults(in_slice, settings.pair, settings.unit)
+        faults = pair_faults(in_slice, settings.pair)
         by_slice[key], filtered = positives(in_slice, faults, occurrences, settings.predicate, settings.language)
         dropped += filtered
     return by_slice, dropped
@@ -658,7 +610,6 @@ def _balanced(
                 # The sentence stays free for another positive of it.
                 dropped[NO_NEGATIVE] += 1
                 continue
-            # Taken even if the item is dropped below: the sentence had its chance.
             used_sentences.add(positive.sentence)
             question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=negatives.senses)
             mentions = [positive.mention._replace(relation=relation) for relation in negatives.relations]
@@ -668,12 +619,7 @@ def _balanced(
                 replacer.index.count(positive.mention),
                 tuple(map(replacer.index.count, mentions)),
             )
-            # Before the ratio is checked, which is of the negatives that are really used.
-            chosen = with_negatives(balanced, settings.negatives, draw)
-            if settings.frequency_ratio and chosen.frequency_ratio > settings.frequency_ratio:
-                dropped[UNLIKE] += 1
-            else:
-                balanced_by_slice[key].append(chosen)
+            balanced_by_slice[key].append(with_negatives(balanced, settings.negatives, draw))
     return balanced_by_slice, dropped
 
 

@@ -1,4 +1,4 @@
-"""WordNet, through the library `wn`: senses, narrower and broader words, and a scorer that follows these relations."""
+"""WordNet, through the library `wn`: senses, narrower and broader words, and stand-ins for predicates by these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hapax.evaluation.entailment.pairs import EntailmentPair, predicate_words, surface
+from hapax.evaluation.entailment.pairs import predicate_words, surface
 from hapax.evaluation.entailment.published_graphs import NEIGHBOURS, Neighbour, Neighbours
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
@@ -28,7 +28,6 @@ _LIGHT_VERBS = "be have do get give take make go come put let keep"
 LIGHT_VERBS = frozenset(_LIGHT_VERBS.split())
 """Verbs that say too little by themselves to have a stand-in: a graph's `take in` is not about taking."""
 
-_NEGATIONS = frozenset({"not", "never", "n't", "no", "没有", "没", "不", "否"})
 _CODES = {"cmn": "ZH", "cmn-Hans": "ZH", "zh": "ZH", "zh-Hans": "ZH"}
 """Language codes of lexicons that differ from those of pairs."""
 
@@ -102,10 +101,6 @@ class Lexicon:
         """A predicate's words as lemmas."""
         return tuple(map(self.lemma, predicate_words(predicate, self.language)))
 
-    def broader(self, sense: str) -> tuple[Sense, ...]:
-        """Hypernyms, and for a verb also its other entailments."""
-        return self.related(sense, ReplacementDirection.BROADER)
-
     def _senses(self, text: str) -> tuple[Sense, ...]:
         """The senses of a word or phrase in the lexicon's order, verbs before nouns."""
         # The sort is stable: within a part of speech the lexicon's order stays, the most frequent sense first.
@@ -157,11 +152,6 @@ SenseChoice = Callable[[tuple[str, ...], tuple[int, int], Sequence[Sense]], Sequ
 def first_sense(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:  # noqa: ARG001  # one shape for all
     """The lexicon's first sense, which in WordNet is the most frequent one."""
     return senses[:1]
-
-
-def every_sense(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:  # noqa: ARG001  # one shape for all
-    """All senses."""
-    return senses
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,61 +206,3 @@ def neighbours(lexicon: Lexicon, way: ReplacementDirection, count: int = NEIGHBO
         return [(text, 1.0) for text in dict.fromkeys(texts) if text in among][:count]
 
     return nearest
-
-
-def wordnet_scores(pairs: Sequence[EntailmentPair], lexicon: Lexicon) -> list[float]:
-    """1 / (1 + steps) if WordNet leads up from a sense of the premise's head to one of the hypothesis', else 0.
-
-    Steps are hypernyms and, for verbs, entailments. The head is the first run of words that the lexicon knows, and the
-    longest of those that begin at that word; auxiliaries are passed over if there is any other. The score is 0 if only
-    one side is negated, or if the arguments are exchanged without a change of voice (`owns`, `is owned by`).
-    """
-    scores = []
-    for pair in pairs:
-        premise, hypothesis = lexicon.words(pair.premise.predicate), lexicon.words(pair.hypothesis.predicate)
-        # Reversed arguments need a change of voice, and a change of voice reversed arguments.
-        is_turned = pair.swapped != (_passive(premise) != _passive(hypothesis))
-        if is_turned or _negated(premise) != _negated(hypothesis):
-            scores.append(0.0)
-        elif premise == hypothesis:
-            scores.append(1.0)
-        else:
-            steps = _steps(_head(premise, lexicon), {sense.id for sense in _head(hypothesis, lexicon)}, lexicon)
-            scores.append(0.0 if steps is None else 1 / (1 + steps))
-    return scores
-
-
-def _head(words: tuple[str, ...], lexicon: Lexicon) -> tuple[Sense, ...]:
-    content = tuple(word for word in words if word not in _NEGATIONS)
-    runs = list(spans(len(content)))
-    candidates = (span for span in runs if not _AUXILIARIES.issuperset(content[slice(*span)]))
-    return next(filter(None, (lexicon.of(content, span) for span in (*candidates, *runs))), ())
-
-
-def _steps(start: Iterable[Sense], goal: set[str], lexicon: Lexicon) -> int | None:
-    """Length of the shortest way up from a start to a goal; None if there is none."""
-    # Breadth-first, so the first edge that meets the goal gives the shortest way.
-    reached = {sense.id for sense in start}
-    edge, steps = reached, 0
-    while edge:
-        if edge & goal:
-            return steps
-        above: set[str] = set()
-        for sense in edge:
-            above.update(broader.id for broader in lexicon.broader(sense))
-        edge = above - reached  # a WordNet may have cycles
-        reached |= edge
-        steps += 1
-    return None
-
-
-_AUXILIARIES = frozenset({"be", "is", "are", "was", "were", "been", "have", "has", "had", "do", "does", "did", "will"})
-
-
-def _passive(words: Sequence[str]) -> bool:
-    # `is owned by`, with the agent as its object.
-    return words[-1:] == ("by",)
-
-
-def _negated(words: Sequence[str]) -> bool:
-    return not _NEGATIONS.isdisjoint(words)

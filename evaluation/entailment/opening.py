@@ -29,10 +29,7 @@ from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledLikeliho
 from hapax.llm_oracle.protocols import CRITIC
 from hapax.llm_oracle.registry import open_model, with_journal
 
-SCORERS = (
-    "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY], "
-    "wordnet[:LEXICON]"
-)
+SCORERS = "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY]"
 """Names of scorers."""
 
 BATCH = 512
@@ -49,7 +46,7 @@ Language: TypeAlias = Annotated[str, Option("Language of the corpus.", choices=(
 class ScorerOptions:
     """Options of scorers. `model` is asked by critic, likelihood and encoder, in the wording of `patterns`.
 
-    `training`: files of the pairs that frequency and prior count. `lexicon` and `language`: those of WordNet.
+    `training`: files of the pairs that frequency and prior count.
     """
 
     model: Annotated[str, Option("Model for critic, likelihood and encoder.", short="-m")] = "embedded"
@@ -62,8 +59,6 @@ class ScorerOptions:
             "Pairs that frequency and prior count; required by these scorers.", name="train", path="file", exists=True
         ),
     ] = ()
-    lexicon: Annotated[str, Option("WordNet such as oewn:2024; default: the only one for the language.")] = ""
-    language: Language = "EN"
 
     @property
     def training_pairs(self) -> list[EntailmentPair]:
@@ -153,11 +148,6 @@ class ScorerSession:
 
             path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
             return GraphScorer(path, block)
-        if kind == "wordnet":
-            from hapax.evaluation.entailment.lexicon import Lexicon, wordnet_scores
-
-            lexicon = Lexicon.open(argument or self.options.lexicon, self.options.language)
-            return scorers.FunctionScorer(kind, partial(wordnet_scores, lexicon=lexicon))
         return None
 
     def _encoder(self) -> scorers.EntailmentScorer:
