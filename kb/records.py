@@ -323,20 +323,6 @@ DECISIONS = TableSchema.of(
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictCount:
-    """Number of subjects on which a gate gave the same verdict.
-
-    `scored`: by a score. `proposed`: the subjects are candidates, otherwise facts that no question proposed.
-    """
-
-    gate: str
-    accepted: bool
-    scored: bool
-    proposed: bool
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class FactRecord:
     """A ground atom that is taken as true. `types` are the data types under which its arguments were accepted."""
 

@@ -70,7 +70,6 @@ from hapax.kb.records import (
     Source,
     StatementPlace,
     StatementRecord,
-    VerdictCount,
     VoteRecord,
     Withdrawal,
     content_id,
@@ -481,23 +480,6 @@ class KnowledgeBase(RecordStore):
     ) -> list[Decision]:
         """Decisions in the order they were made; the last one on a subject is valid."""
         return self.matching(DECISIONS, subject=subject, run_id=run_id, gate=gate)
-
-    def verdict_counts(self, run_ids: Iterable[str]) -> list[VerdictCount]:
-        """Numbers of candidates and of single facts that gates decided on in these runs.
-
-        Of several verdicts on one subject the last one holds.
-        """
-        # With a lone max(), SQLite takes the other columns from the row that has the maximum.
-        last_decisions = (
-            "SELECT gate, accepted, score IS NOT NULL AS scored, subject IN (SELECT id FROM candidates) AS proposed, "
-            "max(rowid) FROM decisions WHERE rule IS NULL AND run_id IN (SELECT value FROM json_each(?)) "
-            "GROUP BY subject"
-        )
-        sql = f"SELECT gate, accepted, scored, proposed, count(*) FROM ({last_decisions}) GROUP BY 1, 2, 3, 4"  # noqa: S608 - ours
-        return [
-            VerdictCount(gate, bool(accepted), bool(scored), bool(proposed), count)
-            for gate, accepted, scored, proposed, count in self.sql(sql, (json.dumps(list(run_ids)),))
-        ]
 
     # -- facts
 

@@ -75,7 +75,6 @@ def dataset(folder: Path, database: str, **options: Any) -> None:
 def _print_summary(summary: DatasetSummary, folder: Path) -> None:
     shared = counted(summary.tally.in_both, "statement is in both", "statements are in both")
     out.print(f"\n{escape(str(folder))}: {', '.join(summary.formats)}; {shared}")
-    out.print(f"version {escape(summary.target.version)}, checksum {summary.checksum}")
     if repeats := summary.source.selection.repeats:
         err.print(f"{counted(repeats, 'statement reads', 'statements read')} like another, and shares its row")
     left_out = [f"{count} {reason.replace('_', ' ')}" for reason, count in summary.left_out.items() if count]

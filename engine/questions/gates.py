@@ -225,8 +225,8 @@ class Gate:
 
     A gate on values has an `objection`, which returns the reason to reject a candidate, or a `scoring`; consistency has
     neither, because the facts of all questions decide together. Without `on_values`, the search itself decides which
-    partial substitutions pass. `switch`: help of the option `--no-NAME`, if there is one. `in_tables`, `in_card`: shown
-    in the tables of rules, and in the card of a dataset.
+    partial substitutions pass. `switch`: help of the option `--no-NAME`, if there is one. `in_tables`: shown in
+    the tables of rules.
     """
 
     name: str
@@ -235,7 +235,6 @@ class Gate:
     switch: str = ""
     on_values: bool = True
     in_tables: bool = True
-    in_card: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +283,9 @@ def _fact_claims(_: Value, __: str, atoms: Sequence[Atom], library: Library) -> 
 
 
 # Can the line be read as a new value?
-PARSER = Gate("parser", _unreadable, in_tables=False, in_card=False)
+PARSER = Gate("parser", _unreadable, in_tables=False)
 # Do the answers to a question with one right value agree?
-AGREEMENT = Gate("agreement", _disagreeing, in_tables=False, in_card=False)
+AGREEMENT = Gate("agreement", _disagreeing, in_tables=False)
 # Is it a value of the data type?
 TYPE = Gate(
     "type",

@@ -10,7 +10,7 @@ from filecmp import cmp
 from pathlib import Path
 
 from hapax.engine.kept_rules import kept_rules
-from hapax.evaluation.dataset.columns import METADATA, Checksum, DerivedCounts, write_current
+from hapax.evaluation.dataset.columns import METADATA, DerivedCounts, write_current
 from hapax.evaluation.dataset.dataset_rows import DatasetSource
 from hapax.evaluation.dataset.selection import CHUNK, FORMATS, JudgedChoice, SelectionOptions, Target, select
 from hapax.evaluation.dataset.sinks import DatasetSummary, RowCounter, Sink, open_sinks
@@ -66,7 +66,7 @@ def write_dataset(
     place = target.folder.resolve()
     with _new_folder(place) as folder:
         sinks = open_sinks(formats, folder, target.tasks)
-        counter, checksum = _fed(sinks, source, progress)
+        counter = _fed(sinks, source, progress)
         notes = source.judged_notes
         for _, _, forms in source.forms.values():
             notes += forms.notes
@@ -74,7 +74,7 @@ def write_dataset(
             notes += sink.notes
         derived = write_current(folder / DERIVED_FILE, kb, library, options, source.selection.judgements)
         notes += [*_derived_notes(derived, has_ends)]
-        figures = (target, options, source, counter, checksum.hexdigest(), formats, tuple(notes), derived.written)
+        figures = (target, options, source, counter, formats, tuple(notes), derived.written)
         summary = DatasetSummary(*figures)
         # Last, because a card states what the other steps counted.
         for sink in sinks:
@@ -94,16 +94,11 @@ def write_dataset(
     return Evaluation(summary, ExperimentResult(tables, summary.to_json(), notes=summary.notes))
 
 
-def _fed(
-    sinks: Sequence[Sink], source: DatasetSource, progress: Callable[[int, int], None] | None
-) -> tuple[RowCounter, Checksum]:
+def _fed(sinks: Sequence[Sink], source: DatasetSource, progress: Callable[[int, int], None] | None) -> RowCounter:
     """Feed every format in one pass, so that proofs are read and put into words once; count the rows."""
-    counter, checksum = RowCounter(), Checksum()
+    counter = RowCounter()
     for number, entry in enumerate(source.entries(), 1):
         counter.take(entry)
-        checksum.take_statement(entry.row)
-        for row in entry.probes:
-            checksum.take_question(row)
         for sink in sinks:
             sink.take(entry)
         # Once per chunk is often enough for a display.
@@ -111,7 +106,7 @@ def _fed(
             progress(number, len(source.selection.texts))
     for sink in sinks:
         sink.finish(source)
-    return counter, checksum
+    return counter
 
 
 def _derived_notes(derived: DerivedCounts, has_ends: bool) -> Iterator[str]:

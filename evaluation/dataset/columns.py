@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -171,46 +170,9 @@ METADATA = "metadata.json"
 """Written into every dataset; only a folder that has it may be replaced."""
 
 LAYOUT = 2
-"""Version of the files of a dataset. Since 2, a text is one row, and the dataset has a version and a checksum."""
+"""Version of the files of a dataset. Since 2, a text is one row, and the dataset has a version."""
 
 ENTAILS, CONTRADICTS = "entailment", "contradiction"
-
-_CONTENT = (
-    "id",
-    "distribution",
-    "rule",
-    "domain",
-    "polarity",
-    "premise",
-    "conclusion",
-    "negation",
-    "question",
-    "label",
-)
-
-
-@dataclass(slots=True)
-class Checksum:
-    """SHA-256 of what models are asked, statements and questions, each in the order of their files.
-
-    It does not depend on the format of the files.
-    """
-
-    # Two digests, because a build meets each statement with its questions and a reader all statements first.
-    _statements: Any = field(default_factory=hashlib.sha256)
-    _questions: Any = field(default_factory=hashlib.sha256)
-
-    def take_statement(self, row: Row) -> None:
-        content: dict[str, Any] = {name: row[name] for name in _CONTENT}
-        content["values"] = [[binding["variable"], binding["value"]] for binding in row["substitution"]]
-        self._statements.update(json_text(content).encode() + b"\n")
-
-    def take_question(self, row: Row) -> None:
-        self._questions.update(json_text(dict(row)).encode() + b"\n")
-
-    def hexdigest(self) -> str:
-        """64 hexadecimal digits."""
-        return hashlib.sha256(self._statements.digest() + self._questions.digest()).hexdigest()
 
 
 def json_line(row: Row) -> str:
@@ -382,8 +344,6 @@ def write_lines(path: Path, batches: Iterable[Sequence[str]]) -> int:
 
 def write_derived(path: Path, found: Iterable[tuple[StatementRecord, Probability | None]], table: DatasetTable) -> int:
     """Write statements, with their probabilities if these are known, to a `.parquet` file; return their number."""
-    from hapax.evaluation.dataset.columns import write_parquet
-
     rows = ({**derived_row(record), **(known.to_json() if known else {})} for record, known in found)
     return write_parquet(path, table, rows)
 

@@ -339,27 +339,15 @@ def _texts(record: StatementRecord) -> Iterator[str]:
                     yield str(term.value)
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetFormat:
-    """One choice of `--format`."""
-
-    sink: str
-    """Subclass of Sink as `module:name`, imported when it is needed."""
-    includes: tuple[str, ...] = ()
-    """Formats whose files this one writes, too, so that they are not written twice."""
-
-
 _ROOM = "hapax.evaluation.dataset"
 
 FORMATS = {
-    "jsonl": DatasetFormat(f"{_ROOM}.sinks:JsonlSink"),
-    "parquet": DatasetFormat(f"{_ROOM}.sinks:ParquetSink"),
-    "hf": DatasetFormat(f"{_ROOM}.sinks:HubSink", includes=("parquet",)),
-    "lint": DatasetFormat(f"{_ROOM}.sinks:LintSink"),
-    "lm-eval": DatasetFormat(f"{_ROOM}.sinks:HarnessSink"),
-    "inspect": DatasetFormat(f"{_ROOM}.sinks:InspectSink"),
+    "jsonl": f"{_ROOM}.sinks:JsonlSink",
+    "hf": f"{_ROOM}.sinks:HubSink",
+    "lm-eval": f"{_ROOM}.sinks:HarnessSink",
+    "inspect": f"{_ROOM}.sinks:InspectSink",
 }
-"""The formats by name, in the order in which they are written."""
+"""Subclasses of Sink by the names of `--format`, in the order in which they are written."""
 
 
 @checked

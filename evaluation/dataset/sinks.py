@@ -1,14 +1,12 @@
-"""The formats of a dataset: JSON Lines, Parquet, LINT's files, tasks for lm-evaluation-harness
-and Inspect, and the Hub's card."""
+"""The formats of a dataset: JSON Lines, Parquet files and card of the Hub, tasks for lm-eval and Inspect."""
 
 from __future__ import annotations
 
-import json
 import pkgutil
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
@@ -16,11 +14,9 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hapax.engine.judgements import RULE_BAR, unsound_rules
-from hapax.engine.questions.gates import GateCount, VerdictCounts, gates_in_order
 from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.dataset.columns import (
     ANNOTATIONS,
-    CONTRADICTS,
     FACTS,
     LAYOUT,
     PROBES,
@@ -34,17 +30,14 @@ from hapax.evaluation.dataset.columns import (
 )
 from hapax.evaluation.dataset.dataset_rows import DatasetSource, Entry, run_models
 from hapax.evaluation.dataset.selection import FORMATS, SelectionOptions, Target
-from hapax.evaluation.link.lint import FLIPS_FILE, DomainTally, table_16, table_16_json
+from hapax.evaluation.link.lint import DomainTally, table_16, table_16_json
 from hapax.evaluation.link.probing_questions import PREFIX, TEMPLATES
-from hapax.evaluation.shared.estimates import Estimate, percent, share
+from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.result_tables import markdown_table
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
-from hapax.grammar.remedies import Setting
-from hapax.grammar.writing.link_json import inexpressible_parts, to_link_json
 from hapax.grammar.writing.words import counted
-from hapax.kb.exchange.csv_text import write_rows
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.questions.prompts import CRITIC_PROMPT
 
@@ -78,18 +71,10 @@ class Sink:
 
 
 def open_sinks(formats: Sequence[str], folder: Path, name: str) -> list[Sink]:
-    """Open a sink for each format, except for those that another of them includes."""
-    # Such as parquet, whose files the layout of the Hub writes in any case.
-    included: set[str] = set()
-    for chosen in formats:
-        included.update(FORMATS[chosen].includes)
-    sinks = []
-    for chosen in formats:
-        if chosen not in included:
-            # Imported by name, so that no format pays for the libraries of another.
-            sink = cast("type[Sink]", pkgutil.resolve_name(FORMATS[chosen].sink))
-            sinks.append(sink(folder, name))
-    return sinks
+    """Open a sink for each format."""
+    # Imported by name, so that no format pays for the libraries of another.
+    sinks = [cast("type[Sink]", pkgutil.resolve_name(FORMATS[chosen])) for chosen in formats]
+    return [sink(folder, name) for sink in sinks]
 
 
 ALL = "train"
@@ -149,15 +134,6 @@ class JsonlSink(TableSink):
         return JsonlWriter(place / (f"{table.name}.jsonl" if split == ALL else f"{table.name}-{split}.jsonl"))
 
 
-class ParquetSink(TableSink):
-    """Statements in `data/`, and each other table in a folder of its name."""
-
-    def open_writer(self, table: DatasetTable, split: str) -> ParquetWriter:
-        place = self.folder / ("data" if table is STATEMENTS else table.name)
-        place.mkdir(parents=True, exist_ok=True)
-        return ParquetWriter(place / f"{split}-00000-of-00001.parquet", table)
-
-
 class JsonlWriter:
     """Writes rows as lines of one file."""
 
@@ -172,78 +148,6 @@ class JsonlWriter:
     def close(self) -> Size:
         self._stream.close()
         return Size(self._rows)
-
-
-METHOD = "LINK"
-"""Key of the labels in `flip_label_data.json`: readers of LINT, ours included, look for LINK's."""
-
-_ENDS = {Distribution.HEAD: "head", Distribution.LONG_TAIL: "longtail"}
-_BAD_IN_NAMES = frozenset('/\\:*?"<>|\0')
-
-
-class LintSink(Sink):
-    """A CSV of values for each rule and distribution, `rules.json`, and the labels that people flipped.
-
-    Rules whose names cannot be file names are left out. `notes` lists them, and the rules that LINK's JSON cannot hold.
-    """
-
-    def __init__(self, folder: Path, name: str) -> None:
-        super().__init__(folder / "lint", name)
-        self._rows: dict[tuple[str, Distribution], int] = {}
-        self._flipped: dict[str, dict[str, list[int]]] = {}
-        self._unnamed: set[str] = set()
-
-    def take(self, entry: Entry) -> None:
-        rule, distribution = entry.rule, entry.record.distribution
-        if not _is_file_name(rule.name):
-            self._unnamed.add(rule.name)
-            return
-        number = self._rows.get((rule.name, distribution), 0)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{rule.name}_value_cache.csv_{_ENDS[distribution]}"
-        # Opened anew for each row: a large library needs more files than a process may keep open.
-        with path.open("a", encoding="utf-8", newline="") as stream:
-            if number == 0:
-                write_rows(stream, [[variable.name for variable in rule.variables]])
-            values = dict(entry.record.substitution)
-            row = []
-            for variable in rule.variables:
-                # Generic variables have no value; LINK writes their names, such as `PersonX`.
-                generic_name = "".join(variable.data_type.split()) + variable.name
-                row.append(str(values.get(variable.name, generic_name)))
-            write_rows(stream, [row])
-        self._rows[rule.name, distribution] = number + 1
-        if entry.row["label"] == CONTRADICTS:
-            # LINK's file lists the rows of a CSV, counted from 0.
-            flipped = self._flipped.setdefault(rule.name, {end: [] for end in _ENDS.values()})
-            flipped[_ENDS[distribution]].append(number)
-
-    def finish(self, source: DatasetSource) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name in sorted(self._unnamed):
-            self.notes.append(f"lint: rule {name} is left out, because no file can have its name")
-        fitting, unfitting = [], []
-        for rule in sorted(source.library.rules, key=lambda rule: rule.name):
-            if rule.name in self._unnamed:
-                continue
-            # The values of such a rule are written all the same; only rules.json lacks the rule.
-            if reasons := ", ".join(inexpressible_parts(rule)):
-                unfitting.append(f"{rule.name} ({reasons})")
-            else:
-                fitting.append(rule)
-        if unfitting:
-            self.notes.append(
-                f"lint/rules.json cannot hold {counted(len(unfitting), 'rule')}: {', '.join(unfitting)}. Read "
-                f"the dataset with {Setting('rules')} rules.rules instead, which holds all of them."
-            )
-        self.write("rules.json", to_link_json(replace(source.library, rules=tuple(fitting))))
-        if self._flipped:
-            self.write(FLIPS_FILE, json.dumps({METHOD: dict(sorted(self._flipped.items()))}, indent=2) + "\n")
-
-
-def _is_file_name(name: str) -> bool:
-    # 100 characters leave room for the suffix within the 255 bytes of most file systems.
-    return not _BAD_IN_NAMES & set(name) and not name.startswith(".") and name.isprintable() and len(name) <= 100
 
 
 class Function(str):
@@ -429,15 +333,6 @@ def _shipped(name: str) -> str:
     return re.sub(r"^TEMPLATES = \d+$", f"TEMPLATES = {_COUNT}", text, count=1, flags=re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class GateVerdicts:
-    """Number of values that a gate judged, and the share of them that it refused."""
-
-    gate: str
-    judged: int
-    refused: Estimate
-
-
 @dataclass
 class RowCounter:
     """Counts rows as they are written. It keeps one example text of each distribution, and no other row."""
@@ -465,7 +360,6 @@ class DatasetSummary:
     wish: SelectionOptions
     source: DatasetSource
     tally: RowCounter
-    checksum: str
     formats: tuple[str, ...]
     notes: tuple[str, ...] = ()
     derived: int = 0
@@ -474,33 +368,6 @@ class DatasetSummary:
     @property
     def left_out(self) -> dict[str, int]:
         return self.source.selection.left_out
-
-    @property
-    def gates(self) -> list[GateVerdicts]:
-        """Verdicts of the gates on values in the runs behind the statements; gates without a value are left out."""
-        runs_by_compat: dict[Any, list[str]] = {}
-        for run in self.source.runs.values():
-            runs_by_compat.setdefault(run.settings.get("compat"), []).append(run.id)
-        totals: dict[str, GateCount] = {}
-        # Runs with another order of gates are counted apart: the order says how many values came to each gate.
-        for compat, run_ids in runs_by_compat.items():
-            values = VerdictCounts()
-            counts: list[tuple[str, GateCount]] = []
-            for verdict in self.source.kb.verdict_counts(run_ids):
-                if verdict.proposed:
-                    values.add(verdict.gate, verdict.accepted, verdict.scored, verdict.count)
-                elif verdict.scored:  # a single fact comes to no gate but the one that judged it
-                    counts.append((verdict.gate, GateCount(verdict.count * verdict.accepted, verdict.count)))
-            counts += values.by_gate(gates_in_order(compat)).items()
-            for name, count in counts:
-                totals[name] = totals.get(name, GateCount()) + count
-        verdicts = []
-        for gate in gates_in_order():
-            total = totals.get(gate.name, GateCount())
-            if gate.in_card and gate.on_values and total.judged:
-                refused = [True] * (total.judged - total.accepted) + [False] * total.accepted
-                verdicts.append(GateVerdicts(gate.name, total.judged, share(refused)))
-        return verdicts
 
     @property
     def certificates(self) -> list[StoredCertificate]:
@@ -519,7 +386,6 @@ class DatasetSummary:
             "name": self.target.tasks,
             "layout": LAYOUT,
             "version": self.target.version,
-            "checksum": self.checksum,
             "rankers": [{"name": ranker.name, "taught_by": ranker.taught_by} for ranker in self.source.rankers],
             "formats": list(self.formats),
             "seed": self.wish.seed,
@@ -532,7 +398,6 @@ class DatasetSummary:
             "labels": labels,
             "left_out": self.left_out,
             "judged": {**self.source.selection.counts.to_json(), "choice": self.wish.judged},
-            "gates": [{"gate": gate.gate, "judged": gate.judged, "refused": gate.refused.value} for gate in self.gates],
             "certificates": [certificate.to_json() for certificate in self.certificates],
             "notes": list(self.notes),
             "runs": runs,
@@ -558,8 +423,16 @@ _REASONS = {
 }
 
 
-class HubSink(ParquetSink):
-    """The layout of the Hugging Face Hub: Parquet files and `README.md`, the card that describes them."""
+class HubSink(TableSink):
+    """The layout of the Hugging Face Hub: Parquet files, and the card `README.md`.
+
+    Statements are in `data/`, each other table is in a folder of its name.
+    """
+
+    def open_writer(self, table: DatasetTable, split: str) -> ParquetWriter:
+        place = self.folder / ("data" if table is STATEMENTS else table.name)
+        place.mkdir(parents=True, exist_ok=True)
+        return ParquetWriter(place / f"{split}-00000-of-00001.parquet", table)
 
     def describe(self, summary: DatasetSummary) -> None:
         self.write("README.md", card(summary, self.sizes))
@@ -609,7 +482,6 @@ def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str,
         "run_columns": ("run", "command", "status", *(f"{role} model" for role in roles)),
         "runs": runs,
         "calls": kb.call_counts(),
-        "gates": [(verdicts.gate, verdicts.judged, percent(verdicts.refused)) for verdicts in summary.gates],
         "judged": judged,
         "bar": f"{RULE_BAR:.0%}",
         "unsound": unsound,

@@ -1,10 +1,9 @@
-"""`dataset`: a knowledge base as rows in six formats, with a card that says what was made and left out."""
+"""`dataset`: a knowledge base as rows in four formats, with a card that says what was made and left out."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import yaml
 from cli_fixture import run
 from other_programs import inspected, loaded, python
-from papers_fixture import KITCHEN, RULES, bring, eats, fault, judge, lines, script, search, statements, told
+from papers_fixture import KITCHEN, bring, fault, judge, lines, script, search, told
 from pyarrow import parquet
 
 import hapax
@@ -158,19 +157,6 @@ def test_statements_with_one_text_are_one_row_with_all_proofs(tmp_path: Path) ->
     assert (row["critic_model"], row["facts"]) == (None, [])
 
 
-# Version
-
-
-def test_the_checksum_is_of_what_is_asked(kitchen: Path, whole: Path) -> None:
-    """It is the same in all formats and versions, stands on the card, and is another for other statements."""
-    folder = made(kitchen, "--format", "hf", "--version", "2.1")
-    other = made(kitchen, "--format", "jsonl", "--rule", "allergy", folder="other")
-
-    assert metadata(folder)["version"] == "2.1"
-    assert metadata(folder)["checksum"] == metadata(whole)["checksum"] != metadata(other)["checksum"]
-    assert metadata(folder)["checksum"] in card(folder)
-
-
 # What is taken
 
 
@@ -227,9 +213,7 @@ def test_experiments_are_left_out_unless_named(searched: Path, tmp_path: Path) -
 def test_a_block_list_leaves_out_what_it_names(kitchen: Path, whole: Path, listed: str, blocked: set[str]) -> None:
     """Terms match whole words whatever their case, patterns anything; no file holds a blocked word, the card counts."""
     (kitchen.parent / "blocked.txt").write_text(listed, "utf-8")
-    folder = made(
-        kitchen, "--format", "jsonl", "--format", "hf", "--format", "lint", "--blocked", kitchen.parent / "blocked.txt"
-    )
+    folder = made(kitchen, "--format", "jsonl", "--format", "hf", "--blocked", kitchen.parent / "blocked.txt")
     gone = len(rows(whole)) - len(rows(folder))
 
     assert set(dishes(whole)) - set(dishes(folder)) == blocked
@@ -258,7 +242,7 @@ def test_faulty_block_lists_are_told_and_nothing_is_written(kitchen: Path, liste
 def test_a_large_dataset_holds_every_statement_once(tmp_path: Path) -> None:
     """More statements than are read, or written into a group, at a time."""
     database = bring(tmp_path / "kb.db", {("allergy", "head"): [("milk", f"dish {number}") for number in range(1_050)]})
-    folder = made(database, "--format", "jsonl", "--format", "parquet")
+    folder = made(database, "--format", "jsonl", "--format", "hf")
     found = lines(folder / "jsonl" / "statements-head.jsonl")
 
     assert len({row["conclusion"] for row in found}) == len(found) == 1_050
@@ -289,7 +273,7 @@ def test_the_card_names_every_file_and_counts_every_row(whole: Path) -> None:
 
 
 def test_the_card_tells_what_was_measured_and_nothing_else(whole: Path, searched: Path) -> None:
-    """Table 16's layout, delta, what the critic refused, the models, and that nobody has judged the statements."""
+    """Table 16's layout, delta, the models, and that nobody has judged the statements."""
     text, other = card(whole), card(made(searched, "--format", "hf", folder="card"))
 
     assert "| temporal | 1 | 0 | 1 | n/a |" in text
@@ -297,7 +281,6 @@ def test_the_card_tells_what_was_measured_and_nothing_else(whole: Path, searched
     assert "Nobody has judged these statements." in text
     assert "# license: the owner of the data chooses one" in text
     assert "Do not use these statements as advice." in text
-    assert re.search(r"\| critic \| \d+ \| [\d.]+ \([\d. to]+\) \|", other)
     assert "scripted/script.json" in other
     assert "**Circular:**" in other  # the script ranked and judged
 
@@ -322,45 +305,6 @@ def test_rules_come_along_and_can_be_read(whole: Path) -> None:
     assert library.subtypes == (("Dish", "Food"),)
     assert "0 errors" in run("check", whole / "rules.rules").output
     assert "# is_earlier_than/2 was computed" in (whole / "rules.rules").read_text("utf-8")
-
-
-# LINT
-
-
-def test_the_commands_of_the_page_read_lint_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/how-to/dataset.md writes LINT and reads it back: values of any script, turned labels, rules that LINK's JSON lacks."""
-    later = "was_in(Person X, Year A) & was_in(Person X, Year B) & A \\= B -> is_not_able_to_eat(Person X, Year B).\n"
-    values = {
-        ("allergy", "head"): [("milk", 'a ""b"", c'), ("лук", "خبز"), ("milk", "guacamole")],
-        ("elsewhere", "head"): [("1900", "1901")],
-    }
-    columns = dict.fromkeys(("allergy", "elsewhere"), "X,A,B")
-    database = bring(tmp_path / "kb.db", values, rules=f"{KITCHEN}@name elsewhere\n{later}", columns=columns)
-    judge(database, "ann", {("guacamole", "entailment"): "no"})
-    page = (ROOT / "docs" / "how-to" / "dataset.md").read_text("utf-8")
-    commands = page.partition("## LINT's files")[2].split("```")[1].strip().splitlines()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HAPAX_DB", str(database))
-    for command in commands:
-        run(*shlex.split(command)[1:])
-    with hapax.KnowledgeBase("again.db", read_only=True) as kb:
-        (turned,) = {vote.statement_id for vote in kb.votes()}
-
-    assert len(commands) == 2
-    assert statements(Path("again.db")) == statements(database)
-    assert turned == statements(database)[eats("guacamole")]
-    lint = tmp_path / "csv_lint" / "lint"
-    assert "elsewhere" not in (lint / "rules.json").read_text("utf-8")
-    assert "P,A,B" not in (lint / "allergy_value_cache.csv_head").read_text("utf-8")
-
-
-def test_a_rule_whose_name_is_no_file_is_left_out_of_lint(tmp_path: Path) -> None:
-    """Nothing is written outside the folder, and the command says so."""
-    search(tmp_path / "kb.db", rules=RULES.replace("@name currency", '@name "../../escaped"'))
-    said = run("data", "dataset", tmp_path / "out", "--db", tmp_path / "kb.db", "--in-both", "keep", "--format", "lint")
-
-    assert "../../escaped" in said.stderr
-    assert not [path for path in tmp_path.rglob("*") if "escaped" in path.name]
 
 
 # Tasks for other programs
