@@ -140,9 +140,6 @@ DATA_TYPE_QUESTION = "data type"
 HARMFUL = "harmful"
 """Question that marks a statement as harmful. It may stay open, and one mark is enough."""
 
-MODEL_VOTER = "model "
-"""Beginning of the names of models that judge. A person's vote on a statement outweighs theirs."""
-
 LINK_ANNOTATORS = "LINK's annotators, by majority"
 """Voter who stands for LINK's annotators. Only their noes are published, so that no share may count them."""
 
@@ -199,15 +196,14 @@ class Judgements:
     rows: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def stored(cls, kb: KnowledgeBase, models: bool = False) -> Judgements:
-        """The judgements by the stored votes; `models`: by those of models, too, where no person voted."""
+    def stored(cls, kb: KnowledgeBase) -> Judgements:
+        """The judgements by the stored votes."""
         rows: dict[str, str] = {}
         for identities in kb.voted_texts():
             rows |= dict.fromkeys(identities, min(identities))
         votes = []
         for vote in kb.votes():
-            if models or not vote.voter.startswith(MODEL_VOTER):
-                votes.append(replace(vote, statement_id=rows.get(vote.statement_id, vote.statement_id)))
+            votes.append(replace(vote, statement_id=rows.get(vote.statement_id, vote.statement_id)))
         return cls(judgements(votes), rows)
 
     def of(self, identity: str) -> Judgement:
@@ -252,15 +248,13 @@ def folded(text: str) -> str:
 
 
 def _ballots(by_question: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Each voter's answer to the question of truth; those of models only if no person answered."""
+    """Each voter's answer to the question of truth."""
     opinions = {}
     for voter, answer in by_question.get(ENTAILMENT_QUESTION, {}).items():
         if answer in (SOUND, "no"):
             opinions[voter] = SOUND if answer == SOUND else UNSOUND_RULE
     # Asked directly, a voter has said more than by LINK's question.
-    opinions |= by_question.get(SOUNDNESS_QUESTION, {})
-    people = {voter: answer for voter, answer in opinions.items() if not voter.startswith(MODEL_VOTER)}
-    return people or opinions
+    return opinions | by_question.get(SOUNDNESS_QUESTION, {})
 
 
 def _judgement(
@@ -447,8 +441,8 @@ def share_verdicts(found: Judgements) -> dict[str, str]:
 
 
 def unsound_rules(kb: KnowledgeBase) -> Iterator[RuleSoundness]:
-    """Rules of which fewer than RULE_BAR of the judged statements are true, by people and models."""
-    verdicts = share_verdicts(Judgements.stored(kb, models=True))
+    """Rules of which fewer than RULE_BAR of the judged statements are true."""
+    verdicts = share_verdicts(Judgements.stored(kb))
     if not verdicts:
         return
     rules = {statement.id: statement.rule for statement in kb.statements()}

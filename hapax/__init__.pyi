@@ -127,8 +127,8 @@ from .evaluation.winograd.schema_export import SchemaExportOptions as SchemaExpo
 from .evaluation.winograd.schema_export import SchemaSheetOptions as SchemaSheetOptions
 from .evaluation.winograd.schema_export import export_schema_sheets as export_schema_sheets
 from .evaluation.winograd.schema_export import export_schemas as export_schemas
-from .evaluation.winograd.schema_export import import_schema_sheets as import_schema_sheets
 from .evaluation.winograd.schema_export import judge_schemas as judge_schemas
+from .evaluation.winograd.schema_export import schema_items as schema_items
 from .evaluation.winograd.schema_export import write_schemas as write_schemas
 from .evaluation.winograd.schema_prompts import PromptMethod as PromptMethod
 from .evaluation.winograd.schema_runs import SchemaAskOptions as SchemaAskOptions

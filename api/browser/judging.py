@@ -17,7 +17,6 @@ from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, ite
 from hapax.api.browser.table_pages import Wanted
 from hapax.engine.judgements import (
     FALSE_FACTS,
-    MODEL_VOTER,
     SOUND,
     UNJUDGED,
     UNSOUND_RULE,
@@ -68,7 +67,7 @@ ANSWER_LABELS = {
 """What the buttons of answers say, where that is not the answer itself."""
 
 _FRESH = "{pool} AND id > ? AND id NOT IN (SELECT statement_id FROM votes WHERE question = ?) ORDER BY id LIMIT 50"
-_COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? AND voter NOT LIKE ? GROUP BY 1, 2"
+_COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? GROUP BY 1, 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,7 @@ class Judging:
         """Agreement of people on the last question of a sheet; None where no item has two votes."""
         question = self.sheet(name).last
         by_item: dict[str, Counter[str]] = defaultdict(Counter)
-        for item, answer, count in kb.sql(_COUNTS, (question, f"{MODEL_VOTER}%")):
+        for item, answer, count in kb.sql(_COUNTS, (question,)):
             by_item[item][answer] = count
         twice = [counts for counts in by_item.values() if counts.total() > 1]
         if not twice:
@@ -248,10 +247,7 @@ class Judging:
         answers = sorted(set(chain.from_iterable(twice)))
         counts = np.array([[of_item[answer] for answer in answers] for of_item in twice])
         alpha = krippendorff_alpha(counts)
-        ((voters,),) = kb.sql(
-            "SELECT count(DISTINCT voter) FROM votes WHERE question = ? AND voter NOT LIKE ?",
-            (question, f"{MODEL_VOTER}%"),
-        )
+        ((voters,),) = kb.sql("SELECT count(DISTINCT voter) FROM votes WHERE question = ?", (question,))
         return VoterAgreement(voters, len(twice), percent(counts), None if math.isnan(alpha) else alpha)
 
     def _item(self, kb: KnowledgeBase, sheet: JudgingSheet, subject: str) -> VotingItem | None:

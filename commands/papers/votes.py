@@ -149,17 +149,24 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @with_database
 @click.option("--skip-faulty", is_flag=True, help="Skip faulty rows instead of rejecting all files.")
+@click.option(
+    "--schemas",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of the Winograd schemas that sheets of `evaluate winograd sheets` ask about.",
+)
 @with_json
-def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, as_json: bool) -> None:
+def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, schemas: Path | None, as_json: bool) -> None:
     """Import filled-in sheets: CSV files, and what Label Studio exports as JSON.
 
-    The sheets are those that `votes export` and `votes next` wrote.
+    The sheets are those that `votes export`, `votes next` and `evaluate winograd sheets` wrote.
 
     \b
     hapax votes import sheets/statements-voter-1.csv statements-voter-2.json
     """
-    with open_kb(database, existing=True) as kb:
-        report = hapax.import_sheets(kb, files, skip_faulty=skip_faulty)
+    items = None if schemas is None else hapax.schema_items(schemas)
+    # Schemas stand in a file, so that their votes may be the first content of a knowledge base.
+    with open_kb(database, existing=items is None) as kb:
+        report = hapax.import_sheets(kb, files, skip_faulty=skip_faulty, schemas=items)
     if as_json:
         counts = {"votes": len(report.votes), "voters": report.voters, "new": report.added, "known": report.known}
         print_json({**counts, "replaced": list(map(str, report.replaced)), "faults": list(map(str, report.faults))})

@@ -33,7 +33,7 @@ SHOWN_ROWS = 12
 """Row numbers listed for each fault."""
 
 # Commands that store the data which other commands of this group show.
-ASK, IMPORT = "hapax evaluate winograd ask", "hapax evaluate winograd import"
+ASK, IMPORT = "hapax evaluate winograd ask", "hapax votes import"
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -59,7 +59,7 @@ def winograd() -> None:
 @click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
 def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_rows: bool, as_json: bool) -> None:
-    """Read Winograd schemas, count them by source, and list faulty rows and leaked pairs.
+    """Read Winograd schemas, count them by source, and list faulty rows.
 
     Rows count from 0 after the header. docs/papers/winograd.md describes the published files and the form of your own.
 
@@ -85,7 +85,7 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
 @click.option(
     "--prompt", "prompts", multiple=True, metavar="NAME=FILE", help="Ask with your own prompt, for example for AoT2."
 )
-@declared(hapax.SchemaAskOptions, "model", "sources", "published", "skip_leaked", "skip_faulty", "limit")
+@declared(hapax.SchemaAskOptions, "model", "sources", "published", "skip_faulty", "limit")
 @declared(hapax.AskSettings, "temperature", "tokens")
 @with_opening
 @with_budget
@@ -187,7 +187,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 )
 @declared(
     hapax.SchemaGenerationOptions,
-    *("source", "prompts", "base_method", "threshold", "share", "most", "skip_leaked", "limit"),
+    *("source", "prompts", "base_method", "threshold", "share", "most", "limit"),
     "temperature",
 )
 @with_opening
@@ -242,29 +242,6 @@ def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: An
     _print_files(written, as_json)
 
 
-@winograd.command("import")
-@with_file
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing all files.")
-@with_database
-@with_json
-def import_(path: Path, files: tuple[Path, ...], skip_faulty: bool, database: str, as_json: bool) -> None:
-    """Import filled-in sheets about the schemas of a file.
-
-    \b
-    hapax evaluate winograd import reversed.jsonl sheets/schemas-ann.csv sheets/schemas-bob.csv
-    """
-    with open_kb(database) as kb:
-        report = hapax.import_schema_sheets(kb, path, files, skip_faulty=skip_faulty)
-    if as_json:
-        counts = {"votes": len(report.votes), "annotators": report.voters, "new": report.added}
-        print_json({**counts, "faults": list(map(str, report.faults))})
-        return
-    for fault in report.faults:
-        err.print(escape(str(fault)))
-    err.print(f"{counted(len(report.votes), 'vote')} of {counted(report.voters, 'annotator')}; {report.added} new")
-
-
 @winograd.command()
 @with_file
 @click.option(
@@ -289,7 +266,7 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
 
 @winograd.command()
 @with_files
-@declared(hapax.SchemaExportOptions, "sources", "variant", "name", "skip_leaked", "skip_faulty")
+@declared(hapax.SchemaExportOptions, "sources", "variant", "name", "skip_faulty")
 @click.option(
     "--out",
     "folder",

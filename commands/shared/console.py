@@ -585,7 +585,6 @@ COMMANDS = {
     "export_sheets": "votes export",
     "import_facts": "import",
     "import_lint": "evaluate lint",
-    "import_schema_sheets": "evaluate winograd import",
     "import_sheets": "votes import",
     "lint_rules": "rules lint",
     "list_models": "model list",

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
-from hapax.engine.judgements import MODEL_VOTER
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.engine.search.ranking import ranked_text
 from hapax.evaluation.dataset.columns import CONTRADICTS, ENTAILS, Row, probe_rows
@@ -180,7 +179,7 @@ class DatasetSource:
         votes = []
         for vote in self.kb.votes():
             row_id = row_ids.get(row_of(vote.statement_id))
-            if row_id is not None and not vote.voter.startswith(MODEL_VOTER):
+            if row_id is not None:
                 votes.append(replace(vote, statement_id=row_id))
         # Numbers follow the names' order, so that they do not depend on who voted first.
         voters = sorted({vote.voter for vote in votes})

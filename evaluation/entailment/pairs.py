@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.files.unfinished import replace_file
@@ -154,14 +153,12 @@ Skipped = list[str]
 
 
 def read_pairs(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:
-    """Read SherLIiC's format if the name ends in `.csv`, published answers if in `.json`, else LevyHolt's.
+    """Read SherLIiC's format if the name ends in `.csv`, else LevyHolt's.
 
     Raises HapaxError with the faulty lines, unless `skipped` takes them.
     """
     if path.suffix == ".csv":
         return read_sherliic(path, skipped)
-    if path.suffix in (".json", ".jsonl"):
-        return _collected(path, _json_rows(path), _answered_pair, skipped=skipped)
     return read_levy_holt(path, skipped)
 
 
@@ -191,12 +188,7 @@ def read_sherliic(path: Path, skipped: Skipped | None = None) -> list[Entailment
 
 
 def read_scores(path: Path) -> list[tuple[bool, float]]:
-    """Read lines of `truth score`, as the paper's training code writes them: 1 or 0, and a finite number.
-
-    Files that end in `.json` are published answers: objects with `gold` and `preds`, whose mean is the score.
-    """
-    if path.suffix in (".json", ".jsonl"):
-        return _collected(path, _json_rows(path), _answered_score)
+    """Read lines of `truth score`, as the paper's training code writes them: 1 or 0, and a finite number."""
     lines = _text(path, "Name a file of `truth score` lines, such as the test-scores.txt of a training").splitlines()
     return _collected(path, [line.split() for line in lines], _scored)
 
@@ -206,11 +198,6 @@ def _text(path: Path, remedy: str = "Name a file of premises and hypotheses") ->
         return path.read_text("utf-8-sig")  # with or without a byte order mark
     except (OSError, UnicodeDecodeError) as fault:
         raise HapaxError(f"{path}: cannot be read ({fault}). {remedy}.") from None
-
-
-def _json_rows(path: Path) -> list[list[str]]:
-    """The lines, each a row of one field."""
-    return [[line] for line in _text(path).splitlines()]
 
 
 def _collected(
@@ -277,39 +264,6 @@ def _triple(text: str) -> Triple:
     if not any(parts):
         raise ValueError("a triple is empty; write subject,predicate,object.")
     return Triple(*parts)
-
-
-def _answered(fields: Sequence[str]) -> dict[str, Any]:
-    """An object of a file of published answers."""
-    try:
-        answer = json.loads(fields[0])
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict) or not isinstance(answer.get("gold"), bool):
-        message = "write a JSON object with premise, hypothesis, gold (true or false) and preds."
-        raise ValueError(message)  # noqa: TRY004  # a faulty line, as in the other readers
-    return answer
-
-
-def _answered_pair(fields: Sequence[str], place: str) -> EntailmentPair:
-    answer = _answered(fields)
-    premise, hypothesis = (_triple(str(answer.get(side, ""))) for side in ("premise", "hypothesis"))
-    return EntailmentPair(premise, hypothesis, answer["gold"], place=place)
-
-
-def _answered_score(fields: Sequence[str], place: str) -> tuple[bool, float]:  # noqa: ARG001  # one shape for all readers
-    answer = _answered(fields)
-    numbers = answer.get("preds")
-    if not isinstance(numbers, list) or not numbers or not all(_is_finite(number) for number in numbers):
-        raise ValueError("preds must be a list of finite numbers, with at least one of them.")
-    return answer["gold"], sum(numbers) / len(numbers)
-
-
-def _is_finite(number: object) -> bool:
-    try:
-        return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
-    except OverflowError:  # an integer beyond the range of floats
-        return False
 
 
 def _levy_holt_line(pair: EntailmentPair) -> str:

@@ -8,18 +8,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from hapax.evaluation.link.probing_questions import TEMPLATES
-from hapax.evaluation.votes.sheets import COLUMNS, INSTRUCTIONS, QUALIFICATION, row_check
+from hapax.evaluation.votes.sheets import COLUMNS, INSTRUCTIONS, QUALIFICATION
 from hapax.evaluation.votes.voting_items import ItemSource, subject_id
 from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingItem
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.remedies import Operation
+from hapax.grammar.remedies import Setting
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import read_cell
 from hapax.kb.exchange.intake import FactFault, FactsRejected
@@ -54,18 +53,6 @@ class FilledRow:
     asked: str
     answer: str
     comment: str
-    check: str
-
-    @property
-    def place(self) -> int | None:
-        """Number of the row on its sheet, or None if the cell holds no number."""
-        return int(self.number) if _NUMBER.fullmatch(self.number) else None
-
-    @property
-    def unchanged(self) -> bool:
-        """True if no cell but voter, answer and comment was changed since the export."""
-        cells = (self.number, self.item, self.question, self.text, self.asked)
-        return bool(_NUMBER.fullmatch(self.rows)) and row_check(self.sheet, int(self.rows), cells) == self.check
 
     @property
     def qualifies(self) -> bool:
@@ -102,7 +89,7 @@ def read_sheet(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
         return [], [FactFault(str(path), 1, "the sheet has no rows; restore the file as it was exported")]
     faults = []
     for row in rows:
-        # Only these cells are the voter's own; the checksum covers the others.
+        # Only these cells are the voter's own.
         for name, cell in (("voter", row.voter), ("answer", row.answer), ("comment", row.comment)):
             if reason := refusal(cell):
                 faults.append(row.fault(f"{name}: {reason}"))
@@ -159,7 +146,7 @@ def _json_rows(path: Path, text: str) -> Iterator[FilledRow]:
 
 
 def _texts(data: Mapping[str, object]) -> dict[str, str]:
-    """The data of a task as texts, of which the checksum was computed."""
+    """The data of a task as texts."""
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in data.items()}
 
 
@@ -176,7 +163,7 @@ def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:
     cells = {}
     for name in _CELLS:
         cell = row.get("row" if name == "number" else name, "")
-        # The checksum covers the blanks of texts.
+        # Texts are compared with their blanks.
         cell = cell if name in {"text", "asked"} else cell.strip()
         cells[name] = cell.lower() if name in {"kind", "section", "answer"} else cell
     return FilledRow(str(path), line, **cells)
@@ -258,8 +245,8 @@ class _VoteCheck:
         item = None if kind is None else self.items[kind].get(row.item)
         if item is None and kind is SheetKind.SCHEMAS:
             return (
-                f"{row.item} is not one of the given schemas; import the sheet with "
-                f"{Operation('import_schema_sheets')} and the schemas' file"
+                f"{row.item} is not one of the given schemas; import the sheet with {Setting('schemas')} and the file "
+                "of the schemas"
             )
         if item is None:
             return (
@@ -270,9 +257,11 @@ class _VoteCheck:
         question = questions.get(row.question)
         if question is None:
             return f"{row.question!r} is not a question about {row.item}; restore the row as it was exported"
-        # The checksum says that the sheet is as it was exported, this that the knowledge base is, too.
         if (row.text, row.asked) != (item.text, question.text):
-            return f"the text of {row.item} has changed in this knowledge base; export it again and have it judged anew"
+            return (
+                f"the text of {row.item} was changed here or in the knowledge base; restore it, or export it again and "
+                "have it judged anew"
+            )
         if not row.answer:
             return f"{row.question!r} about {row.item} has no answer; fill it in" if question.required else None
         if row.answer not in question.choices:
@@ -282,24 +271,24 @@ class _VoteCheck:
 
 @checked
 @extras_named()
-def import_sheets(kb: KnowledgeBase, files: Sequence[str | Path], *, skip_faulty: bool = False) -> VotesReport:
+def import_sheets(
+    kb: KnowledgeBase,
+    files: Sequence[str | Path],
+    *,
+    skip_faulty: bool = False,
+    schemas: Mapping[str, VotingItem] | None = None,
+) -> VotesReport:
     """Store the votes of filled-in sheets. A voter's new answer to a question replaces the stored one.
 
-    Raises FactsRejected with every fault, and stores nothing, unless `skip_faulty`. A sheet whose voter failed the
+    `schemas`: the Winograd schemas that may be on sheets, by id, as `schema_items` reads them from a file. Raises
+    FactsRejected with every fault, and stores nothing, unless `skip_faulty`. A sheet whose voter failed the
     qualification counts as one fault, and is skipped as a whole.
     """
-    return store_votes(kb, files, {}, skip_faulty)
-
-
-def store_votes(
-    kb: KnowledgeBase, files: Iterable[str | Path], schemas: Mapping[str, VotingItem], skip_faulty: bool
-) -> VotesReport:
-    """As `import_sheets`. `schemas`: the Winograd schemas that may be on sheets, by id, which come from a file."""
     sound, faults = _sound_rows(map(Path, files))
     ballots: dict[_Ballot, list[FilledRow]] = {}
     for row in sound:
         ballots.setdefault((row.sheet, row.voter), []).append(row)
-    check = _VoteCheck(_items_of_rows(kb, sound, schemas), faults=faults)
+    check = _VoteCheck(_items_of_rows(kb, sound, schemas or {}), faults=faults)
     # All ballots first: the rows of a qualification may stand below the others.
     for ballot, ballot_rows in ballots.items():
         if (fault := _disqualification(ballot_rows)) is not None:
@@ -351,11 +340,7 @@ def _sound_rows(paths: Iterable[Path]) -> tuple[list[FilledRow], list[FactFault]
     faults += _missing_rows(rows)
     sound = []
     for row in rows:
-        if not row.unchanged:
-            number = row.number or "?"
-            message = f"row {number} was changed in other cells than answer, comment and voter"
-            faults.append(row.fault(f"{message}; restore them as they were exported"))
-        elif not row.voter:
+        if not row.voter:
             faults.append(row.fault("the row names no voter; write a name or number into the cell"))
         else:
             sound.append(row)
@@ -363,32 +348,17 @@ def _sound_rows(paths: Iterable[Path]) -> tuple[list[FilledRow], list[FactFault]
 
 
 def _missing_rows(rows: Iterable[FilledRow]) -> Iterator[FactFault]:
-    """A fault for each sheet in a file that lacks some of its rows. A changed row is not missing."""
+    """A fault for each sheet in a file that lacks some of its rows."""
     sheets: dict[tuple[str, str], list[FilledRow]] = {}
     for row in rows:
         sheets.setdefault((row.file, row.sheet), []).append(row)
     for sheet_rows in sheets.values():
-        # Only unchanged rows can be trusted to say how many rows the sheet has.
-        counts = {int(row.rows) for row in sheet_rows if row.unchanged}
-        missing = set(range(1, max(counts, default=0) + 1)) - {row.place for row in sheet_rows}
-        if missing:
+        counts = {int(row.rows) for row in sheet_rows if _NUMBER.fullmatch(row.rows)}
+        missing = max(counts, default=0) - len({row.number for row in sheet_rows})
+        if missing > 0:
             yield sheet_rows[-1].fault(
-                f"{counted(len(missing), 'row')} of sheet {sheet_rows[0].sheet} not found: {_ranges(missing)}; restore "
-                "them"
+                f"{counted(missing, 'row')} of sheet {sheet_rows[0].sheet} not found; restore them"
             )
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers with consecutive ones joined: `3, 7 to 9`."""
-    ordered = sorted(numbers)
-    # First and last number of each range; the last range grows while numbers follow each other.
-    ranges = [[ordered[0], ordered[0]]]
-    for number, following in pairwise(ordered):
-        if following == number + 1:
-            ranges[-1][1] = following
-        else:
-            ranges.append([following, following])
-    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in ranges)
 
 
 def _disqualification(rows: Sequence[FilledRow]) -> FactFault | None:

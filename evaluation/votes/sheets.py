@@ -272,7 +272,6 @@ COLUMNS = (
     "choices",
     "answer",
     "comment",
-    "check",
 )
 PARTED_BY = " / "
 """Separates the choices in a cell."""
@@ -294,12 +293,11 @@ class VotingSheet:
         sections = [(QUALIFICATION, example.item) for example in WORDINGS[self.kind].qualification]
         sections += [(ITEM, item) for item in self.items]
         asked = [(section, item, question) for section, item in sections for question in item.questions]
-        # Of the content: a sheet that asks something else has another id, and its checksums do not fit this one.
+        # Of the content: a sheet that asks something else has another id.
         content = [[item.id, question.key, item.text, question.text] for _, item, question in asked]
         identity = "s-" + content_id("sheet", self.kind, self.voter, self.part, content)[:12]
         rows = []
         for number, (section, item, question) in enumerate(asked, start=1):
-            checked_cells = (str(number), item.id, question.key, item.text, question.text)
             rows.append(
                 {
                     "sheet": identity,
@@ -313,7 +311,6 @@ class VotingSheet:
                     "text": item.text,
                     "asked": question.text,
                     "choices": question.choices,
-                    "check": row_check(identity, len(asked), checked_cells),
                 }
             )
         return rows
@@ -325,13 +322,6 @@ class VotingSheet:
         part = f"-part-{self.part:0{len(str(self.parts))}}" if self.parts > 1 else ""
         # Any text may be a voter's name, but not a part of a file's.
         return f"{self.kind.value}{part}-{re.sub(r'[^0-9A-Za-z]+', '-', self.voter).strip('-') or 'voter'}"
-
-
-def row_check(sheet: str, rows: int, cells: Sequence[str]) -> str:
-    """Checksum of a row's cells."""
-    # The letter keeps spreadsheets from reading the checksum as a number.
-    # Ten hexadecimal digits find accidents; against forgery they are not meant.
-    return "c-" + content_id("row", sheet, rows, *cells)[:10]
 
 
 def sheets(

@@ -1,17 +1,16 @@
-"""`evaluate soundness`: the share of a rule's statements that are true, by the votes of readers and of models."""
+"""`evaluate soundness`: the share of a rule's statements that are true, by the votes of readers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Annotated, Any
 
 from hapax.engine.judgements import (
     ENTAILMENT_QUESTION,
     FALSE_FACTS,
-    MODEL_VOTER,
     RULE_BAR,
     SOUND,
     SOUNDNESS_QUESTION,
@@ -23,78 +22,33 @@ from hapax.engine.judgements import (
     share_verdicts,
     shared_judgements,
 )
-from hapax.evaluation.link.probing_questions import (
-    STATEMENTS_PER_BATCH,
-    TEMPLATES,
-    ProbeAnswer,
-    ProbeItem,
-    ProbeMethod,
-    ProbeSettings,
-    items_of,
-    open_asker,
-)
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     DistinctTexts,
     JudgedCounts,
     chosen_statements,
     latest_statements,
-    stored_library,
 )
-from hapax.evaluation.votes.voting_items import ItemSource, SampleOptions, subject_id
-from hapax.evaluation.votes.voting_questions import SheetKind
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
-from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed
+from hapax.grammar.options import ChosenRules, ChosenRuns, Option
 from hapax.grammar.remedies import Operation
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import VOTES, Distribution, StatementRecord, VoteRecord
+from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.backend import OpeningOptions
-from hapax.llm_oracle.budget import Budget
-from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE
-from hapax.llm_oracle.registry import open_model, with_journal
-
-SAMPLE = 150
-"""Statements that are drawn if no number is given."""
-
-_TRUTH = TEMPLATES[0]
-"""The question to a model: `Is it true that if ..., ...?`"""
 
 
 @checked
 @dataclass(frozen=True, slots=True)
 class SoundnessOptions:
-    """Statements to judge, and the bar. `model`: a judge, asked in the way `way`; None: only votes are counted.
+    """Statements that count, and the bar: the share of true statements below which a rule is marked."""
 
-    `sample`: number of statements, drawn evenly over rules and distributions; None: all. `bar`: share of true
-    statements below which a rule is marked.
-    """
-
-    model: Annotated[str | None, Option("Model that judges the drawn statements.", short="-m")] = None
-    way: Annotated[
-        ProbeMethod,
-        Option(
-            "How to ask: for P(yes), a reply, or a chain of thought and a reply.",
-            name="ask",
-        ),
-    ] = ProbeMethod.CRITIC
-    sample: Annotated[
-        int | None, Option("Statements to draw, evenly over rules and distributions; 0: all.", least=0, none="0")
-    ] = SAMPLE
     rules: ChosenRules = ()
     runs: ChosenRuns = ()
-    seed: Seed = 0
     bar: Annotated[float, Option("Share of true statements below which a rule is marked.", least=0, most=1)] = RULE_BAR
-
-    @property
-    def drawn(self) -> SampleOptions:
-        """The draw, as the sheets of people use it."""
-        return SampleOptions(self.seed, self.sample, rules=self.rules, runs=self.runs, evenly=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +56,7 @@ class SoundnessResult:
     """Counts by rule, and the shares of true statements over rules, with whole rules resampled for the interval.
 
     `weighted`: each rule by its number of statements in the knowledge base. `by_distribution`: a statement at both ends
-    counts at both. `wording`: share of statements in good English, by people. `stopped`: message of a budget.
+    counts at both. `wording`: share of statements in good English.
     """
 
     rules: tuple[RuleSoundness, ...]
@@ -113,7 +67,6 @@ class SoundnessResult:
     bar: float
     voters: tuple[str, ...] = ()
     false: Sequence[tuple[StatementRecord, str, str]] = field(default_factory=tuple)
-    stopped: str | None = None
 
     @property
     def below(self) -> tuple[RuleSoundness, ...]:
@@ -136,11 +89,11 @@ class SoundnessResult:
         return ResultTable("Shares with 95 % intervals; whole rules are resampled", ("", "%", "of"), rows)
 
     def _by_rule(self) -> ResultTable:
-        columns = ("rule", "true, %", "judged", "false facts", "does not follow", "no (model)", "unsure", "")
+        columns = ("rule", "true, %", "judged", "false facts", "does not follow", "unsure", "")
         rows = []
         # The worst rules first; 2 is above every share and puts rules without a verdict last.
         for rule in sorted(self.rules, key=lambda rule: (rule.sound / rule.judged if rule.judged else 2, rule.rule)):
-            reasons = [str(rule.reasons.get(reason, 0)) for reason in (FALSE_FACTS, UNSOUND_RULE, "no")]
+            reasons = [str(rule.reasons.get(reason, 0)) for reason in (FALSE_FACTS, UNSOUND_RULE)]
             estimate = percent(_rule_share(rule))
             mark = f"below {self.bar:g}" if rule.is_below(self.bar) else ""
             rows.append((rule.rule, estimate, str(rule.judged), *reasons, str(rule.unsure), mark))
@@ -153,7 +106,6 @@ class SoundnessResult:
             "shares": dict(self._rows()),
             "rules": {rule.rule: {"counts": rule, "share": _rule_share(rule)} for rule in self.rules},
             "below": [rule.rule for rule in self.below],
-            "stopped": self.stopped,
         }
 
     def _notes(self) -> Iterator[str]:
@@ -162,8 +114,6 @@ class SoundnessResult:
         if self.below:
             names = ", ".join(rule.rule for rule in self.below)
             yield f"{counted(len(self.below), 'rule')} below {self.bar:g}: {names}."
-        if self.stopped:
-            yield self.stopped
 
 
 def _rule_share(rule: RuleSoundness) -> Estimate:
@@ -172,78 +122,19 @@ def _rule_share(rule: RuleSoundness) -> Estimate:
 
 @checked
 @extras_named()
-def evaluate_soundness(
-    kb: KnowledgeBase,
-    options: SoundnessOptions | None = None,
-    opening: OpeningOptions | None = None,
-    *,
-    budget: Budget | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Evaluation[SoundnessResult]:
-    """Share of the statements that are true, by rule and over rules, from the votes on sheets of soundness.
+def evaluate_soundness(kb: KnowledgeBase, options: SoundnessOptions | None = None) -> Evaluation[SoundnessResult]:
+    """Share of the statements that are true, by rule and over rules, from the votes of people.
 
-    `options`: a model that judges the drawn statements first, if any, the draw, and the bar for rules. No question is
-    asked twice. `export_sheets` writes the sheets and `import_sheets` reads them.
+    `options`: the statements that count, and the bar for rules. `export_sheets` writes sheets of soundness, and
+    `import_sheets` reads them.
     """
-    options, stopped = options or SoundnessOptions(), None
-    if options.model is not None:
-        opening, journal = with_journal(kb, opening, budget)
-        stopped = _judge(kb, options, replace(opening, library=stored_library(kb)), journal, progress)
-    return Evaluation.of(measure(kb, options, stopped))
+    return Evaluation.of(measure(kb, options or SoundnessOptions()))
 
 
-def _judge(
-    kb: KnowledgeBase,
-    options: SoundnessOptions,
-    opening: OpeningOptions,
-    journal: Journal,
-    progress: Callable[[int, int], None] | None,
-) -> str | None:
-    """Ask a model about the drawn statements and store its answers as votes; gives the message of a reached budget.
-
-    No question is asked twice, so that the same call goes on after an interruption.
-    """
-    model = open_model(options.model or "embedded", CRITIC if options.way is ProbeMethod.CRITIC else KNOWLEDGE, opening)
-    voter = f"{MODEL_VOTER}{model.identity.name}@{model.identity.revision}"
-    ask = open_asker(options.way, model, journal, ProbeSettings(seed=options.seed))
-    statements = _drawn_statements(kb, options)
-    items, _ = items_of(kb, statements)
-
-    def ask_batch(batch: Sequence[ProbeItem]) -> None:
-        answers = ask([(item, _TRUTH) for item in batch])
-        # Stored batch by batch, so that an interruption loses no answer.
-        kb.add(VOTES, (_vote(answer, voter) for answer in answers))
-
-    def finished(done: int) -> None:
-        if progress is not None:
-            progress(done, len(items))
-
-    stopped = for_batches(items, STATEMENTS_PER_BATCH, ask_batch, finished)
-    return str(stopped) if stopped else None
-
-
-def _vote(answer: ProbeAnswer, voter: str) -> VoteRecord:
-    """The vote of a model; a reply that cannot be read, or is refused, is undecided."""
-    words = {True: SOUND, False: "no", None: UNSURE}
-    comment = "" if answer.probability is None else f"P(yes) {answer.probability:.3f}"
-    return VoteRecord(
-        answer.item.statement_id, SOUNDNESS_QUESTION, voter, words[answer.verdict.positive], comment or answer.reply
-    )
-
-
-def _drawn_statements(kb: KnowledgeBase, options: SoundnessOptions) -> list[StatementRecord]:
-    drawn = ItemSource(kb, SheetKind.SOUNDNESS).draw(options.drawn)
-    identities = {subject_id(item.id) for item in drawn.items}
-    statements: dict[str, StatementRecord] = {}
-    for members in latest_statements(kb, options.rules, options.runs).values():
-        statements |= members
-    return [statement for key, statement in statements.items() if key in identities]
-
-
-def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = None) -> SoundnessResult:
+def measure(kb: KnowledgeBase, options: SoundnessOptions) -> SoundnessResult:
     """Count the judgements on all statements of the chosen rules, whichever sheet or draw they come from."""
     texts = DistinctTexts.of(latest_statements(kb, options.rules, options.runs))
-    found = Judgements.stored(kb, models=True)
+    found = Judgements.stored(kb)
     statements: dict[str, StatementRecord] = {}
     for members in texts.statements.values():
         statements |= {found.row(key): record for key, record in members.items()}
@@ -271,7 +162,6 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions, stopped: str | None = 
         options.bar,
         tuple(sorted(set().union(*(found.texts[key].voters for key in verdicts)))),
         [(record, answer, comments.get(found.row(record.id), "")) for record, answer in _by_rule_and_text(false)],
-        stopped,
     )
 
 
@@ -304,12 +194,10 @@ def share_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str
     result = measure(kb, SoundnessOptions(rules=tuple(rules), runs=tuple(runs)))
     if not result.overall.count:
         return []
-    models = [voter.removeprefix(MODEL_VOTER) for voter in result.voters if voter.startswith(MODEL_VOTER)]
-    judges = f", judged also by {', '.join(models)}" if models else ""
     return [
         f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % "
         f"are true, and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over "
-        f"rules ({Operation('evaluate_soundness')}{judges})."
+        f"rules ({Operation('evaluate_soundness')})."
     ]
 
 

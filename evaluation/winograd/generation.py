@@ -23,8 +23,8 @@ from hapax.evaluation.winograd.data import (
     pairs_of,
     replaced,
 )
-from hapax.evaluation.winograd.files import read_file, without_leaks
-from hapax.evaluation.winograd.schema_asking import Ask, AskSettings, SkipLeaked, asking
+from hapax.evaluation.winograd.files import read_file
+from hapax.evaluation.winograd.schema_asking import Ask, AskSettings, asking
 from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -255,7 +255,6 @@ class SchemaGenerationOptions:
     temperature: Temperature = 0.0
     limit: Annotated[int | None, Option("Maximum number of source pairs.", least=1)] = None
     seed: Seed = 0
-    skip_leaked: SkipLeaked = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
@@ -410,9 +409,6 @@ class GenerateSession:
 
     def _source_pairs(self, path: Path) -> list[Pair]:
         pairs = pairs_of(read_file(path).items)
-        # Before a source is chosen: a pair may leak from another source of the file.
-        if self._options.skip_leaked:
-            pairs = without_leaks(pairs)
         source = self._options.source or pairs[0][0].source if pairs else ""
         chosen = [pair for pair in pairs if pair[0].source == source][: self._options.limit]
         if not chosen:

@@ -16,7 +16,6 @@ from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.sinks import METADATA, Function, group_files, yaml_text
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.votes.sheet_import import VotesReport, store_votes
 from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
 from hapax.evaluation.votes.tally import agreement
 from hapax.evaluation.votes.voting_items import subject_id
@@ -29,9 +28,9 @@ from hapax.evaluation.votes.voting_questions import (
     schema_item,
 )
 from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file, without_leaks, write_lines
+from hapax.evaluation.winograd.files import read_file, write_lines
 from hapax.evaluation.winograd.generation import Generated
-from hapax.evaluation.winograd.schema_asking import SkipFaulty, SkipLeaked, Sources, WordingVariant
+from hapax.evaluation.winograd.schema_asking import SkipFaulty, Sources, WordingVariant
 from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.evaluation.winograd.schema_tables import DISAGREEMENT
 from hapax.grammar.arguments import checked
@@ -70,7 +69,6 @@ class SchemaExportOptions:
     name: Annotated[str, Option("First part of the task names.")] = "winograd"
     variant: WordingVariant = PromptWording.PAPER
     sources: Sources = ()
-    skip_leaked: SkipLeaked = False
     skip_faulty: SkipFaulty = False
 
 
@@ -90,7 +88,7 @@ def export_schemas(
     pairs: list[Pair] = []
     for path in paths:
         pairs += pairs_of(read_file(Path(path), skip_faulty=options.skip_faulty).items)
-    for pair in without_leaks(pairs) if options.skip_leaked else pairs:
+    for pair in pairs:
         if not options.sources or pair[0].source in options.sources:
             # The harness takes lower-case letters, digits and underscores in the names of tasks.
             slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
@@ -311,9 +309,11 @@ def schemas_of(path: Path) -> dict[str, Pair]:
     return schemas
 
 
-def schema_items(path: Path) -> dict[str, VotingItem]:
-    """The schemas of a file as items of sheets, by id. Raises HapaxError if there are none."""
-    return {identity: item_of(pair) for identity, pair in schemas_of(path).items()}
+@checked
+@extras_named()
+def schema_items(path: str | Path) -> dict[str, VotingItem]:
+    """The schemas of a file as items of sheets, by id, for `import_sheets`. Raises HapaxError if there are none."""
+    return {identity: item_of(pair) for identity, pair in schemas_of(Path(path)).items()}
 
 
 @checked
@@ -356,18 +356,6 @@ def export_schema_sheets(
     items = [item_of(pair) for pair in pairs]
     schema_sheets = sheets(SheetKind.SCHEMAS, items, options.annotators, options.seed, options.per_sheet)
     return write_sheets(schema_sheets, options.forms, Path(folder))
-
-
-@checked
-@extras_named()
-def import_schema_sheets(
-    kb: KnowledgeBase, path: str | Path, files: Sequence[str | Path], *, skip_faulty: bool = False
-) -> VotesReport:
-    """Store the votes of filled-in sheets about the schemas of a file.
-
-    Raises FactsRejected with every fault unless `skip_faulty`.
-    """
-    return store_votes(kb, files, schema_items(Path(path)), skip_faulty)
 
 
 @checked

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file, without_leaks
+from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.schema_asking import (
     ABSTRACTS_TO,
     AskRun,
@@ -18,7 +18,6 @@ from hapax.evaluation.winograd.schema_asking import (
     ReadingScores,
     SentenceAnswer,
     SkipFaulty,
-    SkipLeaked,
     Sources,
     ask_pairs,
     asking,
@@ -57,7 +56,6 @@ class SchemaAskOptions:
         bool, Option("Use rows exactly as the release asks them, with their faults.", name="as-published")
     ] = False
     limit: Annotated[int | None, Option("Maximum number of pairs of each source.", least=1)] = None
-    skip_leaked: SkipLeaked = False
     skip_faulty: SkipFaulty = False
 
     @classmethod
@@ -95,8 +93,6 @@ class StoredRun:
     answers: tuple[SentenceAnswer, ...]
     calls: Mapping[str, tuple[str, ...]]
     """Journal ids of the calls, by pair."""
-    skip_leaked: bool = False
-    """True if pairs that leak were left out."""
 
     @property
     def name(self) -> str:
@@ -115,8 +111,7 @@ class StoredRun:
     @property
     def marks(self) -> list[str]:
         """Differences of the run's pairs from those of the source as it is read."""
-        marks = ["as published"] if self.published else []
-        return [*marks, "without leaked pairs"] if self.skip_leaked else marks
+        return ["as published"] if self.published else []
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -129,7 +124,6 @@ class StoredRun:
             "variant",
             "source",
             "published",
-            "skip_leaked",
             "status",
             "pairs",
         )
@@ -166,9 +160,7 @@ class AskSession:
 
     def _pairs(self, paths: Sequence[Path]) -> dict[str, list[Pair]]:
         by_source: dict[str, list[Pair]] = {}
-        # A pair may leak from a source that is not asked about.
-        pairs = self._distinct_pairs(paths)
-        for pair in without_leaks(pairs) if self._options.skip_leaked else pairs:
+        for pair in self._distinct_pairs(paths):
             if not self._options.sources or pair[0].source in self._options.sources:
                 by_source.setdefault(pair[0].source, []).append(pair)
         if not by_source:
@@ -256,7 +248,6 @@ def _record(
         "tokens": settings.tokens,
         "seed": settings.seed,
         "pairs": len(pairs),
-        "skip_leaked": options.skip_leaked,
     }
     return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
 
@@ -283,5 +274,4 @@ def _stored(record: RunRecord) -> StoredRun:
         settings["pairs"],
         tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
         {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
-        settings["skip_leaked"],
     )

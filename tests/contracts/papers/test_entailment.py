@@ -311,24 +311,6 @@ def test_artefacts_are_told_from_entailment(tmp_path: Path) -> None:
     assert finding(tmp_path, directed, None).finding == ""
 
 
-def test_published_answers_are_pairs_and_scores(tmp_path: Path) -> None:
-    """A file of answers as McKenna et al. published them is measured alone: its labels, and the mean of its answers."""
-    path, triples = tmp_path / "answers.json", {True: ("buy", "own"), False: ("own", "buy")}
-    lines = [
-        {"premise": f"X,{one},Y", "hypothesis": f"X,{other},Y", "preds": [1.0, float(gold)], "gold": gold}
-        for gold, (one, other) in triples.items()
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    words = ("score", path, "--scorer", f"scores:{path}", "--db", tmp_path / "x.db")
-    (full,) = (figures for figures in entailment(*words) if figures["subset"] == "full")
-
-    assert (full["pairs"], full["auc_rel"], full["concordance"]["whole"]["value"]) == (2, 1.0, 1.0)
-    unanswered = {**lines[0], "gold": 1, "preds": []}
-    for faulty in (json.dumps(unanswered), f'{{"gold": true, "preds": [{10**400}]}}'):
-        path.write_text(faulty + "\n", "utf-8")
-        assert "answers.json:1" in fault("evaluate", "entailment", *words)
-
-
 # Training
 
 

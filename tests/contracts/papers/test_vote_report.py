@@ -175,7 +175,7 @@ def test_shares_of_true_statements_by_rule_mark_those_below_the_bar(tmp_path: Pa
     database, drawn = bring(tmp_path / "kb.db", values), []
     for size in (6, 8):
         folder = tmp_path / f"sheets{size}"
-        run("evaluate", "soundness", "--out", folder, "--voter", "ann", "--sample", size, "--db", database)
+        run("votes", "export", "soundness", "--out", folder, "--voter", "ann", "--sample", size, "--db", database)
         drawn.append(set(re.findall("(?:dish|rare) [0-9]+", (folder / "soundness-ann.csv").read_text("utf-8-sig"))))
     judge(database, "ann", {("rare", "soundness"): "rule"}, "soundness")
     found = told("evaluate", "soundness", "--db", database)["rules"]
@@ -192,21 +192,6 @@ def test_shares_of_true_statements_by_rule_mark_those_below_the_bar(tmp_path: Pa
     assert "cook" in checked.output
     assert "| cook | 0.00 (0.0 to 49.0) | 4 |" in card
     assert "| allergy |" not in card.partition("## How many statements are right")[2]
-
-
-def test_a_model_judges_and_is_not_asked_twice(tmp_path: Path) -> None:
-    """Answers of a model are stored as votes, which people outweigh; a budget ends it, and the next call goes on."""
-    database = bring(tmp_path / "kb.db", FOUR)
-    judging = ("evaluate", "soundness", "--db", database, "-m", script(tmp_path / "no.json", yes=0.1), "--json")
-    stopped, first, again = (invoke(*judging, *more) for more in (("--max-calls", 1), (), ("--max-calls", 0)))
-    judge(database, "ann", {}, "soundness")
-    after = told("evaluate", "soundness", "--db", database)
-
-    assert [result.exit_code for result in (stopped, first, again)] == [3, 0, 0]
-    assert json.loads(first.stdout)["rules"]["allergy"]["share"]["value"] == 0
-    assert again.stdout == first.stdout
-    assert after["rules"]["allergy"]["share"]["value"] == 1
-    assert "--out" in fault("evaluate", "soundness", "--out", tmp_path, "-m", "simulated", "--db", database, code=2)
 
 
 # Derived statements
@@ -559,7 +544,7 @@ def test_who_fails_the_qualification_does_not_count(vote_sheets_database: Path) 
         (b'{"format": "other"}', "not a task"),
         (b"[1]", "not a task"),
         (b"[]", "no rows"),
-        (b'[{"data": {"rows": 9999999999, "row": [1]}}]', "changed"),
+        (b'[{"data": {"rows": 9999999999, "row": [1]}}]', "names no voter"),
         (b'[{"data": {}, "annotations": [{"result": [{"from_name": "answer"}]}]}]', "not a task"),
         (b"{" * 50_000, "JSON"),
     ],

@@ -110,21 +110,14 @@ def test_published_files_hold_136_51_and_205_pairs() -> None:
 
 
 @needs_data
-def test_faults_and_leaks_of_the_published_files_are_listed() -> None:
-    """The seven pairs of CR-WSC-H with an option that is not in the sentence, and the one wrong row; five pairs are
-    word for word their source, and two schemas are worked examples of prompts."""
-    found = winograd("data", ANNOTATED, GENERATED)
-    faults, leaks = found["faults"], found["leaks"]
+def test_faults_of_the_published_files_are_listed() -> None:
+    """The seven pairs of CR-WSC-H with an option that is not in the sentence, and the one wrong row."""
+    faults = winograd("data", ANNOTATED, GENERATED)["faults"]
     unsaid = [40, 56, 66, 106, 152, 170, 266]
 
     assert sorted({fault["rows"][0] for fault in faults if fault["source"] == HUMAN}) == unsaid
     assert [fault["rows"] for fault in faults if "marked as used" in fault["what"]] == [[24, 25]]
     assert any(fault["rows"] == [471] for fault in faults)
-    first = {
-        name: [leak["items"][0] for leak in leaks if leak["what"].startswith(name)] for name in ("word", "the worked")
-    }
-    assert first["word"] == [f"{HUMAN}:{row}" for row in (66, 82, 96, 100, 170)]
-    assert first["the worked"] == [f"{WSC273}:30", f"{WSC273}:96", f"{HUMAN}:96"]
 
 
 def test_a_plain_file_pairs_neighbours_of_one_schema(tmp_path: Path) -> None:
@@ -443,38 +436,6 @@ def test_a_budget_ends_the_making_and_nothing_is_lost(tmp_path: Path) -> None:
     assert generate(tmp_path, "--base-method", "critic")["counts"]["pairs made"] == 2
 
 
-# Leaks
-
-
-def leaking(folder: Path) -> tuple[Path, Path]:
-    """A plain file, and one that reverses all of its schemas but the first, in other case, and adds a worked example."""
-    plain = fixture.write(folder / "plain.csv", fixture.PLAIN)
-    partly = fixture.write(folder / "partly.csv", (fixture.PLAIN[0], *fixture.REVERSED[1:]))
-    rows = [{**item.to_json(), "text": item.text.upper()} for item in hapax.read_schemas(partly)]
-    firemen = "The firemen arrived {} the police because they were coming from so far away."
-    rows += schema(firemen, ("after", "before"), "they", ["The firemen", "The police"], pair="f")
-    return plain, written(folder / "partly.jsonl", rows)
-
-
-def test_leaks_are_named_and_left_out(tmp_path: Path) -> None:
-    """A pair that repeats another source in other case leaks, and so does the example of a prompt: from the later
-    source they are left out, also where the original's source is not asked about."""
-    files = leaking(tmp_path)
-    model = fixture.scripted(tmp_path / "m.json", {"defaults": {"generate": "I cannot say."}})
-    words = ("ask", *files, "-m", model, "--db", tmp_path / "w.db")
-
-    def pairs(*more: str) -> dict[str, int]:
-        return {found["source"]: found["pairs"] for found in winograd(*words, *more)}
-
-    assert [leak["items"][0] for leak in winograd("data", *files)["leaks"]] == ["partly:0", "partly:8"]
-    assert pairs() == {"plain": 4, "partly": 5}
-    assert pairs("--skip-leaked") == {"plain": 4, "partly": 3}
-    assert pairs("--skip-leaked", "--source", "partly") == {"partly": 3}
-    made = ("generate", files[1], *words[3:], "--prompt", "1", "--out", tmp_path / "n.jsonl")
-    # Alone in its file, the copy has no original.
-    assert [winograd(*made, *more)["counts"]["source pairs"] for more in ((), ("--skip-leaked",))] == [5, 4]
-
-
 # People
 
 
@@ -504,7 +465,7 @@ def judge(schemas: Path, voter: str, answer: Answer, *more: str) -> set[str]:
         return answer(row)
 
     sheet = fill_csv(folder / f"schemas-{voter}.csv", noted)
-    run("evaluate", "winograd", "import", schemas, sheet, *database)
+    run("votes", "import", sheet, "--schemas", schemas, *database)
     return asked
 
 
@@ -532,14 +493,15 @@ def test_what_annotators_differ_on_is_discarded_until_a_third_decides(schemas: P
 
 
 def test_sheets_of_schemas_belong_to_their_file(schemas: Path) -> None:
-    """`votes import` sends them to the right command; a changed sentence is found."""
+    """Without their file `votes import` asks for it; a changed sentence is found."""
     folder, database = schemas.parent / "sheets", ("--db", schemas.parent / "p.db")
     run("evaluate", "winograd", "sheets", schemas, "--annotator", "ann", "--out", folder, *database)
     sheet = folder / "schemas-ann.csv"
 
-    assert "hapax evaluate winograd import" in fault("votes", "import", sheet, *database)
+    hapax.KnowledgeBase(schemas.parent / "p.db").close()
+    assert "--schemas" in fault("votes", "import", sheet, *database)
     sheet.write_text(sheet.read_text(encoding="utf-8").replace("tycoon", "baron"), encoding="utf-8")
-    assert "changed" in fault("evaluate", "winograd", "import", schemas, sheet, *database)
+    assert "changed" in fault("votes", "import", sheet, "--schemas", schemas, *database)
 
 
 # Tasks

@@ -207,7 +207,6 @@ ASKING = {
     "long-tail": "evaluate long-tail --rules money.rules --judge openai:small --judge openai:other",
     "probe": "evaluate probe --sample 2",
     "probe cot": "evaluate probe --sample 2 --ask cot",
-    "soundness": "evaluate soundness",
     "winograd ask": "evaluate winograd ask schemas.csv --method zero-shot --method cot",
     "entailment score": "evaluate entailment score dev.txt --scorer critic --scorer likelihood",
     "entailment predicates": "evaluate entailment predicates --rules buying.rules",
@@ -297,7 +296,7 @@ def test_no_command_that_asks_lacks_a_queue() -> None:
 
     queued = {words for words, names in budgeted.items() if {"queue", "results"} <= names}
     assert set(budgeted) - queued == UNQUEUED
-    assert len(tried & queued) > 12
+    assert len(tried & queued) > 10
 
 
 def test_partial_results_ask_only_for_the_rest(place: Path) -> None:
