@@ -254,7 +254,8 @@ def _ballots(by_question: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         if answer in (SOUND, "no"):
             opinions[voter] = SOUND if answer == SOUND else UNSOUND_RULE
     # Asked directly, a voter has said more than by LINK's question.
-    return opinions | by_question.get(SOUNDNESS_QUESTION, {})
+    opinions |= by_question.get(SOUNDNESS_QUESTION, {})
+    return opinions
 
 
 def _judgement(

@@ -6,9 +6,9 @@ base, for figures and for people's votes. Facts are not: a cell without a critic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,12 +19,11 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    FailFast,
     Field,
+    StrictFloat,
     StrictInt,
     StrictStr,
     ValidationError,
-    ValidationInfo,
 )
 
 from hapax.engine.kept_rules import sound_rules
@@ -68,103 +67,52 @@ from hapax.llm_oracle.questions.prompts import LONG_TAIL_WORDINGS
 from hapax.llm_oracle.registry import open_roles, open_shared
 
 
-@dataclass(frozen=True, slots=True)
-class AblationVariant:
-    """A row of tables 8 and 9, with its settings."""
+class AblationVariant(StrEnum):
+    """A row of tables 8 and 9; the paper has all but `NO_LIKELIHOOD`, which shows the gate's part alone."""
 
-    name: str
-    critic: bool
-    likelihood: bool
+    FULL = "full"
+    NO_CRITIC = "w/o critic"
+    NO_LIKELIHOOD = "w/o likelihood"
+    NEITHER = "w/o critic+likelihood"
+
+    @property
+    def critic(self) -> bool:
+        return self in (AblationVariant.FULL, AblationVariant.NO_LIKELIHOOD)
+
+    @property
+    def likelihood(self) -> bool:
+        return self in (AblationVariant.FULL, AblationVariant.NO_CRITIC)
 
 
-# The paper has the first, the second and the last; the third shows the gate's part alone.
-VARIANTS = (
-    AblationVariant("full", critic=True, likelihood=True),
-    AblationVariant("w/o critic", critic=False, likelihood=True),
-    AblationVariant("w/o likelihood", critic=True, likelihood=False),
-    AblationVariant("w/o critic+likelihood", critic=False, likelihood=False),
-)
-USUAL_VARIANTS = tuple(
-    variant for variant in VARIANTS if variant.name in ("full", "w/o critic", "w/o critic+likelihood")
-)
-"""The three variants of the paper."""
+FULL = AblationVariant.FULL
 
 AUTO = "auto"
 """Judge that is chosen by what is known about the statements; see `Jury`."""
 
-_SHOWN = 80
-"""Characters of a faulty value in a message."""
-
 _SEARCH = SearchSettings()
-_VARIANTS = {variant.name: variant for variant in VARIANTS}
-
-KeyPath = tuple[str | int, ...]
-"""A place in the file: `("models", 0, "knowledge")`."""
 
 
-def _printable(text: str) -> str:
-    if not text.strip() or not text.isprintable():
-        raise ValueError("write a text of printable signs")
-    return text
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("write a number")  # noqa: TRY004  # pydantic lets a TypeError pass
-    return value
-
-
-def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not values or len(set(values)) < len(values):
-        raise ValueError("write a list with each item once")
+def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise ValueError("write at least one")
     return values
 
 
-def _variant(name: Any) -> AblationVariant:
-    if not isinstance(name, str) or name not in _VARIANTS:
-        raise ValueError(f"write one of {', '.join(_VARIANTS)}")
-    return _VARIANTS[name]
-
-
-# The order of the tables, whatever order the file has.
-def _in_order(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    order = list(Distribution) if isinstance(values[0], Distribution) else list(VARIANTS)
-    return tuple(sorted(values, key=order.index))
-
-
-def _beside_config(path: Any, info: ValidationInfo) -> Path:
-    if not isinstance(path, str) or info.context is None:
-        raise ValueError("write a path")  # pydantic turns a ValueError into a fault, and lets a TypeError pass
-    folder: Path = info.context["folder"]
-    return folder / _printable(path)
-
-
-def _false_for_none(value: Any) -> Any:
-    # An empty entry may be forgotten; only `false` says that no baseline is wanted.
-    if value is None:
-        raise ValueError("write false, or wordings, count, values and calls")
-    return None if value is False else value
-
-
 def _named_once(models: tuple[ModelEntry, ...]) -> tuple[ModelEntry, ...]:
-    if not models:
-        raise ValueError("write a list of models, each with name and knowledge")
-    names = [model.name for model in models]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise ValueError(f"models[{place}].name is {name!r}, the name of an earlier model; rename one of them")
+    if len({model.name for model in models}) < len(models):
+        raise ValueError("give each model a name of its own")
     return models
 
 
-Text = Annotated[StrictStr, AfterValidator(_printable)]
+Text = Annotated[StrictStr, Field(pattern=r"\S")]
 # A whole number stays an int: run ids are hashes of the settings, in which 1 and 1.0 differ.
-Number = Annotated[Any, AfterValidator(_number)]
+Number = StrictInt | StrictFloat
 Temperature = Annotated[Number, Field(ge=0, le=100)]
 Wording = Annotated[StrictInt, Field(ge=1, le=len(LONG_TAIL_WORDINGS))]
 Size = Annotated[StrictInt, Field(ge=1, le=100_000)]
 Values = Annotated[StrictInt, Field(ge=1, le=1000)]
-# FailFast: one fault for a list instead of one for each of its items.
-Unrepeated = (FailFast(), AfterValidator(_distinct))
+# Behind the items: a list of faulty items alone is not empty.
+Some = AfterValidator(_some)
 
 
 class _Part(BaseModel):
@@ -183,7 +131,7 @@ class ModelEntry(_Part):
 class InstructionBaseline(_Part):
     """Instruction-only generation; the defaults are the paper's. Tables show the first of the wordings."""
 
-    wordings: Annotated[tuple[Wording, ...], *Unrepeated] = (1,)
+    wordings: Annotated[tuple[Wording, ...], Some] = (1,)
     count: Size = 200
     values: Values = 50
     calls: Size = 8
@@ -210,16 +158,16 @@ class GridConfig(_Part):
     `temperature` is that of tables 8 to 10, `temperatures` are the rows of table 7. `baseline` None: none is run.
     """
 
-    models: Annotated[tuple[ModelEntry, ...], AfterValidator(_named_once)]
-    files: Annotated[tuple[Annotated[Path, BeforeValidator(_beside_config)], ...], *Unrepeated] = ()
-    rules: Annotated[tuple[Text, ...], *Unrepeated] = ()
-    variants: Annotated[
-        tuple[Annotated[AblationVariant, BeforeValidator(_variant)], ...], *Unrepeated, AfterValidator(_in_order)
-    ] = USUAL_VARIANTS
-    distributions: Annotated[tuple[Distribution, ...], *Unrepeated, AfterValidator(_in_order)] = tuple(Distribution)
+    models: Annotated[tuple[ModelEntry, ...], Some, AfterValidator(_named_once)]
+    files: Annotated[tuple[Path, ...], Some] = ()
+    rules: Annotated[tuple[Text, ...], Some] = ()
+    variants: Annotated[tuple[AblationVariant, ...], Some] = (FULL, AblationVariant.NO_CRITIC, AblationVariant.NEITHER)
+    distributions: Annotated[tuple[Distribution, ...], Some] = tuple(Distribution)
     temperature: Temperature = 0.7
-    temperatures: Annotated[tuple[Annotated[Temperature, AfterValidator(float)], ...], *Unrepeated] = (0.5, 0.7, 1.0)
-    baseline: Annotated[InstructionBaseline | None, BeforeValidator(_false_for_none)] = InstructionBaseline()
+    temperatures: Annotated[tuple[Annotated[Temperature, AfterValidator(float)], ...], Some] = (0.5, 0.7, 1.0)
+    baseline: Annotated[
+        InstructionBaseline | None, BeforeValidator(lambda value: None if value is False else value)
+    ] = InstructionBaseline()
     search: SearchOptions = SearchOptions()
     evaluator: Text = "frequency"
     judge: Text = AUTO
@@ -238,72 +186,24 @@ class GridConfig(_Part):
 def read_grid(path: str | Path) -> GridConfig:
     """Read the YAML file of a grid. `load_rules(*grid.files)` reads the rules that it names.
 
-    Raises HapaxError with all faults of the file, each on a line of its own.
+    Raises HapaxError with all faults of the file, each on a line of its own with its key.
     """
     path = Path(path)
+    remedy = "A grid is a YAML mapping such as docs/papers/grid.yaml."
     try:
-        text = path.read_text("utf-8")
-        # Composed as well as loaded, because only nodes know their lines.
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = read_yaml(text)
+        content = read_yaml(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as fault:
-        reason = " ".join(str(fault).split())
-        raise HapaxError(f"{path}: {reason}. A grid is a YAML mapping such as docs/papers/grid.yaml.") from None
+        raise HapaxError(f"{path}: {' '.join(str(fault).split())}.", remedy) from None
     try:
-        return GridConfig.model_validate(content, context={"folder": path.parent})
+        config = GridConfig.model_validate(content)
     except ValidationError as rejected:
-        lines = [f"{path}:{_line(node, key)}: {message}" for key, message in _faults(rejected)]
-        raise HapaxError("\n".join(lines)) from None
-
-
-def _faults(rejected: ValidationError) -> Iterator[tuple[KeyPath, str]]:
-    """Key path and message of each faulty field, in pydantic's words, with the nearest name of an unknown one."""
-    for error in rejected.errors(include_url=False):
-        key = error["loc"]
-        message = error["msg"].removeprefix("Value error, ")
-        if error["type"] == "extra_forbidden":
-            parts: dict[str, type[BaseModel]] = {
-                "models": ModelEntry,
-                "baseline": InstructionBaseline,
-                "search": SearchOptions,
-            }
-            part = parts.get(str(key[0]), GridConfig) if len(key) > 1 else GridConfig
-            fields = part.model_fields
-            near = get_close_matches(str(key[-1]), fields, n=1, cutoff=0.5)
-            message = f"did you mean {near[0]}?" if near else f"use one of {', '.join(fields)}"
-        elif error["type"] != "missing":
-            message += f", not {repr(error['input'])[:_SHOWN]}"
-        if not key:
-            message += ". A grid is a YAML mapping such as docs/papers/grid.yaml"
-        yield key, f"{_key_text(key)}: {message}"
-
-
-def _key_text(key: KeyPath) -> str:
-    """A key path as in `models[0].knowledge`."""
-    text = ""
-    for step in key:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.removeprefix(".") or "the grid"
-
-
-def _line(node: yaml.Node | None, key: KeyPath) -> int:
-    """Line of the key, or of the closest part around it that is in the file."""
-    line = 1
-    for step in key:
-        if isinstance(node, yaml.MappingNode):
-            # A later item replaces an earlier one.
-            entries = [(name, value) for name, value in node.value if name.value == step]
-            if not entries:
-                break
-            name, node = entries[-1]
-            line = name.start_mark.line + 1
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            node = node.value[step]
-            line = node.start_mark.line + 1
-    return line
-
-
-FULL = VARIANTS[0]
+        faults = []
+        for error in rejected.errors(include_url=False):
+            key = ".".join(map(str, error["loc"])) or "the grid"
+            faults.append(f"{path}: {key}: {error['msg']}.")
+        raise HapaxError("\n".join(faults), remedy) from None
+    # Files stand beside the grid.
+    return config.model_copy(update={"files": tuple(path.parent / file for file in config.files)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +215,7 @@ class GridCell:
     temperature: float
 
     def __str__(self) -> str:
-        how = "instruction only" if self.variant is None else self.variant.name
+        how = self.variant or "instruction only"
         return f"{self.model.name}, {how}, temperature {self.temperature:g}"
 
 
@@ -402,7 +302,7 @@ class GridResult:
     def _temperatures(self) -> list[tuple[str, GridCell]]:
         first = self.config.models[0]
         cells = []
-        for temperature in self.config.temperatures:
+        for temperature in dict.fromkeys(self.config.temperatures):
             # As in the paper: 1.0, not 1; but not 0.2 for 0.25.
             label = f"{temperature:.1f}" if temperature == round(temperature, 1) else f"{temperature:g}"
             cells.append((label, GridCell(first, FULL, temperature)))
@@ -411,8 +311,9 @@ class GridResult:
     def _variants(self) -> list[tuple[str, GridCell]]:
         cells = []
         for model in self.config.models:
-            for variant in self.config.variants:
-                label = model.name if variant == FULL else f"    {variant.name}"
+            # In the order of the tables, whatever order the file has.
+            for variant in [variant for variant in AblationVariant if variant in self.config.variants]:
+                label = model.name if variant is FULL else f"    {variant}"
                 cells.append((label, GridCell(model, variant, self.config.temperature)))
         return cells
 
@@ -508,7 +409,7 @@ class GridRun:
     def _search(self, cell: GridCell, variant: AblationVariant) -> CellResult:
         models = self._models(cell.model)
         settings = SearchSettings(
-            distributions=self.config.distributions,
+            distributions=tuple(end for end in Distribution if end in self.config.distributions),
             temperature=cell.temperature,
             seed=self.opening.seed,
             critic=variant.critic,
@@ -637,7 +538,7 @@ def _cell_json(result: CellResult) -> dict[str, Any]:
             accuracies["all" if distribution is None else distribution.value] = judged
     return {
         "model": cell.model.model_dump(),
-        "variant": "instruction only" if cell.variant is None else cell.variant.name,
+        "variant": cell.variant or "instruction only",
         "temperature": cell.temperature,
         "statements": result.statements,
         "accuracy": accuracies,

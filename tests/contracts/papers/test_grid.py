@@ -59,7 +59,7 @@ def test_a_short_file_is_the_papers_grid(tmp_path: Path) -> None:
     (tmp_path / "grid.yaml").write_text(MODEL, "utf-8")
     found = hapax.read_grid(tmp_path / "grid.yaml")
 
-    assert [variant.name for variant in found.variants] == ["full", "w/o critic", "w/o critic+likelihood"]
+    assert list(found.variants) == ["full", "w/o critic", "w/o critic+likelihood"]
     assert found.temperatures == (0.5, 0.7, 1.0)
     assert found.baseline is not None
     assert (found.baseline.count, found.baseline.values, found.baseline.wordings) == (200, 50, (1,))
@@ -70,25 +70,26 @@ def test_a_short_file_is_the_papers_grid(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "words"),
+    ("text", "key", "words"),
     [
-        (f"{MODEL}temperaturs: [0.5]", 2, "did you mean temperatures"),
-        (f"{MODEL}temperatures: [0.5, hot]", 2, "hot"),
-        (f"{MODEL}variants: [full, without critic]", 2, "w/o critic+likelihood"),
-        (f"{MODEL}\nsearch:\n  beam: 0", 4, "beam"),
-        (f"{MODEL}\nsearch:\n  temperature: 1", 4, "temperature"),
-        (f"{MODEL}baseline: {{wordings: [11]}}", 2, "equal to 10"),
-        ("models: [{name: a}]", 1, "knowledge"),
-        ("models:\n  - {name: a, knowledge: embedded}\n  - {name: a, knowledge: embedded}", 1, "models[1].name"),
-        ("seed: 1", 1, "models"),
-        ("models: &m [*m]", 1, "models[0]"),
+        (f"{MODEL}temperaturs: [0.5]", "temperaturs", "not permitted"),
+        (f"{MODEL}temperatures: [0.5, hot]", "temperatures.1", "valid"),
+        (f"{MODEL}temperatures: []", "temperatures", "at least one"),
+        (f"{MODEL}variants: [full, without critic]", "variants.1", "w/o critic+likelihood"),
+        (f"{MODEL}\nsearch:\n  beam: 0", "search.beam", "greater than"),
+        (f"{MODEL}\nsearch:\n  temperature: 1", "search.temperature", "not permitted"),
+        (f"{MODEL}baseline: {{wordings: [11]}}", "baseline.wordings.0", "equal to 10"),
+        ("models: [{name: a}]", "models.0.knowledge", "required"),
+        ("models:\n  - {name: a, knowledge: embedded}\n  - {name: a, knowledge: embedded}", "models", "name"),
+        ("seed: 1", "models", "required"),
+        ("models: &m [*m]", "models.0", "valid"),
     ],
 )
-def test_a_fault_of_the_file_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
-    """Each fault names file, line, and what is wanted or nearest."""
+def test_a_fault_of_the_file_is_told_with_its_key(tmp_path: Path, text: str, key: str, words: str) -> None:
+    """Each fault names file, key, and what is wanted."""
     said = fault(*grid(filled(tmp_path, text)))
 
-    assert f"grid.yaml:{line}: " in said
+    assert f"grid.yaml: {key}" in said
     assert words in said
 
 
