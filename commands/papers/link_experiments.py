@@ -84,7 +84,6 @@ def evaluate() -> None:
     help="Number of a figure in LINK (repeatable); default: all that can be drawn.",
 )
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for PNG, SVG and CSV files.")
-@click.option("--rerank", help="Model that reranks finished statements; default: each evaluator, as in the paper.")
 @with_opening
 @with_budget
 @with_queue
@@ -110,13 +109,12 @@ def likelihood(
     # Figures that were asked for by number.
     named = () if "all" in numbers else tuple(map(int, dict.fromkeys(numbers)))
     # Without a model nothing is stored, so the file is opened for reading only and needs no rules.
-    asks_models = bool(options["evaluators"] or options["rerank"])
+    asks_models = bool(options["evaluators"])
     library = read_library(paths) if asks_models else None
     with asking(options, "Measuring", library, read_only=not asks_models, existing=True) as (kb, opening, _):
         measurement = hapax.LikelihoodOptions(
             evaluators=open_evaluators(options["evaluators"], opening),
             rules=chosen,
-            reranker=open_evaluators([options["rerank"]], opening)[0] if options["rerank"] else None,
             figure_numbers=named or tuple(range(3, 14)),
             out=out,
         )

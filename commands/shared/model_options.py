@@ -47,7 +47,6 @@ NAMING = (
     "models",
     "base",
     "mapper",
-    "rerank",
     "writer",
 )
 """Parameters of commands that name models."""

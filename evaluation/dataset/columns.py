@@ -77,17 +77,6 @@ STATEMENTS = DatasetTable(
             "log-likelihood of the statement by the run's evaluator, in nats, mean over tokens",
             "float64",
         ),
-        Column(
-            "log_likelihoods",
-            "all stored log-likelihoods: by evaluators of the statement, by the ranker of the text it ranked; as above",
-            fields=(
-                Column("role"),
-                Column("model"),
-                Column("per_token", kind="float64"),
-                Column("tokens", kind="int32"),
-            ),
-            many=True,
-        ),
         # What it rests on.
         Column(
             "facts",
@@ -114,11 +103,6 @@ STATEMENTS = DatasetTable(
         Column("run", "run that derived the statement; its settings are in `metadata.json`"),
         Column("knowledge_model", "model that proposed values"),
         Column("critic_model", "model that judged them"),
-        Column(
-            "critic_auc",
-            "how well it told claims of known truth from false ones: 1 is best, .5 is chance, null is not measured",
-            "float64",
-        ),
         Column("likelihood_model", "model that ranked them"),
         Column("evaluator_model", "model that measured `log_likelihood`"),
     ),

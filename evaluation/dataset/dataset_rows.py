@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
-from hapax.engine.search.ranking import ranked_text
 from hapax.evaluation.dataset.columns import CONTRADICTS, ENTAILS, Row, probe_rows
 from hapax.evaluation.dataset.selection import JudgedChoice, SameText, Selection, chunks, records_of
 from hapax.evaluation.link.probing_questions import ConclusionForms, probe_item, rule_forms
@@ -23,9 +22,9 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.writing.verbalize import atom_text, literal_text
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import Assessment, FactRecord, RunRecord, StatementRecord
+from hapax.kb.records import FactRecord, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, LogLikelihood, ModelIdentity
+from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 LANGUAGE = "en"
 
@@ -52,12 +51,6 @@ def _zipf(word: str) -> float:
     from wordfreq import zipf_frequency
 
     return float(zipf_frequency(word, LANGUAGE))
-
-
-RANKER = "ranker"
-"""Role of the scores by which a search ranked; those of an evaluator have the role EVALUATOR."""
-
-_MEASURE = "log_likelihood"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +141,8 @@ class DatasetSource:
                 derivations.append([_Derivation(record, proof_from_json(record.proof)) for record in records])
             # One query per chunk instead of one per statement.
             facts = self.kb.facts_by_id(_fact_ids(chain.from_iterable(derivations)))
-            all_scores = self._scores([group[0] for group in groups])
-            for text, group, scores in zip(part, derivations, all_scores, strict=True):
-                yield self._entry(text, group, facts, scores)
+            for text, group in zip(part, derivations, strict=True):
+                yield self._entry(text, group, facts)
 
     def facts(self, fact_ids: Iterable[str]) -> Iterator[Row]:
         """Rows of facts, in the order of their ids; ids without a fact are skipped."""
@@ -197,7 +189,6 @@ class DatasetSource:
         text: SameText,
         derivations: Sequence[_Derivation],
         facts: Mapping[str, FactRecord],
-        scores: Sequence[Row],
     ) -> Entry:
         record, proof = derivations[0]
         rule, judgement = self.library.rule(record.rule), self.selection.judgements.of(text.id)
@@ -239,7 +230,6 @@ class DatasetSource:
             "judgement": judgement.word,
             "substitution": _bindings(rule, record),
             "log_likelihood": _finite(record.log_likelihood),
-            "log_likelihoods": scores,
             "facts": fact_cells,
             "least_probability": max((least for least in lowest if least is not None), default=None),
             "rarest_word_zipf": rarest_word(searched),
@@ -251,18 +241,10 @@ class DatasetSource:
             "run": record.run_id,
             "knowledge_model": models.get(KNOWLEDGE),
             "critic_model": models.get(CRITIC),
-            "critic_auc": self._critic_area(record.run_id),
             "likelihood_model": models.get(LIKELIHOOD),
             "evaluator_model": models.get(EVALUATOR),
         }
         return Entry(record, rule, row, tuple(probe_rows(item)), fact_ids)
-
-    def _critic_area(self, run_id: str) -> float | None:
-        """The AUC that the critic of a search had."""
-        run = self.runs.get(run_id)
-        worth = run.summary.get("critic") if run is not None else None
-        area = worth.get("auc") if isinstance(worth, dict) else None
-        return float(area) if isinstance(area, float | int) else None
 
     def _other_proof(self, derivation: _Derivation) -> Row:
         record = derivation.record
@@ -273,33 +255,6 @@ class DatasetSource:
             "substitution": _bindings(self.library.rule(record.rule), record),
             "proof": record.proof,
         }
-
-    def _scores(self, records: Sequence[StatementRecord]) -> list[list[Row]]:
-        """Stored log-likelihoods of each statement: the ranker's, then the evaluators' by name."""
-        ranked = [self._ranked(record) for record in records]
-        # All texts of the chunk at once: one query for each model.
-        texts = [*(record.text for record in records), *ranked]
-        by_model = {model: self.kb.assessments(texts, _MEASURE, model) for model in self.kb.assessors(_MEASURE)}
-        scores = []
-        for record, text in zip(records, ranked, strict=True):
-            ranker = self._models.get(record.run_id, {}).get(LIKELIHOOD, "")
-            cells = []
-            # The ranker scored the text that it ranked, evaluators the statement as it is written.
-            if assessment := by_model.get(ranker, {}).get(text):
-                cells.append(_score_cell(RANKER, assessment))
-            for assessments in by_model.values():
-                if assessment := assessments.get(record.text):
-                    cells.append(_score_cell(EVALUATOR, assessment))
-            scores.append(cells)
-        return scores
-
-    def _ranked(self, record: StatementRecord) -> str:
-        """The text that the search ranked in place of the finished statement."""
-        values = {name: Constant(value) for name, value in record.substitution}
-        run = self.runs.get(record.run_id)
-        # LINK's variants rank another text.
-        compat = None if run is None else run.settings.get("compat")
-        return ranked_text(self.library.rule(record.rule), self.library, values, compat)
 
 
 def _fact_ids(derivations: Iterable[_Derivation]) -> Iterator[str]:
@@ -329,12 +284,6 @@ def run_models(run: RunRecord) -> dict[str, str]:
 def fact_text(fact: FactRecord, library: Library) -> str:
     """The fact in the words of its predicate."""
     return atom_text(Atom(fact.predicate, tuple(map(Constant, fact.arguments))), library)
-
-
-def _score_cell(role: str, score: Assessment) -> Row:
-    # Without a number of tokens, the stored sum says nothing about likelihood per token.
-    mean = LogLikelihood(score.score, score.token_count).per_token if score.token_count else None
-    return {"role": role, "model": score.model, "per_token": _finite(mean), "tokens": score.token_count}
 
 
 def _bindings(rule: Rule, record: StatementRecord) -> list[Row]:

@@ -476,7 +476,6 @@ class LikelihoodOptions:
 
     evaluators: Sequence[LikelihoodModel] = ()
     rules: Sequence[str] = ()
-    reranker: LikelihoodModel | None = None
     figure_numbers: Sequence[int] = NUMBERS
     out: Path | None = None
 
@@ -509,7 +508,6 @@ class LikelihoodResult:
             agreements.append({**names, **measures})
         return {
             "evaluators": report.evaluators,
-            "own_rankers": report.own_rankers,
             "methods": [{"name": method.name, **method.traits} for method in report.methods],
             "deltas": report.deltas,
             "mean_deltas": report.mean_deltas,
@@ -552,7 +550,7 @@ def evaluate_likelihood(
     BudgetReached if the journal's budget ends the requests; answers so far are kept. Needs the extra `evaluation`.
     """
     options = options or LikelihoodOptions()
-    report = measure(kb, options.evaluators, options.rules, journal, options.reranker)
+    report = measure(kb, options.evaluators, options.rules, journal)
     written: dict[int, tuple[Path, ...]] = {}
     unavailable: dict[int, str] = {}
     if options.out is not None:
@@ -592,26 +590,25 @@ def _mean_deltas(report: LikelihoodReport) -> ResultTable:
         count = mean.positive.count
         # Without a rule that has both ends there is no share.
         positive = f"{round(mean.positive.value * count) if count else 0} of {count}"
-        p_value = "<.001" if mean.p_value < 0.001 else f"{mean.p_value:.3f}"
-        rows.append((mean.method, name, str(mean.delta), str(mean.auc), str(mean.effect), positive, p_value))
-    columns = ("method", "evaluator", "delta", "AUC", "Cohen's d", "delta > 0", "p")
+        rows.append((mean.method, name, str(mean.delta), str(mean.auc), positive))
+    columns = ("method", "evaluator", "delta", "AUC", "delta > 0")
     return ResultTable("Mean delta over rules", columns, rows)
 
 
 def _rerankings(report: LikelihoodReport) -> ResultTable:
     rows = []
     for reranking in report.rerankings:
-        models = map(report.short_name, (reranking.evaluator, reranking.reranker))
-        rows.append((reranking.method, *models, str(reranking.before), str(reranking.after)))
-    columns = ("method", "evaluator", "reranked by", "delta", "delta of the reranked 75 %")
+        name = report.short_name(reranking.evaluator)
+        rows.append((reranking.method, name, str(reranking.before), str(reranking.after)))
+    columns = ("method", "evaluator", "delta", "delta of the reranked 75 %")
     return ResultTable("Mean delta when finished statements are reranked (LINK, D.4)", columns, rows)
 
 
 def _agreements(report: LikelihoodReport) -> ResultTable:
-    columns = ("evaluators", "statements", "within rules", "deltas", "same sign of delta", "low for both", "rules")
+    columns = ("evaluators", "statements", "deltas", "same sign of delta", "rules")
     rows = []
     for pair in report.agreements:
         names = f"{report.short_name(pair.first)} and {report.short_name(pair.second)}"
-        measures = (pair.statements, pair.within_rules, pair.deltas, pair.signs, pair.low)
+        measures = (pair.statements, pair.deltas, pair.signs)
         rows.append((names, *map(str, measures), str(pair.signs.count)))
     return ResultTable("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)

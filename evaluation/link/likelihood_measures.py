@@ -21,14 +21,11 @@ from hapax.engine.search.ranking import KEEP_SHARE, keep_count
 from hapax.evaluation.shared.estimates import (
     Estimate,
     auc,
-    cohens_d,
     difference_of_means,
     mean,
     mean_share,
     rank_correlation,
     share,
-    signed_rank_test,
-    spearman,
 )
 from hapax.evaluation.shared.stored_statements import INSTRUCT
 from hapax.grammar.errors import HapaxError
@@ -40,9 +37,6 @@ from hapax.llm_oracle.critics.circularity import is_circular
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.journaled_models import JournaledLikelihood
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, LogLikelihood, ModelIdentity
-
-_LEAST_TO_CORRELATE = 3
-"""Statements of a rule below which its rank correlation is left out: with two, it is 1 or -1."""
 
 _Group = tuple[str, str, Distribution]
 """Method or run, rule, and distribution."""
@@ -64,18 +58,15 @@ class Delta:
 class MeanDelta:
     """Mean of the rules' deltas, as in the paper; all intervals are over rules.
 
-    `auc`: mean over rules of the probability that a head statement is likelier than a long-tail one; `effect`: mean of
-    Cohen's d; `positive`: share of rules with delta above 0; `p_value`: of the deltas, by the signed-rank test.
-    `circular`: the evaluator ranked the search, or taught the ranker or learned from it.
+    `auc`: mean over rules of the probability that a head statement is likelier than a long-tail one; `positive`: share
+    of rules with delta above 0. `circular`: the evaluator ranked the search, or taught the ranker or learned from it.
     """
 
     method: str
     evaluator: str
     delta: Estimate
     auc: Estimate
-    effect: Estimate
     positive: Estimate
-    p_value: float
     circular: bool
 
 
@@ -83,12 +74,11 @@ class MeanDelta:
 class Reranking:
     """Mean delta of an unranked method, before and after 75 % of its finished statements are kept (D.4).
 
-    `reranker`: whose scores choose the likeliest statements of the head and the least likely of the long tail.
+    The evaluator's scores choose the likeliest statements of the head and the least likely of the long tail.
     """
 
     method: str
     evaluator: str
-    reranker: str
     before: Estimate
     after: Estimate
 
@@ -97,19 +87,15 @@ class Reranking:
 class EvaluatorAgreement:
     """Agreement of two evaluators (LINK, E.2).
 
-    `statements`: rank correlation over all distinct statements. `within_rules`: mean over rules of the correlation
-    within a rule, because the rules' wording alone makes statements differ. `deltas`: rank correlation of the rules'
-    deltas. `signs`: share of rules whose deltas have the same sign. `low`: of the statements in the less likely half of
-    their rule for one evaluator, the share that is in this half for the other, too; chance is one half.
+    `statements`: rank correlation over all distinct statements. `deltas`: rank correlation of the rules' deltas.
+    `signs`: share of rules whose deltas have the same sign.
     """
 
     first: str
     second: str
     statements: Estimate
-    within_rules: Estimate
     deltas: Estimate
     signs: Estimate
-    low: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +118,6 @@ class LikelihoodReport:
         order = {method.name: place for place, method in enumerate(self.methods)}
         return sorted(self.mean_deltas, key=lambda mean: (order[mean.method], mean.circular))
 
-    @property
-    def own_rankers(self) -> tuple[str, ...]:
-        """Evaluators that also ranked a search, and so measure it by its own yardstick."""
-        ranked = [method for method in self.methods if method.traits.get("likelihood") == "model"]
-        rankers = {method.traits.get(LIKELIHOOD_MODEL) for method in ranked}
-        return tuple(name for name in self.evaluators if name in rankers)
-
     def short_name(self, evaluator: str) -> str:
         """The evaluator's name without its revision, unless another evaluator has the same name."""
         name = evaluator.partition("@")[0]
@@ -151,13 +130,11 @@ def measure(
     evaluators: Sequence[LikelihoodModel] = (),
     rules: Sequence[str] = (),
     journal: Journal | None = None,
-    reranker: LikelihoodModel | None = None,
 ) -> LikelihoodReport:
     """Measure the statements of a knowledge base; of each method and rule, those of the latest run.
 
     `evaluators` are asked for missing scores; without any, all evaluators count that scored all of the statements.
-    `rules`: only these; without any, all. `reranker`: ranks finished statements; without one, each evaluator does, as
-    in the paper. Raises HapaxError where there is nothing to measure.
+    `rules`: only these; without any, all. Raises HapaxError where there is nothing to measure.
     """
     journal = journal or Journal(kb)
     statements = _statements(kb, rules)
@@ -179,12 +156,10 @@ def measure(
     judged = Judgements.stored(kb)
     circular = _circular(scores, runs, methods, evaluators)
     report = _report(tuple(scores), ordered_methods(methods, runs), Samples.of(rule_names, samples), circular)
-    # Asked last: a budget that ends here has at least paid for the evaluators' scores, which are stored.
-    ranks = ask_scores(kb, [reranker], texts, journal) if reranker else {}
     return replace(
         report,
         denied=frozenset(statement.text for statement in latest if judged.of(statement.id).is_wrong),
-        rerankings=tuple(_rerankings(report, ranks)),
+        rerankings=tuple(_rerankings(report)),
     )
 
 
@@ -271,27 +246,22 @@ def _report(
     means: list[MeanDelta] = []
     for method in methods:
         for evaluator in evaluators:
-            values, heads, tails = [], [], []
+            values = []
             pairs = samples.pairs(method.name, evaluator)
             for rule, (head, long_tail) in pairs.items():
                 difference = difference_of_means(head.scores, long_tail.scores)
                 sizes = len(head.scores), len(long_tail.scores)
                 deltas.append(Delta(method.name, rule, evaluator, *sizes, difference))
                 values.append(difference.value)
-                heads.append(head.mean)
-                tails.append(long_tail.mean)
             # The AUC depends on the order of scores alone, so it compares evaluators of different scales.
             areas = [auc(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
-            effects = [cohens_d(head.scores, long_tail.scores) for head, long_tail in pairs.values()]
             means.append(
                 MeanDelta(
                     method.name,
                     evaluator,
                     mean(values),
                     mean_share(areas),
-                    mean([effect for effect in effects if not math.isnan(effect)]),
                     share([value > 0 for value in values]),
-                    signed_rank_test(heads, tails),
                     (method.name, evaluator) in circular,
                 )
             )
@@ -299,20 +269,17 @@ def _report(
     return LikelihoodReport(evaluators, methods, samples, tuple(deltas), tuple(means), tuple(agreements))
 
 
-def _rerankings(report: LikelihoodReport, ranks: Mapping[str, Mapping[str, float]]) -> Iterator[Reranking]:
-    """`ranks`: the reranker's name and its scores by text; if empty, every evaluator reranks."""
+def _rerankings(report: LikelihoodReport) -> Iterator[Reranking]:
     for method in report.methods:
         if not method.is_unranked:
             continue
         for evaluator in report.evaluators:
-            # None: the sample's own scores, so that the evaluator reranks, as in the paper.
-            reranker, scores = next(iter(ranks.items()), (evaluator, None))
             before, after = [], []
             for head, long_tail in report.samples.pairs(method.name, evaluator).values():
                 before.append(head.mean - long_tail.mean)
-                after.append(reranked(head, scores).mean - reranked(long_tail, scores).mean)
+                after.append(reranked(head).mean - reranked(long_tail).mean)
             if before:
-                yield Reranking(method.name, evaluator, reranker, mean(before), mean(after))
+                yield Reranking(method.name, evaluator, mean(before), mean(after))
 
 
 def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta]) -> EvaluatorAgreement:
@@ -320,15 +287,11 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
     for sample in samples:
         # Methods may share a statement; by its text, it counts once.
         by_rule[sample.rule][sample.evaluator].update(zip(sample.texts, sample.scores, strict=True))
-    score_pairs, correlations, low = [], [], []
+    score_pairs = []
     for scores in by_rule.values():
-        pairs = [(score, scores[second][text]) for text, score in scores[first].items() if text in scores[second]]
-        score_pairs += pairs
-        # Correlated within each rule, then averaged: rules differ in wording, which all evaluators see alike.
-        if len(pairs) >= _LEAST_TO_CORRELATE:
-            correlations.append(spearman(*zip(*pairs, strict=True)))
-        shared = [text for text in scores[first] if text in scores[second]]
-        low += [text in _less_likely(shared, scores[second]) for text in _less_likely(shared, scores[first])]
+        score_pairs += [
+            (score, scores[second][text]) for text, score in scores[first].items() if text in scores[second]
+        ]
     by_place = {(delta.method, delta.rule, delta.evaluator): delta.delta.value for delta in deltas}
     delta_pairs = []
     for (method, rule, evaluator), value in by_place.items():
@@ -338,17 +301,10 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
         first,
         second,
         _correlation(score_pairs),
-        mean([value for value in correlations if not math.isnan(value)]),
         _correlation(delta_pairs),
         # Two deltas of 0 agree.
         share([_sign(delta) == _sign(second_delta) for delta, second_delta in delta_pairs]),
-        share(low),
     )
-
-
-def _less_likely(texts: Sequence[str], scores: Mapping[str, float]) -> set[str]:
-    """The less likely half of the texts, without the middle one of an odd number."""
-    return set(sorted(texts, key=lambda text: (scores[text], text))[: len(texts) // 2])
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> Estimate:
@@ -583,21 +539,11 @@ def sample_of(key: SampleKey, statements: Iterable[StatementRecord], scores: Map
     return Sample(*key, tuple(text for _, text in finite), tuple(score for score, _ in finite))
 
 
-def reranked(sample: Sample, scores: Mapping[str, float] | None = None) -> Sample:
-    """The statements that reranking keeps: 75 %, the likeliest of the head, the least likely of the long tail (D.4).
-
-    `scores`: those of the reranker, by text; None: the sample's own.
-    """
+def reranked(sample: Sample) -> Sample:
+    """The statements that reranking keeps: 75 %, the likeliest of the head, the least likely of the long tail (D.4)."""
     # Ascending by sign * score: the likeliest of the head first, the least likely of the long tail.
     sign = -1.0 if sample.distribution is Distribution.HEAD else 1.0
-    ranks = scores or dict(zip(sample.texts, sample.scores, strict=True))
-
-    def order(place: int) -> tuple[float, str]:
-        text = sample.texts[place]
-        # A text that the reranker has not scored ranks by the sample's own score.
-        return sign * ranks.get(text, sample.scores[place]), text
-
-    places = sorted(range(len(sample.texts)), key=order)
+    places = sorted(range(len(sample.texts)), key=lambda place: (sign * sample.scores[place], sample.texts[place]))
     return _selection(sample, places[: keep_count(len(places), KEEP_SHARE, len(places))])
 
 

@@ -173,20 +173,6 @@ def of_groups(statistic: Callable[[Any], float], groups: Sequence[Any]) -> Estim
     return _bootstrapped(of_resample, [range(len(groups))], paired=False)
 
 
-def signed_rank_test(first: Sequence[float], second: Sequence[float]) -> float:
-    """Two-sided p-value of Wilcoxon's signed-rank test of pairs; 1 if the values of no pair differ, nan without pairs.
-
-    Differences are rounded: equal shares may differ by 1e-17, and such differences have ranks and signs like any other.
-    """
-    if not len(first):
-        return math.nan
-    step = _rounding(first, second)
-    if not step:  # all values are 0
-        return 1.0
-    differences = np.round(np.subtract(first, second) / step)
-    return float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
-
-
 def auc(positive: Any, negative: Any) -> float:
     """Probability that a positive case scores above a negative one, ties counting half; nan if a side is empty.
 
@@ -198,20 +184,6 @@ def auc(positive: Any, negative: Any) -> float:
     # Sum of the positive ranks less its least possible value: pairs in which the positive case is above.
     above = ranks[: len(positive)].sum() - len(positive) * (len(positive) + 1) / 2
     return float(above / (len(positive) * len(negative)))
-
-
-def cohens_d(first: Any, second: Any) -> float:
-    """Difference of means in pooled standard deviations (Cohen 1988); nan where nothing varies."""
-    left, right = np.asarray(first), np.asarray(second)
-    # Two means are estimated, which takes two degrees of freedom.
-    freedom = len(left) + len(right) - 2
-    if freedom < 1:
-        return math.nan
-    squares = ((left - left.mean()) ** 2).sum() + ((right - right.mean()) ** 2).sum()
-    pooled = math.sqrt(squares / freedom)
-    if pooled <= _rounding(left, right):
-        return math.nan
-    return mean_difference(left, right) / pooled
 
 
 def spearman(first: Any, second: Any) -> float:

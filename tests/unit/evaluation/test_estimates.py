@@ -36,7 +36,6 @@ from hapax.evaluation.entailment import metrics
 from hapax.evaluation.link.longtail import LongTailStudy, evaluate_long_tail
 from hapax.evaluation.shared.estimates import (
     auc,
-    cohens_d,
     difference_of_means,
     mean,
     mean_difference,
@@ -44,7 +43,6 @@ from hapax.evaluation.shared.estimates import (
     mended_share,
     rank_correlation,
     share,
-    signed_rank_test,
     spearman,
 )
 from hapax.evaluation.votes.tally import agreement, krippendorff_alpha
@@ -112,17 +110,13 @@ def test_nothing_measured_is_no_number() -> None:
 
 
 def test_rounding_is_no_difference() -> None:
-    """Values that differ by rounding alone are ties: no small p-value, no sign, no effect; small scores keep theirs."""
+    """Values that differ by rounding alone are ties without a sign; small scores keep theirs."""
     first, second = [0.1 + 0.2] * 10, [0.3] * 10
     assert first[0] > second[0]
 
-    assert signed_rank_test(first, second) == 1.0
     assert mean_difference(first, second) == difference_of_means(first, second).value == 0.0
-    assert math.isnan(cohens_d([0.1] * 3, [0.3] * 3))
     small, smaller = [2e-20 * n for n in range(1, 11)], [1e-20 * n for n in range(1, 11)]
-    assert signed_rank_test(small, smaller) == pytest.approx(2 / 2**10)
     assert mean_difference(small, smaller) > 0
-    assert cohens_d(small, smaller) == pytest.approx(cohens_d(np.multiply(small, 1e20), np.multiply(smaller, 1e20)))
 
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
@@ -133,13 +127,6 @@ def test_shares_that_are_all_alike_have_the_interval_of_single_cases(end: float)
 
     assert mean_share([end] * 10) == wilson
     assert mean_share([0.0, 1.0]) == mean([0.0, 1.0])
-
-
-def test_signed_rank_tests_by_hand() -> None:
-    """Six differences of one sign have p = 2 / 2**6; equal pairs differ in nothing."""
-    assert signed_rank_test([1, 2, 3, 4, 5, 6], [0] * 6) == pytest.approx(2 / 2**6)
-    assert signed_rank_test([0, 0], [0, 0]) == 1
-    assert math.isnan(signed_rank_test([], []))
 
 
 def test_the_interval_by_few_labels_knows_what_they_may_have_missed() -> None:
