@@ -35,10 +35,6 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
-with_skip_faulty = click.option(
-    "--skip-faulty", is_flag=True, help="Leave out faulty lines instead of refusing a file."
-)
-
 with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 
 
@@ -67,9 +63,8 @@ def entailment() -> None:
 @click.option(
     "--seed", default=0, show_default=True, help="Seed for assigning pairs whose converse is in another split."
 )
-@with_skip_faulty
 @with_json
-def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, skip_faulty: bool) -> None:
+def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int) -> None:
     """Count the four sub-groups of each split, after splitting again to keep each pair with its converse.
 
     Each file is a split and gives it its name. --out writes the new splits, all pairings of sub-groups, and a
@@ -80,7 +75,7 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
     hapax evaluate entailment data train.txt dev.txt --seed 7 --out subsets
     """
     # Pairs move between splits, so all files are read together.
-    evaluation = hapax.split_entailments(*files, seed=seed, skip_faulty=skip_faulty)
+    evaluation = hapax.split_entailments(*files, seed=seed)
     if out is not None:
         written = hapax.write_entailment_splits(evaluation, out)
         err.print(f"{counted(written, 'file')} in {out}", markup=False)
@@ -95,7 +90,6 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int, sk
 @declared(hapax.EntailmentOptions, "released")
 @declared(hapax.EntailmentOptions, "training")
 @click.option("--out", type=FOLDER, help="Folder for the curves (PNG, SVG, CSV, TSV).")
-@with_skip_faulty
 @with_model_options
 @with_queue
 @with_dry_run

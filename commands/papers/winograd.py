@@ -55,10 +55,10 @@ def winograd() -> None:
 
 @winograd.command()
 @with_files
-@declared(hapax.SchemaAskOptions, "published", "skip_faulty")
+@declared(hapax.SchemaAskOptions, "published")
 @click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
-def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_rows: bool, as_json: bool) -> None:
+def data(paths: tuple[Path, ...], as_published: bool, all_rows: bool, as_json: bool) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows.
 
     Rows count from 0 after the header. docs/papers/winograd.md describes the published files and the form of your own.
@@ -67,7 +67,7 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
     rows = None if all_rows else SHOWN_ROWS
-    evaluation = hapax.count_schemas(*paths, published=as_published, rows=rows, skip_faulty=skip_faulty)
+    evaluation = hapax.count_schemas(*paths, published=as_published, rows=rows)
     print_result(evaluation, as_json)
 
 
@@ -85,7 +85,7 @@ def data(paths: tuple[Path, ...], as_published: bool, skip_faulty: bool, all_row
 @click.option(
     "--prompt", "prompts", multiple=True, metavar="NAME=FILE", help="Ask with your own prompt, for example for AoT2."
 )
-@declared(hapax.SchemaAskOptions, "model", "sources", "published", "skip_faulty", "limit")
+@declared(hapax.SchemaAskOptions, "model", "sources", "published", "limit")
 @declared(hapax.AskSettings, "temperature", "tokens")
 @with_opening
 @with_budget
@@ -266,7 +266,7 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
 
 @winograd.command()
 @with_files
-@declared(hapax.SchemaExportOptions, "sources", "variant", "name", "skip_faulty")
+@declared(hapax.SchemaExportOptions, "sources", "variant", "name")
 @click.option(
     "--out",
     "folder",

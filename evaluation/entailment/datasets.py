@@ -11,9 +11,7 @@ from itertools import chain, combinations
 from pathlib import Path
 
 from hapax.evaluation.entailment.pairs import (
-    FAULTS_SHOWN,
     EntailmentPair,
-    Skipped,
     read_pairs,
     write_levy_holt,
 )
@@ -21,7 +19,6 @@ from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.writing.words import counted
 
 
 class SubGroup(StrEnum):
@@ -198,9 +195,6 @@ class DataReport:
     leaks: int
     """Number of pairs that `given` separates from their converse."""
 
-    skipped: tuple[str, ...] = ()
-    """Faults of the lines that were left out."""
-
     def to_result(self) -> ExperimentResult:
         """The counts, those that the paper prints, and a note on the effect of splitting again."""
         columns = ("split", "pairs", "true", *SubGroup)
@@ -236,30 +230,18 @@ class DataReport:
             if self.leaks
             else "No pair has its converse in another split."
         )
-        return ExperimentResult(tables, figures, notes=[*skipped_note(list(self.skipped)), note])
+        return ExperimentResult(tables, figures, notes=[note])
 
 
-def read_splits(files: Sequence[Path], skipped: Skipped | None = None) -> dict[str, list[EntailmentPair]]:
-    """Read each file as a split, named after the file. Raises HapaxError if two files have the same name.
-
-    `skipped` takes the faults of faulty lines; without it they refuse the file.
-    """
+def read_splits(files: Sequence[Path]) -> dict[str, list[EntailmentPair]]:
+    """Read each file as a split, named after the file. Raises HapaxError if two files have the same name."""
     names = [path.stem for path in files]
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
         raise HapaxError(
             f"Two files are named {duplicate}; a split takes its name from its file. Rename one of the files."
         )
-    return {path.stem: read_pairs(path, skipped) for path in files}
-
-
-def skipped_note(skipped: Skipped) -> list[str]:
-    """A note on lines that were left out, if there are any."""
-    if not skipped:
-        return []
-    more = len(skipped) - FAULTS_SHOWN
-    shown = [*skipped[:FAULTS_SHOWN], *([f"and {more} more"] if more > 0 else [])]
-    return ["\n".join([f"Left out {counted(len(skipped), 'faulty line')}:", *shown])]
+    return {path.stem: read_pairs(path) for path in files}
 
 
 def subsets(pairs: Sequence[EntailmentPair], released: bool = False) -> Iterator[tuple[str, list[EntailmentPair]]]:
@@ -281,15 +263,13 @@ def subsets(pairs: Sequence[EntailmentPair], released: bool = False) -> Iterator
 
 @checked
 @extras_named()
-def split_entailments(*paths: str | Path, seed: int = 0, skip_faulty: bool = False) -> Evaluation[DataReport]:
+def split_entailments(*paths: str | Path, seed: int = 0) -> Evaluation[DataReport]:
     """Split the pairs of files again, so that each is with its converse, and count the sub-groups of each split.
 
     Each file is a split and gives it its name. `seed` decides where pairs go whose converse is in another file.
-    Faulty lines refuse their file, or are left out and named in a note.
     """
-    skipped: list[str] = []
-    splits = read_splits([Path(path) for path in paths], skipped if skip_faulty else None)
-    return Evaluation.of(DataReport(splits, split_again(splits, seed), leaks(splits), tuple(skipped)))
+    splits = read_splits([Path(path) for path in paths])
+    return Evaluation.of(DataReport(splits, split_again(splits, seed), leaks(splits)))
 
 
 @checked

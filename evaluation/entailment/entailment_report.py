@@ -17,7 +17,6 @@ from hapax.evaluation.entailment.datasets import (
     pair_and_converse,
     pairing_name,
     read_splits,
-    skipped_note,
     subsets,
 )
 from hapax.evaluation.entailment.metrics import (
@@ -298,7 +297,7 @@ class EntailmentOptions(ScorerOptions):
     """Scorers by name, their options, and how they are measured.
 
     `sides`: the sides of a pair that they see. `twin`: hypotheses alone are measured, too. `released`: curves as the
-    released code draws them. `skip_faulty`: faulty lines are left out instead of refusing their file.
+    released code draws them.
     """
 
     scorers: Annotated[tuple[str, ...], Option(f"{SCORERS}; repeat the option to compare scorers.", name="scorer")] = (
@@ -313,7 +312,6 @@ class EntailmentOptions(ScorerOptions):
         bool,
         Option("Take curves as the released code does: precision 1 at recall 0, AUC50 from .51 on.", name="release"),
     ] = False
-    skip_faulty: Annotated[bool, Option("Leave out faulty lines instead of refusing a file.")] = False
 
 
 @checked
@@ -344,13 +342,12 @@ def score_entailments(
 
 
 def _pairs(paths: Sequence[str | Path], options: EntailmentOptions) -> tuple[list[EntailmentPair], list[str]]:
-    """The pairs of the files, and notes on faulty lines and leaks."""
-    skipped: list[str] = []
-    splits = read_splits(list(map(Path, paths)), skipped if options.skip_faulty else None)
+    """The pairs of the files, and a note on leaks."""
+    splits = read_splits(list(map(Path, paths)))
     pairs = list(chain.from_iterable(splits.values()))
     refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, paths)))  # before any model is asked
     warning = leak_warning(options.training_pairs, pairs) if options.training else ""
-    return pairs, [*skipped_note(skipped), *([warning] if warning else [])]
+    return pairs, [warning] if warning else []
 
 
 Say = Callable[[str], None]

@@ -148,28 +148,21 @@ class EntailmentPair:
         return replace(self, premise=ANYTHING)
 
 
-Skipped = list[str]
-"""Takes the faults of lines that a reader leaves out. Without one, a reader refuses the file."""
-
-
-def read_pairs(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:
-    """Read SherLIiC's format if the name ends in `.csv`, else LevyHolt's.
-
-    Raises HapaxError with the faulty lines, unless `skipped` takes them.
-    """
+def read_pairs(path: Path) -> list[EntailmentPair]:
+    """Read SherLIiC's format if the name ends in `.csv`, else LevyHolt's. Raises HapaxError with the faulty lines."""
     if path.suffix == ".csv":
-        return read_sherliic(path, skipped)
-    return read_levy_holt(path, skipped)
+        return read_sherliic(path)
+    return read_levy_holt(path)
 
 
-def read_levy_holt(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:
+def read_levy_holt(path: Path) -> list[EntailmentPair]:
     """Read lines of `hypothesis TAB premise TAB True|False [TAB language]`; a triple is `subject,predicate,object`.
 
     Also accepts sentences, written `sentence,,` as in SherLIiC's files, and parsed triples as in entGraph's
     `_rels.txt`: `(shop.1,shop.in.2) john::person ikea::location`, of which one side may be empty.
     """
     rows = [line.split("\t") for line in _text(path).splitlines()]
-    return _collected(path, rows, _levy_holt_pair, skipped=skipped)
+    return _collected(path, rows, _levy_holt_pair)
 
 
 def write_levy_holt(pairs: Iterable[EntailmentPair], path: Path) -> None:
@@ -177,14 +170,14 @@ def write_levy_holt(pairs: Iterable[EntailmentPair], path: Path) -> None:
     replace_file(path, "".join(map(_levy_holt_line, pairs)))
 
 
-def read_sherliic(path: Path, skipped: Skipped | None = None) -> list[EntailmentPair]:
+def read_sherliic(path: Path) -> list[EntailmentPair]:
     """Read SherLIiC's CSV with its header line. A type is represented by its first example entity."""
     try:
         rows = list(csv.reader(io.StringIO(_text(path), newline=""), strict=True))
     except csv.Error as fault:
         raise HapaxError(f"{path}: not valid CSV ({fault}). Correct or replace the file.") from None
     # The first line is the header.
-    return _collected(path, rows[1:], _sherliic_pair, first=2, skipped=skipped)
+    return _collected(path, rows[1:], _sherliic_pair, first=2)
 
 
 def read_scores(path: Path) -> list[tuple[bool, float]]:
@@ -205,11 +198,10 @@ def _collected(
     rows: Sequence[Sequence[str]],
     read: Callable[[Sequence[str], str], _T],
     first: int = 1,
-    skipped: Skipped | None = None,
 ) -> list[_T]:
     """The values that `read` returns for all rows but empty ones.
 
-    Raises one HapaxError for all faulty rows, unless `skipped` takes their faults.
+    Raises one HapaxError for all faulty rows.
     """
     values: list[_T] = []
     faults: list[str] = []
@@ -220,9 +212,7 @@ def _collected(
             values.append(read(row, f"{path.name}:{number}"))
         except ValueError as fault:
             faults.append(f"{path}:{number}: {fault}")
-    if skipped is not None:
-        skipped += faults
-    elif faults:
+    if faults:
         more = len(faults) - FAULTS_SHOWN
         lines = [*faults[:FAULTS_SHOWN], *([f"and {more} more faulty lines"] if more > 0 else [])]
         raise HapaxError("\n".join(lines))

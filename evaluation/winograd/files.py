@@ -36,30 +36,26 @@ from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.values import refusal
 from hapax.kb.files.whole_files import atomic_text_file
 
-LEFT_OUT = "left out"
-"""Remedy of rows that are not read."""
-
 # Columns by which the two published files are recognized.
 _ANNOTATED = {"text", "pronoun", "options", "label", "mod", "mod_text"}
 _GENERATED = {"text", "pronoun", "entity1", "entity2", "label", "use_tq"}
 
 
-def read_file(path: Path, published: bool = False, skip_faulty: bool = False) -> ItemFile:
+def read_file(path: Path, published: bool = False) -> ItemFile:
     """Items and faults of a file, in its order. Raises UnreadableItemsError.
 
     The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
     pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
-    source of its own. A pronoun that does not fit its sentence is corrected unless `published`. `skip_faulty`: faulty
-    rows are left out and listed as faults, except in the paper's own two files.
+    source of its own. A pronoun that does not fit its sentence is corrected unless `published`.
     """
-    return _Reader(Path(path), published, skip_faulty).read()
+    return _Reader(Path(path), published).read()
 
 
 class _Reader:
     """Reads one file, and collects its items and faults."""
 
-    def __init__(self, path: Path, published: bool, skip_faulty: bool) -> None:
-        self._path, self._published, self._skip_faulty = path, published, skip_faulty
+    def __init__(self, path: Path, published: bool) -> None:
+        self._path, self._published = path, published
         self._file = ItemFile()
 
     def read(self) -> ItemFile:
@@ -194,18 +190,9 @@ class _Reader:
     def _read_plain(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Any other file: pairs by their `pair` field, or else adjacent rows of one schema with different labels."""
         source = self._path.stem
-        usable: dict[int, Mapping[str, Any]] = {}
-        for number, row in enumerate(rows):
-            try:
-                # Made for its faults alone; pairs are known only when all rows are.
-                self._item(row, number, self._entities(row, number), (source, "", ""))
-                usable[number] = row
-            except UnreadableItemsError as error:
-                if not self._skip_faulty:
-                    raise
-                self._fault(source, (number,), str(error), LEFT_OUT, used=False)
-        heads = self._pair_heads({number: row for number, row in usable.items() if not str(row.get("pair") or "")})
-        for number, row in usable.items():
+        numbered = dict(enumerate(rows))
+        heads = self._pair_heads({number: row for number, row in numbered.items() if not str(row.get("pair") or "")})
+        for number, row in numbered.items():
             pair = f"{source}:{heads[number]}" if number in heads else str(row["pair"])
             place = (source, pair, str(row.get("family") or pair))
             self._file.items.append(self._item(row, number, self._entities(row, number), place))
@@ -282,15 +269,12 @@ class _Reader:
         self._file.faults.append(ItemFault(source, rows, problem, remedy, used))
 
     def _check_pair_sizes(self) -> None:
-        """Refuse pairs of more than two rows, or leave their rows out."""
+        """Refuse pairs of more than two rows."""
         counts = Counter(item.pair for item in self._file.items)
-        # A list of its own, because items are removed on the way.
-        for item in [item for item in self._file.items if counts[item.pair] > 2]:
-            problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
-            if not self._skip_faulty:
+        for item in self._file.items:
+            if counts[item.pair] > 2:
+                problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
                 raise UnreadableItemsError(f"{item.place}: {problem}. Give each pair two rows.")
-            self._fault(item.source, (row_of(item),), problem, LEFT_OUT, used=False)
-            self._file.items.remove(item)
 
     def _check_options(self, items: Mapping[int, WinogradItem], used: bool = True) -> None:
         """Report options of a published pair, given by row, that are not in their sentences."""
@@ -352,31 +336,28 @@ def write_lines(target: str | Path, lines: Iterable[str]) -> None:
 
 @checked
 @extras_named()
-def read_schemas(*paths: str | Path, skip_faulty: bool = False) -> list[WinogradItem]:
+def read_schemas(*paths: str | Path) -> list[WinogradItem]:
     """The Winograd schemas of files, in the order of the files, in any of the supported formats.
 
-    `skip_faulty`: faulty rows are left out. Raises UnreadableItemsError.
+    Raises UnreadableItemsError.
     """
     items = []
     for path in paths:
-        items += read_file(Path(path), skip_faulty=skip_faulty).items
+        items += read_file(Path(path)).items
     return items
 
 
 @checked
 @extras_named()
-def count_schemas(
-    *paths: str | Path, published: bool = False, rows: int | None = None, skip_faulty: bool = False
-) -> Evaluation[None]:
+def count_schemas(*paths: str | Path, published: bool = False, rows: int | None = None) -> Evaluation[None]:
     """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault.
 
-    `published`: rows are read exactly as the release asks them, with their faults. `skip_faulty`: faulty rows are left
-    out and listed.
+    `published`: rows are read exactly as the release asks them, with their faults.
     """
     items: list[WinogradItem] = []
     faults: list[ItemFault] = []
     for path in paths:
-        file = read_file(Path(path), published, skip_faulty)
+        file = read_file(Path(path), published)
         items += file.items
         faults += file.faults
     counts = source_counts(items)

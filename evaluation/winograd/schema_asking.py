@@ -279,7 +279,6 @@ PAIRS_TOGETHER = 16
 
 
 Sources: TypeAlias = Annotated[tuple[str, ...], Option("Use only these sources, such as CR-WSC-H.", name="source")]
-SkipFaulty: TypeAlias = Annotated[bool, Option("Leave out rows that cannot be read, instead of refusing the file.")]
 WordingVariant: TypeAlias = Annotated[
     PromptWording, Option("Prompts as the paper prints them, or as its notebooks send them.")
 ]

@@ -30,7 +30,7 @@ from hapax.evaluation.votes.voting_questions import (
 from hapax.evaluation.winograd.data import Pair, pairs_of
 from hapax.evaluation.winograd.files import read_file, write_lines
 from hapax.evaluation.winograd.generation import Generated
-from hapax.evaluation.winograd.schema_asking import SkipFaulty, Sources, WordingVariant
+from hapax.evaluation.winograd.schema_asking import Sources, WordingVariant
 from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.evaluation.winograd.schema_tables import DISAGREEMENT
 from hapax.grammar.arguments import checked
@@ -69,7 +69,6 @@ class SchemaExportOptions:
     name: Annotated[str, Option("First part of the task names.")] = "winograd"
     variant: WordingVariant = PromptWording.PAPER
     sources: Sources = ()
-    skip_faulty: SkipFaulty = False
 
 
 @checked
@@ -87,7 +86,7 @@ def export_schemas(
     by_slug: dict[str, list[Pair]] = {}
     pairs: list[Pair] = []
     for path in paths:
-        pairs += pairs_of(read_file(Path(path), skip_faulty=options.skip_faulty).items)
+        pairs += pairs_of(read_file(Path(path)).items)
     for pair in pairs:
         if not options.sources or pair[0].source in options.sources:
             # The harness takes lower-case letters, digits and underscores in the names of tasks.

@@ -17,7 +17,6 @@ from hapax.evaluation.winograd.schema_asking import (
     AskSettings,
     ReadingScores,
     SentenceAnswer,
-    SkipFaulty,
     Sources,
     ask_pairs,
     asking,
@@ -56,7 +55,6 @@ class SchemaAskOptions:
         bool, Option("Use rows exactly as the release asks them, with their faults.", name="as-published")
     ] = False
     limit: Annotated[int | None, Option("Maximum number of pairs of each source.", least=1)] = None
-    skip_faulty: SkipFaulty = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
@@ -173,7 +171,7 @@ class AskSession:
     def _distinct_pairs(self, paths: Sequence[Path]) -> list[Pair]:
         seen: dict[str, Pair] = {}
         for path in paths:
-            for pair in pairs_of(read_file(path, self._options.published, self._options.skip_faulty).items):
+            for pair in pairs_of(read_file(path, self._options.published).items):
                 name = pair[0].pair
                 # A pair is stored by its name, so two pairs of one name would mix their answers.
                 if seen.setdefault(name, pair) != pair:
