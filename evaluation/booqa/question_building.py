@@ -35,9 +35,8 @@ from hapax.evaluation.entailment.lexicon import (
     replacements,
     spans,
 )
-from hapax.evaluation.entailment.opening import Language, ScorerOptions, ScorerSession
 from hapax.evaluation.entailment.pairs import predicate_words
-from hapax.evaluation.entailment.scorers import Measure
+from hapax.evaluation.entailment.scorers import Language, Measure, ScorerOptions, ScorerSession
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

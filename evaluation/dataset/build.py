@@ -11,8 +11,15 @@ from pathlib import Path
 
 from hapax.engine.kept_rules import kept_rules
 from hapax.evaluation.dataset.columns import METADATA, DerivedCounts, write_current
-from hapax.evaluation.dataset.dataset_rows import DatasetSource
-from hapax.evaluation.dataset.selection import CHUNK, FORMATS, JudgedChoice, SelectionOptions, Target, select
+from hapax.evaluation.dataset.dataset_rows import (
+    CHUNK,
+    FORMATS,
+    DatasetSource,
+    JudgedChoice,
+    SelectionOptions,
+    Target,
+    select,
+)
 from hapax.evaluation.dataset.sinks import DatasetSummary, RowCounter, Sink, open_sinks
 from hapax.evaluation.link.lint import table_16
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult

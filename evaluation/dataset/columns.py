@@ -17,7 +17,7 @@ from hapax.kb.records import StatementRecord
 
 if TYPE_CHECKING:
     from hapax.engine.probability.probable_answers import Probability
-    from hapax.evaluation.dataset.selection import SelectionOptions
+    from hapax.evaluation.dataset.dataset_rows import SelectionOptions
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
 

@@ -1,30 +1,399 @@
-"""Rows of the selected statements, made chunk by chunk, so that memory does not limit the size of a dataset."""
+"""Contents of a dataset: its statements, block list, folder and formats, and the rows, made chunk by chunk."""
 
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, islice
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypeVar, get_args
+from typing import Literal as OneOf
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
+from hapax.engine.judgements import Judgements, shared_judgements
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.evaluation.dataset.columns import CONTRADICTS, ENTAILS, Row, probe_rows
-from hapax.evaluation.dataset.selection import JudgedChoice, SameText, Selection, chunks, records_of
 from hapax.evaluation.link.probing_questions import ConclusionForms, probe_item, rule_forms
-from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.evaluation.shared.stored_statements import JudgedCounts, draw_order_key, skipped_runs, stored_library
+from hapax.grammar.arguments import checked
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import ChosenRules, ChosenRuns, Option
 from hapax.grammar.parsing.attributes import Polarity, default_principle
-from hapax.grammar.remedies import Setting
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.writing.verbalize import atom_text, literal_text
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import FactRecord, RunRecord, StatementRecord
+from hapax.kb.records import RULES, Distribution, FactRecord, RunRecord, StatementPlace, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class BlockList:
+    """Patterns from a file with a term or `/regular expression/` per line, blank lines and `#` comments.
+
+    A term matches whole words. Case and compatibility forms of letters (NFKC) are ignored.
+    """
+
+    patterns: tuple[re.Pattern[str], ...] = ()
+
+    @classmethod
+    @checked
+    def read(cls, path: Path) -> BlockList:
+        """Raises HapaxError for a file that cannot be read and, with its line, for an invalid regular expression."""
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except OSError as fault:
+            raise HapaxError(f"{path}: {fault.strerror}. Name a block list that can be read.") from None
+        except UnicodeDecodeError:
+            raise HapaxError(f"{path}: this is not UTF-8. Save the block list as UTF-8.") from None
+        patterns = []
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if text and not text.startswith("#"):
+                patterns.append(_pattern(path, number, text))
+        return cls(tuple(patterns))
+
+    def blocks(self, texts: Iterable[str]) -> bool:
+        """Return True if a pattern matches one of the texts."""
+        if not self.patterns:
+            return False
+        folded = [_folded(text) for text in texts]
+        return any(any(map(pattern.search, folded)) for pattern in self.patterns)
+
+
+def _pattern(path: Path, number: int, text: str) -> re.Pattern[str]:
+    if len(text) > 2 and text.startswith("/") and text.endswith("/"):
+        try:
+            return re.compile(text[1:-1], re.IGNORECASE)
+        # Python raises the last two for absurd repetitions and nesting.
+        except (re.error, OverflowError, RecursionError) as fault:
+            raise HapaxError(
+                f"{path}:{number}: {text} is not a valid regular expression ({fault}). Fix it, or write a term without "
+                "slashes."
+            ) from None
+    # Any blanks may stand between the words of a term: "hot dog" matches across a line end, too.
+    words = r"\s+".join(map(re.escape, _folded(text).split()))
+    # Not \b: a term may begin or end with a sign that is not a letter.
+    return re.compile(rf"(?<!\w){words}(?!\w)")
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+T = TypeVar("T")
+
+CHUNK = 500
+"""Statements that are read together with their proofs."""
+
+JudgedChoice = OneOf["drop", "mark", "keep"]
+"""Leave out the statements that people deny, flip their labels, or keep them as their rules say."""
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """Which statements to take.
+
+    `rules`: names, or all if empty; `runs`: beginnings of ids, or whole searches and imports if empty; `sample`:
+    largest number per distribution; `shared`: True keeps statements that are in both head and long tail; `judged`:
+    `drop` leaves out the statements that people deny, `mark` flips their labels, `keep` leaves them the labels of their
+    rules.
+    """
+
+    rules: ChosenRules = ()
+    runs: ChosenRuns = ()
+    sample: Annotated[
+        int | None,
+        Option("Largest number of statements per distribution; 0: all.", default="0", least=0, none="0"),
+    ] = None
+    seed: Annotated[int, Option("Seed of the sample and of the order of rows.")] = 0
+    shared: bool = False
+    blocked: BlockList = field(default_factory=BlockList)
+    judged: Annotated[
+        JudgedChoice,
+        Option("Statements that people deny: leave out, label as contradiction, or keep."),
+    ] = "drop"
+
+    def __post_init__(self) -> None:
+        if self.judged not in get_args(JudgedChoice):
+            raise HapaxError(f"judged is {self.judged!r}. Choose one of {', '.join(get_args(JudgedChoice))}.")
+
+
+@dataclass(frozen=True, slots=True)
+class SameText:
+    """Statements of one distribution that read the same: one row of the dataset, with all their proofs.
+
+    `id`: the smallest id of the statements of either distribution with this text. `in_both`: the text, or a statement
+    of it, is in both distributions.
+    """
+
+    id: str
+    places: tuple[StatementPlace, ...]
+    in_both: bool
+
+    @property
+    def distribution(self) -> Distribution:
+        return self.places[0].distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen texts in the order of the rows, and how many were left out by reason.
+
+    Head comes before long tail. Within a distribution, texts stand in the order in which a sample is drawn, so that
+    the first rows of a split are a fair sample of it. `counts`: people's judgements on all statements of these rules
+    and runs, also on those that were left out.
+    """
+
+    texts: tuple[SameText, ...]
+    judgements: Judgements
+    counts: JudgedCounts
+    rules: tuple[str, ...]
+    left_out: dict[str, int]
+
+    @property
+    def places(self) -> Iterator[StatementPlace]:
+        """The statements of all texts."""
+        return chain.from_iterable(text.places for text in self.texts)
+
+    @property
+    def denied(self) -> int:
+        """Number of chosen texts that people deny."""
+        return sum(self.judgements.of(text.id).is_true is False for text in self.texts)
+
+    @property
+    def repeats(self) -> int:
+        """Number of statements beyond the first of each text."""
+        return sum(len(text.places) - 1 for text in self.texts)
+
+    def count(self, distribution: Distribution) -> int:
+        """Number of chosen texts of a distribution."""
+        return sum(text.distribution is distribution for text in self.texts)
+
+
+REASONS = ("other_runs", "wrong_type", "harmful", "denied", "shared", "blocked", "not_in_the_sample")
+"""Reasons to leave a text (for other runs: a statement) out. Only the first that applies is counted."""
+
+
+def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
+    """Choose statements, as the last run stored them; those of one text and distribution are one row.
+
+    Raises HapaxError if no statement is left to write.
+    """
+    left_out: Counter[str] = Counter()
+    texts = _same_texts(_latest(kb, options, left_out))
+    judgements = Judgements.stored(kb)
+    chosen: list[SameText] = []
+    for distribution in Distribution:
+        of_distribution = [text for text in texts if text.distribution is distribution]
+        in_order = sorted(of_distribution, key=lambda text: draw_order_key(options.seed, text.id))
+        fitting = _fitting(in_order, options, judgements, left_out)
+        # The sample is drawn last, so that it has its full size whatever else is left out.
+        unblocked = list(_unblocked(kb, fitting, options.blocked, left_out))
+        sampled = unblocked[: options.sample]
+        chosen += sampled
+        left_out["not_in_the_sample"] += len(unblocked) - len(sampled)
+    if not chosen and (left_out.total() or not any(kb.derived_counts().values())):
+        raise HapaxError(_nothing_left(kb, left_out))
+    counts = JudgedCounts.of(shared_judgements(judgements, (text.id for text in texts)))
+    rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.select(RULES)})
+    reasons = {reason: left_out[reason] for reason in REASONS}
+    return Selection(tuple(chosen), judgements, counts, tuple(rules), reasons)
+
+
+def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
+    if left_out["denied"] == sum(left_out.values()):
+        return (
+            f"{kb.place}: people deny all {left_out['denied']} statements. Use {Setting('selection.judged')} "
+            "mark or keep to have them, or search for more."
+        )
+    if left_out["shared"]:
+        return (
+            f"{kb.place}: {left_out['shared']} of all {sum(left_out.values())} texts are in head and long "
+            f"tail, and the others were left out, too. Use {Setting('selection.shared')} keep to have these, "
+            "or search for more values."
+        )
+    return f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
+
+
+def _same_texts(latest: Mapping[Distribution, Mapping[str, StatementPlace]]) -> list[SameText]:
+    """The statements by distribution and text, in the order of their first statements."""
+    by_text: dict[tuple[Distribution, str], list[StatementPlace]] = defaultdict(list)
+    row_ids: dict[str, str] = {}
+    for distribution, places in latest.items():
+        for place in places.values():
+            by_text[distribution, place.text_id].append(place)
+            # The minimum over both distributions: the two rows of a shared text have the same id.
+            row_ids[place.text_id] = min(place.id, row_ids.get(place.text_id, place.id))
+    # Taken before anything is left out: a text is in both even if only one of its rows is written. Templates may have
+    # changed between two runs, so the same values may read otherwise in the other distribution.
+    ids_in_both = frozenset.intersection(*(frozenset(places) for places in latest.values()))
+    texts = []
+    for (_, text_id), places_of_text in by_text.items():
+        in_both = all((distribution, text_id) in by_text for distribution in Distribution)
+        in_both = in_both or not ids_in_both.isdisjoint(place.id for place in places_of_text)
+        in_order = tuple(sorted(places_of_text, key=lambda place: place.id))
+        texts.append(SameText(row_ids[text_id], in_order, in_both))
+    return texts
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Parts of at most CHUNK items."""
+    for start in range(0, len(items), CHUNK):
+        yield items[start : start + CHUNK]
+
+
+def _latest(
+    kb: KnowledgeBase, options: SelectionOptions, left_out: Counter[str]
+) -> dict[Distribution, dict[str, StatementPlace]]:
+    """Statements of the chosen rules and runs by distribution and id."""
+    names = {*(rule.name for rule in kb.select(RULES)), *kb.derived_counts()}
+    for name in options.rules:
+        if name not in names:
+            raise HapaxError(
+                f"{kb.place}: there is no rule {name!r}.",
+                Remedy("Omit {} to take the statements of all rules.", Setting("selection.rules")),
+            )
+    skipped = skipped_runs(kb, options.runs)
+    latest: dict[Distribution, dict[str, StatementPlace]] = {distribution: {} for distribution in Distribution}
+    others: set[tuple[Distribution, str]] = set()
+    for place in kb.statement_places():
+        if options.rules and place.rule not in options.rules:
+            continue
+        # In the order in which they were stored, so that a later run's statement replaces an earlier one's.
+        if place.run_id in skipped:
+            others.add((place.distribution, place.id))
+        else:
+            latest[place.distribution][place.id] = place
+    # Statements that are in a chosen run as well are not left out.
+    left_out["other_runs"] = sum(identity not in latest[distribution] for distribution, identity in others)
+    # What `derive` concluded is at neither end, and has a file of its own.
+    if not any(latest.values()) and not any(kb.derived_counts().values()):
+        raise HapaxError(
+            f"{kb.place} holds no statement for a dataset.",
+            Remedy(
+                "Run {}, import LINT with {}, or name the run of an experiment with {}.",
+                Operation("search"),
+                Operation("import_lint"),
+                Setting("selection.runs"),
+            ),
+        )
+    return latest
+
+
+def _fitting(
+    texts: Iterable[SameText], options: SelectionOptions, judgements: Judgements, left_out: Counter[str]
+) -> list[SameText]:
+    """The texts that neither votes nor options leave out; the others are counted."""
+    fitting = []
+    for text in texts:
+        judgement = judgements.of(text.id)
+        # The order of REASONS: only the first that applies is counted.
+        if judgement.typed is False:
+            left_out["wrong_type"] += 1
+        elif judgement.is_harmful:
+            left_out["harmful"] += 1
+        elif judgement.is_true is False and options.judged == "drop":
+            left_out["denied"] += 1
+        elif text.in_both and not options.shared:
+            left_out["shared"] += 1
+        else:
+            fitting.append(text)
+    return fitting
+
+
+def _unblocked(
+    kb: KnowledgeBase, texts: Sequence[SameText], blocked: BlockList, left_out: Counter[str]
+) -> Iterator[SameText]:
+    """The texts whose statements match no pattern of the block list; the others are counted."""
+    if not blocked.patterns:  # spares reading all statements
+        yield from texts
+        return
+    for part in chunks(texts):
+        for text, records in zip(part, records_of(kb, part), strict=True):
+            if any(blocked.blocks(_texts(record)) for record in records):
+                left_out["blocked"] += 1
+            else:
+                yield text
+
+
+def records_of(kb: KnowledgeBase, texts: Sequence[SameText]) -> list[list[StatementRecord]]:
+    """The statements of each text."""
+    # Read with one query, then cut into the groups again.
+    records = iter(kb.statements_at(list(chain.from_iterable(text.places for text in texts))))
+    return [list(islice(records, len(text.places))) for text in texts]
+
+
+def _texts(record: StatementRecord) -> Iterator[str]:
+    """All texts of a statement that a reader of the dataset sees."""
+    yield record.premise
+    yield record.conclusion
+    for _, value in record.substitution:
+        yield str(value)
+    for part in proof_from_json(record.proof).parts():
+        if isinstance(part.goal, Literal):
+            for term in part.goal.atom.arguments:
+                if isinstance(term, Constant):
+                    yield str(term.value)
+
+
+_ROOM = "hapax.evaluation.dataset"
+
+FORMATS = {
+    "jsonl": f"{_ROOM}.sinks:JsonlSink",
+    "hf": f"{_ROOM}.sinks:HubSink",
+    "lm-eval": f"{_ROOM}.sinks:HarnessSink",
+    "inspect": f"{_ROOM}.sinks:InspectSink",
+}
+"""Subclasses of Sink by the names of `--format`, in the order in which they are written."""
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a dataset is written, in which formats, and whether it may replace an older one there.
+
+    `name` is the title of the card and the first part of the names of tasks; without one, the title is the name of the
+    folder, and tasks begin with `hapax`. `version` distinguishes it from other datasets of this name.
+    """
+
+    folder: Path
+    formats: Annotated[
+        tuple[str, ...], Option("Format to write; default: all.", name="format", choices=tuple(FORMATS))
+    ] = tuple(FORMATS)
+    name: Annotated[
+        str | None,
+        Option("Name of card and tasks; default: the folder's name, for tasks hapax."),
+    ] = None
+    force: Annotated[bool, Option("Replace the dataset in the folder.")] = False
+    version: Annotated[str, Option("Version of the dataset, for its card.")] = "1"
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not (self.name.isascii() and self.name.isidentifier()):
+            raise HapaxError(f"{self.name!r} cannot begin the names of tasks. Use letters, digits and underscores.")
+        if not self.version.strip() or not self.version.isprintable():
+            raise HapaxError(f"{self.version!r} is not a version. Use a text such as 1.0.")
+
+    @property
+    def title(self) -> str:
+        """Title of the card."""
+        return self.name or self.folder.resolve().name or "hapax"
+
+    @property
+    def tasks(self) -> str:
+        """First part of the names of tasks, and the name in `metadata.json`."""
+        return self.name or "hapax"
+
 
 LANGUAGE = "en"
 

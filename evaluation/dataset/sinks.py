@@ -28,15 +28,14 @@ from hapax.evaluation.dataset.columns import (
     Size,
     json_line,
 )
-from hapax.evaluation.dataset.dataset_rows import DatasetSource, Entry, run_models
-from hapax.evaluation.dataset.selection import FORMATS, SelectionOptions, Target
+from hapax.evaluation.dataset.dataset_rows import FORMATS, DatasetSource, Entry, SelectionOptions, Target, run_models
 from hapax.evaluation.link.lint import DomainTally, table_16, table_16_json
 from hapax.evaluation.link.probing_questions import PREFIX, TEMPLATES
 from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.result_tables import markdown_table
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.evaluation.votes.sheets import mended_lines
-from hapax.evaluation.votes.soundness import truth_lines
+from hapax.evaluation.votes.vote_report import truth_lines
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.questions.prompts import CRITIC_PROMPT

@@ -34,9 +34,19 @@ from hapax.evaluation.entailment.metrics import (
     refuse_one_label,
     released_area,
 )
-from hapax.evaluation.entailment.opening import SCORERS, Patterns, ScorerOptions, ScorerSession, leak_warning
 from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs
-from hapax.evaluation.entailment.scorers import Direction, EntailmentScorer, VisibleSides, filled, pattern_scores
+from hapax.evaluation.entailment.scorers import (
+    SCORERS,
+    Direction,
+    EntailmentScorer,
+    Patterns,
+    ScorerOptions,
+    ScorerSession,
+    VisibleSides,
+    filled,
+    leak_warning,
+    pattern_scores,
+)
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.result_tables import (
     COLOURS,

@@ -39,13 +39,14 @@ from hapax.evaluation.link.sessions import (
     TABLE_8,
     TABLE_9,
     TABLE_10,
+    JudgedAccuracy,
     Jury,
     PrintedTable,
+    accuracy,
     accuracy_cells,
     printed_table,
     two_decimals,
 )
-from hapax.evaluation.link.statement_judging import JudgedAccuracy, accuracy
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.arguments import checked

@@ -23,8 +23,8 @@ from hapax.engine.judgements import (
 )
 from hapax.evaluation.link.likelihood_measures import methods_by_run
 from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
-from hapax.evaluation.link.probing_tables import ProbeReport, measure
-from hapax.evaluation.link.statement_judging import conjunction
+from hapax.evaluation.link.probing_run import ProbeReport, measure
+from hapax.evaluation.link.sessions import conjunction
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, share
 from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.stored_statements import (

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.winograd.data import (
+from hapax.evaluation.winograd.files import (
     Pair,
     WinogradItem,
     clause_with,
@@ -21,9 +21,9 @@ from hapax.evaluation.winograd.data import (
     occurs_in,
     options_as_named,
     pairs_of,
+    read_file,
     replaced,
 )
-from hapax.evaluation.winograd.files import read_file
 from hapax.evaluation.winograd.schema_asking import Ask, AskSettings, asking
 from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
 from hapax.grammar.arguments import checked

@@ -27,8 +27,7 @@ from hapax.evaluation.votes.voting_questions import (
     VotingItem,
     schema_item,
 )
-from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file, write_lines
+from hapax.evaluation.winograd.files import Pair, pairs_of, read_file, write_lines
 from hapax.evaluation.winograd.generation import Generated
 from hapax.evaluation.winograd.schema_asking import Sources, WordingVariant
 from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, PromptWording, prompt

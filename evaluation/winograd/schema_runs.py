@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from hapax.evaluation.winograd.data import Pair, pairs_of
-from hapax.evaluation.winograd.files import read_file
+from hapax.evaluation.winograd.files import Pair, pairs_of, read_file
 from hapax.evaluation.winograd.schema_asking import (
     ABSTRACTS_TO,
     AskRun,
