@@ -88,11 +88,9 @@ from .evaluation.dataset.dataset_rows import Target as Target
 from .evaluation.entailment.datasets import split_entailments as split_entailments
 from .evaluation.entailment.datasets import write_entailment_splits as write_entailment_splits
 from .evaluation.entailment.entailment_report import EntailmentOptions as EntailmentOptions
-from .evaluation.entailment.entailment_report import TrainingOptions as TrainingOptions
 from .evaluation.entailment.entailment_report import draw_entailments as draw_entailments
-from .evaluation.entailment.entailment_report import evaluate_training as evaluate_training
 from .evaluation.entailment.entailment_report import score_entailments as score_entailments
-from .evaluation.entailment.entailment_report import train_entailment as train_entailment
+from .evaluation.entailment.entailment_report import select_draw as select_draw
 from .evaluation.entailment.scorers import EntailmentsJudged as EntailmentsJudged
 from .evaluation.entailment.scorers import ScorerOptions as ScorerOptions
 from .evaluation.entailment.scorers import count_entailment_candidates as count_entailment_candidates

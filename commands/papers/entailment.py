@@ -28,9 +28,6 @@ from hapax.grammar.writing.words import counted
 FAULTS_SHOWN = 20
 """Faulty lines that `import` names; `--json` has all."""
 
-DRAWS_SHOWN = 10
-"""Draws that `train` lists, the best first."""
-
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -177,72 +174,22 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 
 
 @entailment.command()
-@click.argument("train_file", metavar="TRAIN", type=FILE)
-@click.argument("dev_file", metavar="DEV", type=FILE)
-@click.option("--base", required=True, help="Checkpoint to start from: a folder, or a name such as roberta-base.")
-@click.option("--out", required=True, type=FOLDER, help="Folder for this training.")
-@click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Sets of hyperparameters to try.")
-@click.option("--epochs", type=click.IntRange(1), default=5, show_default=True, help="Passes over the training pairs.")
-@click.option("--frozen", is_flag=True, help="Train only the classification head.")
-@click.option("--hypothesis-only", is_flag=True, help="Train and measure without premises, to expose artefacts.")
-@declared(hapax.ScorerOptions, "patterns")
-@click.option("--device", default="auto", show_default=True, help="Device to train on.")
-@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
-@with_json
-def train(train_file: Path, dev_file: Path, as_json: bool, **options: Any) -> None:
-    """Fine-tune an encoder or decoder on the prompts of Schmitt and Schütze, by the paper's protocol.
-
-    Keeps the weights of the draw of hyperparameters with the best AUC50 on DEV. After an interruption, run the same
-    command again.
-
-    \b
-    hapax evaluate entailment train train.txt dev.txt --base roberta-base --out gauge
-    hapax evaluate entailment train train.txt dev.txt --base roberta-base --out alone --hypothesis-only
-    hapax evaluate entailment test gauge test.txt
-    """
-    out, device = options.pop("out"), options.pop("device")
-    # The options that remain are its fields.
-    training = hapax.TrainingOptions(**options)
-    draws = hapax.train_entailment(train_file, dev_file, out, training, device=device, progress=_print_progress)
-    if as_json:
-        print_json([result.to_json() for result in draws])
-        return
-    rows = []
-    for result in draws[:DRAWS_SHOWN]:
-        draw = result.draw
-        settings_cells = (f"{draw.learning_rate:.2g}", f"{draw.weight_decay:.2g}", str(draw.accumulated))
-        measures = (result.auc50, result.auc_norm, result.f1)
-        # Draws count from 0 in the folder, from 1 for people.
-        rows.append((str(result.number + 1), *settings_cells, *(f"{measure:.3f}" for measure in measures)))
-    columns = ("draw", "learning rate", "weight decay", "batches a step", "AUC50", "AUCnorm", "F1")
-    print_table(columns, rows, title="The best draws, on dev")
-
-
-def _print_progress(line: str) -> None:
-    err.print(line, markup=False, soft_wrap=True)
-
-
-@entailment.command("test")
 @click.argument("folder", type=EXISTING_FOLDER)
+@click.argument("dev_file", metavar="DEV", type=FILE)
 @click.argument("test_file", metavar="TEST", type=FILE)
-@click.option("--device", default="auto", show_default=True, help="Device to run the model on.")
+@click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Draws that must be there.")
 @with_json
-def test_(folder: Path, test_file: Path, device: str, as_json: bool) -> None:
-    """Measure the best draw of a training on TEST, once.
+def select(folder: Path, dev_file: Path, test_file: Path, draws: int, as_json: bool) -> None:
+    """Select the best draw of a fine-tuning on DEV, and measure it on TEST, once.
 
-    Its scores are written into the folder, for `score --scorer scores:FILE`.
+    FOLDER has a folder for each draw of hyperparameters, with dev.txt and test.txt: lines of `truth score`.
 
     \b
-    hapax evaluate entailment test gauge test.txt
-    hapax evaluate entailment score test.txt --scorer scores:gauge/test-scores.txt
+    hapax evaluate entailment select gauge dev.txt test.txt
     """
-    figures = hapax.evaluate_training(folder, test_file, device=device)
+    figures = hapax.select_draw(folder, dev_file, test_file, draws=draws)
     if as_json:
         click.echo(json.dumps(figures))
         return
-    names = ("auc50", "auc_norm", "auc_rel", "f1")
-    rows = [
-        ("dev", *(f"{figures['dev'][name]:.3f}" for name in names)),
-        ("test", *(f"{figures[name]:.3f}" for name in names)),
-    ]
-    print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows)
+    rows = [(name, *(f"{figure:.3f}" for figure in figures[name].values())) for name in ("dev", "test")]
+    print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows, title=f"Draw {figures['draw']}")

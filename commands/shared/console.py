@@ -596,7 +596,6 @@ COMMANDS = {
     "start_folder": "init",
     "stats": "data stats",
     "store_entailments": "evaluate entailment facts",
-    "train_entailment": "evaluate entailment train",
     "verify": "kb verify",
     "why_not": "why-not",
     "withdrawn_facts": "data retract --list",

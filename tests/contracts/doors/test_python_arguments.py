@@ -96,7 +96,6 @@ def fitting(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "export_sheets.options": hapax.SheetExportOptions(**sheets),
         "export_schema_sheets.options": hapax.SchemaSheetOptions(("ann",)),
         "generate_schemas.options": hapax.SchemaGenerationOptions("embedded", "embedded", "embedded"),
-        "train_entailment.options": hapax.TrainingOptions("checkpoint"),
     }
 
 

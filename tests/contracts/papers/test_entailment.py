@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cli_fixture import run
-from entailment_fixture import VERBS, checkpoint, couple, levy_holt, pair, score_file
+from entailment_fixture import VERBS, couple, levy_holt, pair, score_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from papers_fixture import fault, script
@@ -311,63 +311,30 @@ def test_artefacts_are_told_from_entailment(tmp_path: Path) -> None:
     assert finding(tmp_path, directed, None).finding == ""
 
 
-# Training
+# Draws of a fine-tuning
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
-    """A folder with a tiny checkpoint, and files of pairs: train, dev in another order, and a part as test."""
-    folder = tmp_path_factory.mktemp("training")
-    checkpoint(folder / "encoder", "encoder")
+def test_the_best_draw_on_dev_is_tested_once(tmp_path: Path) -> None:
+    """No test before the last draw, none on dev and none on a second set; other draws' test scores are never read."""
     rows = [row for both in zip(VERBS[::2], VERBS[1::2], strict=True) for row in couple(*both, "ann", "bob")]
-    sets = {"train": rows, "dev": rows[::-1], "test": rows[:6], "other": rows[:2]}
-    return folder, [levy_holt(folder / f"{name}.txt", some) for name, some in sets.items()]
+    dev, test, other = (
+        levy_holt(tmp_path / f"{n}.txt", some) for n, some in enumerate((rows[::-1], rows[:6], rows[:2]))
+    )
+    gauge = tmp_path / "gauge"
+    for name, gap in (("0", 0.0), ("1", 0.5), ("2", -0.5)):
+        (gauge / name).mkdir(parents=True)
+        score_file(gauge / name / "dev.txt", rows[::-1], [0.3 + gap * row[2] for row in rows[::-1]])
+    score_file(gauge / "1" / "test.txt", rows[:6], [0.5] * 6)
+    words = ("evaluate", "entailment", "select", gauge)
 
-
-def test_the_best_on_dev_is_tested_once(trained: tuple[Path, list[Path]], tmp_path: Path) -> None:
-    """No test before the last draw, none on dev, none on a second set, and no draw after the test; draws are within the
-    release's ranges, and a longer search begins with the shorter one."""
-    (folder, (train, dev, test, other)), out = trained, tmp_path / "gauge"
-    words = ("train", train, dev, "--base", folder / "encoder", "--out", out, "--epochs", 2, "--draws")
-
-    def refusal(*words: object) -> str:
-        return fault("evaluate", "entailment", *words)
-
-    run("evaluate", "entailment", *words, 2)
-    early = (out / "draws" / "0.json").read_text("utf-8")
-    run("evaluate", "entailment", *words, 3)
-    draws = [json.loads(path.read_text("utf-8")) for path in sorted((out / "draws").glob("*.json"))]
-    assert (out / "draws" / "0.json").read_text("utf-8") == early
-    (out / "draws" / "2.json").unlink()
-    assert "1 of 3 draws" in refusal("test", out, test)
-    run("evaluate", "entailment", *words, 3)
-    assert "selected on" in refusal("test", out, dev)
-
-    tested = entailment("test", out, test)
-    assert entailment("test", out, test) == tested
-    assert tested["dev"]["auc50"] == max(draw["auc50"] for draw in draws)
-    assert "only once" in refusal("test", out, other)
-    assert "has been tested" in refusal(*words, 4)
-    assert "no training" in refusal("test", tmp_path, test)
-    scored = entailment("score", test, "--scorer", f"scores:{out / 'test-scores.txt'}", "--db", tmp_path / "x.db")
-    assert scored[0]["auc50"] == pytest.approx(tested["auc50"])
-    for chosen in (draw["draw"] for draw in draws):
-        assert 1e-8 <= chosen["learning_rate"] <= 0.05
-        assert 1e-5 <= chosen["weight_decay"] <= 0.1
-        assert 1 <= chosen["accumulated"] <= 17
-
-
-def test_a_symmetric_gauge_knows_no_direction(trained: tuple[Path, list[Path]], tmp_path: Path) -> None:
-    """Trained on prompts both ways round, a pair and its converse get one score, so AUCnorm is 0; and a folder does not
-    mix trainings."""
-    folder, (train, dev, test, _) = trained
-    words = ("train", train, dev, "--base", folder / "encoder", "--out", tmp_path / "out", "--draws", 1, "--epochs", 1)
-    run("evaluate", "entailment", *words, "--patterns", "symmetric")
-
-    assert "patterns" in run("evaluate", "entailment", *words, code=1).stderr
-    alone = run("evaluate", "entailment", *words, "--patterns", "symmetric", "--hypothesis-only", code=1).stderr
-    assert "hypothesis_only" in alone
-    assert entailment("test", tmp_path / "out", test)["auc_norm"] == pytest.approx(0.0, abs=1e-9)
+    assert "1 of 4 draws" in fault(*words, dev, test, "--draws", 4)
+    assert "selected on" in fault(*words, dev, dev, "--draws", 3)
+    found = entailment("select", gauge, dev, test, "--draws", 3)
+    assert (found["draw"], found["dev"]["auc50"]) == ("1", 1.0)
+    # A score that is the same both ways tells no direction.
+    assert found["test"]["auc_norm"] == pytest.approx(0.0, abs=1e-9)
+    assert entailment("select", gauge, dev, test) == found
+    assert "other sets" in fault(*words, dev, other)
 
 
 def test_a_planted_library_of_thirty(tmp_path: Path) -> None:

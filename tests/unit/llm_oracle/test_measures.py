@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from entailment_fixture import VERBS, checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_fake import FRAME, Asked, FakeServer, Reply
@@ -26,7 +25,6 @@ from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic, HuggingFace
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.trained_critic import CriticCard, MeasuredPredicate
 from hapax.llm_oracle.critics.combined_critic import CombinedCritic, paraphrased, sigmoid
-from hapax.llm_oracle.critics.finetuning import Hyperparameters, LabelledCase, SentenceClassifier, TuningSettings
 from hapax.llm_oracle.critics.measures import Measure, RankedText, measured, mentions
 from hapax.llm_oracle.embedded.atlas import load_atlas, parse_atlas
 from hapax.llm_oracle.protocols import CriticScore, LogLikelihood, ModelIdentity, SpannedText, Usage
@@ -298,28 +296,6 @@ def test_the_longest_template_that_fits_decides_what_is_covered() -> None:
     assert card.refusing("Marie Curie was born in 1867.") == births
     assert card.refusing("Marie Curie was born in the city of Warsaw.") is None
     assert card.refusing("Marie Curie won two prizes.") is None
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder"])
-def test_a_classifier_learns_what_it_is_shown(tmp_path: Path, kind: str) -> None:
-    """True cases are told from false ones after training, antipatterns turned round, also from saved weights."""
-    cases = [
-        LabelledCase(
-            (f"ann {verb} bob, which means that bob.",), (f"ann {verb} bob. This does not mean that bob.",), even
-        )
-        for verb, even in zip(VERBS, [True, False] * 4, strict=True)
-    ]
-    model = SentenceClassifier.load(checkpoint(tmp_path / kind, kind))
-    model.train(cases, Hyperparameters(5e-3, 1e-4, 1), TuningSettings(epochs=60, rows=8), lambda line: None)
-    affirmed, denied = (
-        model.probabilities([text for case in cases for text in texts(case)])
-        for texts in (lambda case: case.patterns, lambda case: case.antipatterns)
-    )
-
-    assert [p > 0.5 for p in affirmed] == [p < 0.5 for p in denied] == [case.label for case in cases]
-    model.save(tmp_path / "kept")
-    again = SentenceClassifier.load(tmp_path / "kept").probabilities([case.patterns[0] for case in cases])
-    assert again == pytest.approx(affirmed, abs=1e-5)
 
 
 class LogitServer(FakeServer):
