@@ -39,7 +39,7 @@ WORDINGS = ("paper", *map(str, range(1, 11)), "all")
     show_default=True,
     help="Long-tail wording by its number in LINK's table 11 (repeatable); paper: 1.",
 )
-@declared(hapax.InstructSettings, "count", "values_per_call", "calls", "temperature", "released", "bias")
+@declared(hapax.InstructSettings, "count", "values_per_call", "calls", "temperature", "released")
 @declared(hapax.InstructOptions, "evaluator", "critic")
 @click.option(
     "--examples",

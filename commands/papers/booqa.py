@@ -54,9 +54,10 @@ def booqa() -> None:
 @declared(hapax.BuildSettings, "negatives", "sample", "frequency_map")
 @click.option(
     "--senses",
+    type=click.Choice(["first", "critic"]),
     default="first",
     show_default=True,
-    help="Sense of a word to replace: first (in WordNet), critic (chosen by -m), or a file.",
+    help="Sense of a word to replace: first (in WordNet), or the one that a critic (-m) chooses.",
 )
 @with_model_options
 @with_json

@@ -29,9 +29,6 @@ from hapax.grammar.writing.words import counted
 # Written out, so that `--help` does not import the evaluation.
 METHODS = ("zero-shot", "one-shot", "winowhy", "zs-cot", "cot", "aot", "aot-staged")
 ASK_METHODS = (*METHODS, "likelihood", "likelihood-partial", "likelihood-pmi", "likelihood-choice", "all")
-SHOWN_ROWS = 12
-"""Row numbers listed for each fault."""
-
 # Commands that store the data which other commands of this group show.
 ASK, IMPORT = "hapax evaluate winograd ask", "hapax votes import"
 
@@ -56,9 +53,8 @@ def winograd() -> None:
 @winograd.command()
 @with_files
 @declared(hapax.SchemaAskOptions, "published")
-@click.option("--all-rows", is_flag=True, help="List all rows of each fault.")
 @with_json
-def data(paths: tuple[Path, ...], as_published: bool, all_rows: bool, as_json: bool) -> None:
+def data(paths: tuple[Path, ...], as_published: bool, as_json: bool) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows.
 
     Rows count from 0 after the header. docs/papers/winograd.md describes the published files and the form of your own.
@@ -66,8 +62,7 @@ def data(paths: tuple[Path, ...], as_published: bool, all_rows: bool, as_json: b
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
-    rows = None if all_rows else SHOWN_ROWS
-    evaluation = hapax.count_schemas(*paths, published=as_published, rows=rows)
+    evaluation = hapax.count_schemas(*paths, published=as_published)
     print_result(evaluation, as_json)
 
 

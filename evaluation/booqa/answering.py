@@ -408,7 +408,7 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
 
 
 def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
-    from hapax.evaluation.entailment.lexicon import Lexicon, ReplacementDirection, neighbours
+    from hapax.evaluation.entailment.published_graphs import Lexicon, ReplacementDirection, neighbours
 
     if not name:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from hapax.evaluation.booqa.corpus import (
     DEV,
@@ -26,7 +26,8 @@ from hapax.evaluation.booqa.corpus import (
     sentences,
     write_questions,
 )
-from hapax.evaluation.entailment.lexicon import (
+from hapax.evaluation.entailment.pairs import predicate_words
+from hapax.evaluation.entailment.published_graphs import (
     Lexicon,
     ReplacementDirection,
     Sense,
@@ -35,7 +36,6 @@ from hapax.evaluation.entailment.lexicon import (
     replacements,
     spans,
 )
-from hapax.evaluation.entailment.pairs import predicate_words
 from hapax.evaluation.entailment.scorers import Language, Measure, ScorerOptions, ScorerSession
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
@@ -146,42 +146,6 @@ class Replacer:
             self.dropped[UNUSUAL] += not fitting
             relations += fitting
         return relations
-
-
-def senses_from_file(path: Path) -> SenseChoice:
-    """Read the senses chosen by a model or a person: lines of {"predicate": "...", "words": "...", "synsets": ["..."]}.
-
-    A line without a predicate applies to the words in any predicate; words without a line keep their first sense.
-    Raises HapaxError for a faulty line.
-    """
-    chosen: dict[tuple[str, str], frozenset[str]] = {}
-    number = 0
-    try:
-        for line in path.read_text("utf-8").splitlines():
-            number += 1
-            content = json.loads(line)
-            key = (_joined(str(content.get("predicate", ""))), _joined(str(content["words"])))
-            chosen[key] = frozenset(map(str, content["synsets"]))
-    except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read ({fault}). Name a file of senses.") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise HapaxError(
-            f'{path}:{number}: write {{"predicate": "shop in", "words": "shop", "synsets": ["oewn-..."]}}.'
-        ) from None
-
-    def choose(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[Sense]) -> Sequence[Sense]:
-        # Without separators, as `_joined` reads them from the file.
-        predicate, phrase = "".join(words), "".join(words[slice(*span)])
-        # A line for this predicate goes before a line for the words in general.
-        ids = chosen.get((predicate, phrase), chosen.get(("", phrase)))
-        return senses[:1] if ids is None else [sense for sense in senses if sense.id in ids]
-
-    return choose
-
-
-def _joined(text: str) -> str:
-    """The words without separators: blanks, or in Chinese a dot or nothing."""
-    return "".join(text.replace("·", " ").split())
 
 
 def senses_by_critic(measure: Measure) -> SenseChoice:
@@ -429,11 +393,11 @@ class QuestionWords:
     """WordNet and the choice of a word's sense, for the negatives of `build_questions`.
 
     `lexicon`: a WordNet such as oewn:2024; empty: the only one for the language. `senses`: `first` (in WordNet),
-    `critic` (the best fit in the sentence, by `model`), or a file.
+    or `critic` (the best fit in the sentence, by `model`).
     """
 
     lexicon: str = ""
-    senses: str = "first"
+    senses: Literal["first", "critic"] = "first"
     model: str = "embedded"
 
 
@@ -552,8 +516,7 @@ def build_questions(
 def _sense_choice(words: QuestionWords, kb: KnowledgeBase, opening: OpeningOptions | None) -> SenseChoice:
     if words.senses == "critic":
         return senses_by_critic(ScorerSession(kb, ScorerOptions(words.model), opening).measure(CRITIC))
-    # Any other name is that of a file.
-    return first_sense if words.senses == "first" else senses_from_file(Path(words.senses))
+    return first_sense
 
 
 def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:

@@ -22,9 +22,6 @@ _BLANKS = re.compile(r"[\s_]+")
 # Prefix, and for each argument the words and the number of its slot: `try__(visit.1,visit.2)`.
 _RELATION = re.compile(r"([^()]*)\((.+)\.(\d),(.+)\.(\d)\)")
 
-NODES_REMEMBERED = 200_000
-"""Size of the cache of parsed nodes. Nodes beyond it are parsed again, so that memory stays bounded."""
-
 _AUXILIARIES = frozenset({"is", "are", "would", "should", "must", "have"})
 
 

@@ -219,8 +219,7 @@ class InstructSettings:
     """Settings of an instruction; the defaults are the paper's.
 
     `wording`: number in table 11 of the wording that asks for the long tail. `count`, `calls`: most statements of a
-    rule and distribution, and most calls for them. `released`: spell the prompt as the released code does. `bias`: put
-    a logit bias of -100 on the tokens of values of repeated rows, if the model supports it.
+    rule and distribution, and most calls for them. `released`: spell the prompt as the released code does.
     """
 
     wording: int = 1
@@ -231,7 +230,6 @@ class InstructSettings:
     calls: Annotated[int, Option("Most calls per rule and distribution.", least=1)] = 8
     temperature: Temperature = 0.7
     released: Annotated[bool, Option("Spell the prompt as LINK's released code does, not as its table 2.")] = False
-    bias: Annotated[bool, Option("Also put a logit bias on the values of repeated rows.")] = False
     seed: Seed = 0
 
     def __post_init__(self) -> None:
@@ -359,8 +357,6 @@ class _Stream:
     variables: tuple[RowVariable, ...]
     settings: InstructSettings
     rows: dict[tuple[Value, ...], tuple[Value, ...]] = field(default_factory=dict)
-    repeated: dict[str, None] = field(default_factory=dict)
-    """Values of repeated rows, in order of appearance."""
     dropped: Counter[Drop] = field(default_factory=Counter)
     calls: int = 0
     hits: int = 0
@@ -370,9 +366,8 @@ class _Stream:
     def request(self) -> GenerationRequest:
         """The next request; it excludes the rows so far, in the way that the backend supports."""
         excluded = tuple(row_text(self.variables, values) for values in self.rows.values())
-        banned = tuple(self.repeated) if self.settings.bias else ()
         # After a reply without a new row the request is the same: the index makes the journal ask for another sample.
-        return GenerationRequest(self.prompt, excluded, banned, sample_index=self.idle)
+        return GenerationRequest(self.prompt, excluded, sample_index=self.idle)
 
     def take(self, reply: Generation, sent: bool) -> None:
         """Parse a reply and decide whether to ask again. `sent` False: the journal had the reply."""
@@ -388,7 +383,6 @@ class _Stream:
             # A repeat within one reply counts like a repeat of an earlier one.
             elif key in self.rows:
                 self.dropped[Drop.REPEATED] += 1
-                self.repeated.update(dict.fromkeys(str(value) for value in row.values))
             # Rows beyond the count are not kept, but they are not dropped for a fault either.
             elif len(self.rows) < self.settings.count:
                 self.rows[key] = row.values

@@ -331,8 +331,6 @@ _TRAIT_NAMES = {
     ("likelihood", "random"): "drawn at random",
     ("released", True): "the released prompt",
     ("released", False): "the paper's prompt",
-    ("bias", True): "with logit bias",
-    ("bias", False): "without logit bias",
 }
 
 

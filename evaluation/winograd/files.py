@@ -51,6 +51,10 @@ _SENTENCE_END = re.compile(r"(?:^|[.!?]\s+)$")
 _NOUN_BEHIND = re.compile(r"\s+(?!(?:to|in|out|up|and|about|from|with|for)\b)\w")
 
 
+ROWS_SHOWN = 12
+"""Row numbers listed for each fault; JSON has all."""
+
+
 class UnreadableItemsError(HapaxError):
     """A file without Winograd schemas in a supported form."""
 
@@ -103,13 +107,9 @@ class ItemFault:
     """False if the pair is not among those that are asked."""
 
     def __str__(self) -> str:
-        return self.line()
-
-    def line(self, most: int | None = None) -> str:
-        """The fault as a line of text that lists up to `most` row numbers."""
-        rows = ", ".join(map(str, self.rows[:most]))
-        if most is not None and len(self.rows) > most:
-            rows += f" and {len(self.rows) - most} more"
+        rows = ", ".join(map(str, self.rows[:ROWS_SHOWN]))
+        if len(self.rows) > ROWS_SHOWN:
+            rows += f" and {len(self.rows) - ROWS_SHOWN} more"
         unused = "" if self.used else " (not used)"
         return f"{self.source} {'row' if len(self.rows) == 1 else 'rows'} {rows}{unused}: {self.problem}; {self.remedy}"
 
@@ -616,8 +616,8 @@ def read_schemas(*paths: str | Path) -> list[WinogradItem]:
 
 @checked
 @extras_named()
-def count_schemas(*paths: str | Path, published: bool = False, rows: int | None = None) -> Evaluation[None]:
-    """Count the schemas of files by source, and list faulty rows, at most `rows` of each fault.
+def count_schemas(*paths: str | Path, published: bool = False) -> Evaluation[None]:
+    """Count the schemas of files by source, and list faulty rows, the first of each fault in the text.
 
     `published`: rows are read exactly as the release asks them, with their faults.
     """
@@ -634,7 +634,7 @@ def count_schemas(*paths: str | Path, published: bool = False, rows: int | None 
             "sources": [count._asdict() for count in counts],
             "faults": [fault.to_json() for fault in faults],
         },
-        details=[fault.line(rows) for fault in faults],
+        details=list(map(str, faults)),
         notes=[counted(len(faults), "fault")],
     )
     return Evaluation(None, result)

@@ -73,7 +73,7 @@ FENCES = {
     "inspect_ai": ("evaluation/dataset/shipped_inspect.py",),
     "datasets": ("evaluation/dataset/shipped_lm_eval.py", "evaluation/winograd/shipped_lm_eval.py"),
     "sklearn": ("evaluation/booqa/answering.py", "evaluation/calibration/fitting.py"),
-    "wn": ("evaluation/entailment/lexicon.py",),
+    "wn": ("evaluation/entailment/published_graphs.py",),
     "ray": ("engine/cluster/on_ray.py",),
     "click": ("commands/", "cli.py"),
     "rich": ("commands/",),
