@@ -15,7 +15,14 @@ from hapax.evaluation.booqa.corpus import Mention, Proposition, Sentence, read_s
 from hapax.evaluation.entailment import entailment_report as report
 from hapax.evaluation.entailment.entailment_report import write_curves
 from hapax.evaluation.entailment.metrics import refuse_one_label
-from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, predicate_words, write_levy_holt
+from hapax.evaluation.entailment.pairs import (
+    ANYTHING,
+    EntailmentPair,
+    Triple,
+    VisibleSides,
+    predicate_words,
+    write_levy_holt,
+)
 from hapax.evaluation.entailment.published_graphs import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
 from hapax.evaluation.entailment.scorers import (
     SCORERS,
@@ -23,7 +30,6 @@ from hapax.evaluation.entailment.scorers import (
     Language,
     ScorerOptions,
     ScorerSession,
-    VisibleSides,
 )
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, file_name
 from hapax.grammar.arguments import ArgumentRejected, checked

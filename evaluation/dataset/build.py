@@ -8,9 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from filecmp import cmp
 from pathlib import Path
+from typing import NamedTuple
 
+from hapax.engine.answers.derivation import current_rules, read_statements
+from hapax.engine.answers.statement_lines import statement_lines
+from hapax.engine.judgements import UNJUDGED, Judgements
 from hapax.engine.kept_rules import kept_rules
-from hapax.evaluation.dataset.columns import METADATA, DerivedCounts, write_current
+from hapax.evaluation.dataset.columns import METADATA, derived_row, json_line
 from hapax.evaluation.dataset.dataset_rows import (
     CHUNK,
     FORMATS,
@@ -23,6 +27,7 @@ from hapax.evaluation.dataset.dataset_rows import (
 from hapax.evaluation.dataset.sinks import DatasetSummary, RowCounter, Sink, open_sinks
 from hapax.evaluation.link.lint import table_16
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult
+from hapax.evaluation.votes.voting_items import judged_derived
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -33,6 +38,7 @@ from hapax.grammar.writing.printing import format_library
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.values import encode_tree
 from hapax.kb.files.unfinished import exchange, unfinished
+from hapax.kb.records import StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 DERIVED_FILE = "derived.jsonl"
@@ -114,6 +120,49 @@ def _fed(sinks: Sequence[Sink], source: DatasetSource, progress: Callable[[int, 
     for sink in sinks:
         sink.finish(source)
     return counter
+
+
+class DerivedCounts(NamedTuple):
+    """Numbers of derived statements: written, left out because people deny them, and not up to date."""
+
+    written: int
+    denied: int
+    out_of_date: int
+
+
+def write_current(
+    path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions, found: Judgements
+) -> DerivedCounts:
+    """Write the statements that `derive` stored to a `.jsonl` file, unless there are none, each with its judgement."""
+    stored = {name: count for name, count in kb.derived_counts().items() if count}
+    chosen = {name: count for name, count in stored.items() if not options.rules or name in options.rules}
+    rules = [rule for rule in current_rules(kb, library) if rule.name in chosen]
+    # The statements of a rule are current or stale together, so whole rules are left out.
+    left_out = sum(chosen.values()) - sum(chosen[rule.name] for rule in rules)
+    if not rules:
+        return DerivedCounts(0, 0, left_out)
+    judged = judged_derived(kb, library, found)
+    judged_rules = {record.rule for record, _ in judged.values()}
+    written = denied = 0
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        for rule in rules:
+            if not options.blocked.patterns and rule.name not in judged_rules:  # spares reading each statement
+                for lines in statement_lines(kb, library, rule, _unjudged_line):
+                    stream.write("".join(lines))
+                    written += len(lines)
+                continue
+            for record in read_statements(kb, library, rule):
+                _, judgement = judged.get(record.id, (record, UNJUDGED))
+                if judgement.is_true is False and options.judged == "drop":
+                    denied += 1
+                elif not options.blocked.blocks([record.text]):
+                    stream.write(json_line({**derived_row(record), "judgement": judgement.word}))
+                    written += 1
+    return DerivedCounts(written, denied, left_out)
+
+
+def _unjudged_line(record: StatementRecord) -> str:
+    return json_line({**derived_row(record), "judgement": None})
 
 
 def _derived_notes(derived: DerivedCounts, has_ends: bool) -> Iterator[str]:

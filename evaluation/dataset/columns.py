@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from hapax.engine.judgements import UNJUDGED, Judgements
 from hapax.evaluation.link.probing_questions import TEMPLATES, ProbeItem
 from hapax.grammar.errors import HapaxError
 from hapax.kb.exchange.values import encode_decimal
@@ -17,9 +16,6 @@ from hapax.kb.records import StatementRecord
 
 if TYPE_CHECKING:
     from hapax.engine.probability.probable_answers import Probability
-    from hapax.evaluation.dataset.dataset_rows import SelectionOptions
-    from hapax.grammar.rules import Library
-    from hapax.kb.store import KnowledgeBase
 
 Kind = Literal["string", "bool", "int32", "float64", "json"]
 """`json` is an object in JSONL, and its text in Parquet, where all cells of a column need one type."""
@@ -330,53 +326,6 @@ def write_derived(path: Path, found: Iterable[tuple[StatementRecord, Probability
     """Write statements, with their probabilities if these are known, to a `.parquet` file; return their number."""
     rows = ({**derived_row(record), **(known.to_json() if known else {})} for record, known in found)
     return write_parquet(path, table, rows)
-
-
-class DerivedCounts(NamedTuple):
-    """Numbers of derived statements: written, left out because people deny them, and not up to date."""
-
-    written: int
-    denied: int
-    out_of_date: int
-
-
-def write_current(
-    path: Path, kb: KnowledgeBase, library: Library, options: SelectionOptions, found: Judgements
-) -> DerivedCounts:
-    """Write the statements that `derive` stored to a `.jsonl` file, unless there are none, each with its judgement."""
-    from hapax.engine.answers.derivation import current_rules, read_statements
-    from hapax.engine.answers.statement_lines import statement_lines
-    from hapax.evaluation.votes.voting_items import judged_derived
-
-    stored = {name: count for name, count in kb.derived_counts().items() if count}
-    chosen = {name: count for name, count in stored.items() if not options.rules or name in options.rules}
-    rules = [rule for rule in current_rules(kb, library) if rule.name in chosen]
-    # The statements of a rule are current or stale together, so whole rules are left out.
-    left_out = sum(chosen.values()) - sum(chosen[rule.name] for rule in rules)
-    if not rules:
-        return DerivedCounts(0, 0, left_out)
-    judged = judged_derived(kb, library, found)
-    judged_rules = {record.rule for record, _ in judged.values()}
-    written = denied = 0
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for rule in rules:
-            if not options.blocked.patterns and rule.name not in judged_rules:  # spares reading each statement
-                for lines in statement_lines(kb, library, rule, _unjudged_line):
-                    stream.write("".join(lines))
-                    written += len(lines)
-                continue
-            for record in read_statements(kb, library, rule):
-                _, judgement = judged.get(record.id, (record, UNJUDGED))
-                if judgement.is_true is False and options.judged == "drop":
-                    denied += 1
-                elif not options.blocked.blocks([record.text]):
-                    stream.write(json_line({**derived_row(record), "judgement": judgement.word}))
-                    written += 1
-    return DerivedCounts(written, denied, left_out)
-
-
-def _unjudged_line(record: StatementRecord) -> str:
-    return json_line({**derived_row(record), "judgement": None})
 
 
 def check_output(path: Path) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from typing import Any, Protocol, TextIO, cast
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -39,9 +39,6 @@ from hapax.evaluation.votes.vote_report import truth_lines
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.questions.prompts import CRITIC_PROMPT
-
-if TYPE_CHECKING:
-    from hapax.evaluation.dataset.dataset_rows import DatasetSource, Entry
 
 
 class Sink:

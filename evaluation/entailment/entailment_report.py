@@ -34,14 +34,13 @@ from hapax.evaluation.entailment.metrics import (
     refuse_one_label,
     released_area,
 )
-from hapax.evaluation.entailment.pairs import EntailmentPair, read_pairs
+from hapax.evaluation.entailment.pairs import EntailmentPair, VisibleSides, read_pairs
 from hapax.evaluation.entailment.scorers import (
     SCORERS,
     EntailmentScorer,
     FileScorer,
     ScorerOptions,
     ScorerSession,
-    VisibleSides,
     leak_warning,
 )
 from hapax.evaluation.shared.estimates import Estimate

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
@@ -143,6 +144,20 @@ class EntailmentPair:
     def hypothesis_only(self) -> EntailmentPair:
         """The twin without a premise, which measures how much the hypothesis alone reveals (section 3)."""
         return replace(self, premise=ANYTHING)
+
+
+class VisibleSides(StrEnum):
+    """The sides of a pair that a scorer sees."""
+
+    BOTH = "both"
+    HYPOTHESIS = "hypothesis"
+    PREMISE = "premise"
+
+    def of(self, pair: EntailmentPair) -> EntailmentPair:
+        """The pair without the side that is not shown."""
+        if self is VisibleSides.HYPOTHESIS:
+            return pair.hypothesis_only
+        return replace(pair, hypothesis=ANYTHING) if self is VisibleSides.PREMISE else pair
 
 
 def read_pairs(path: Path) -> list[EntailmentPair]:

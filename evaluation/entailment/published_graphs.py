@@ -18,10 +18,10 @@ from hapax.evaluation.entailment.pairs import (
     EntailmentPair,
     Triple,
     TypedTriple,
+    VisibleSides,
     predicate_words,
     surface,
 )
-from hapax.evaluation.entailment.scorers import VisibleSides
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 

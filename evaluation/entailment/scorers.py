@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias
 from hapax.engine.entailment import STRONG
 from hapax.engine.entailment.graph import Edge, store_entailments
 from hapax.evaluation.entailment.datasets import leaks, read_splits
-from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, read_scores
+from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, VisibleSides, read_scores
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -215,20 +215,6 @@ def chinese_sentence(triple: Triple) -> str:
 
 Measure = Callable[[Sequence[str]], list[float]]
 """Returns a number for each sentence: P(yes), or log-likelihood per token."""
-
-
-class VisibleSides(StrEnum):
-    """The sides of a pair that a scorer sees."""
-
-    BOTH = "both"
-    HYPOTHESIS = "hypothesis"
-    PREMISE = "premise"
-
-    def of(self, pair: EntailmentPair) -> EntailmentPair:
-        """The pair without the side that is not shown."""
-        if self is VisibleSides.HYPOTHESIS:
-            return pair.hypothesis_only
-        return replace(pair, hypothesis=ANYTHING) if self is VisibleSides.PREMISE else pair
 
 
 class EntailmentScorer(Protocol):
