@@ -57,7 +57,7 @@ with_review = together(
     click.option(
         "--decisions",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Sheet of proposals and decisions, CSV or JSONL; default: the output's name with .decisions.csv.",
+        help="Sheet of proposals and decisions, a CSV file; default: the output's name with .decisions.csv.",
     ),
     click.option("--by", help="Your name in the sheet; default: your user name."),
 )

@@ -1,6 +1,6 @@
 """The review of proposed rules: proposals go into a sheet, and accepted ones into a rule file.
 
-The sheet is a CSV or JSONL file in which people decide on proposals, and which keeps their decisions. Each row is a
+The sheet is a CSV file in which people decide on proposals, and which keeps their decisions. Each row is a
 proposal. A person fills in `decision` (accept or reject), and may fill in `verb`, `by` and `note` and edit `rules`.
 Additional columns are kept. The rule file works beside its library and is not overwritten once a person changed it.
 """
@@ -8,7 +8,6 @@ Additional columns are kept. The rule file works beside its library and is not o
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain
@@ -276,20 +275,11 @@ class ReviewSheet:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 for place, entries in self._entries(file):
                     self.rows.append(self._row(place, entries))
-        except (UnicodeDecodeError, csv.Error, json.JSONDecodeError, RecursionError) as fault:
-            raise HapaxError(f"{path}: the sheet cannot be read: {fault}. Save it as UTF-8, CSV or JSONL.") from fault
-
-    @property
-    def _is_jsonl(self) -> bool:
-        return self.path.suffix.lower() in (".jsonl", ".ndjson")
+        except (UnicodeDecodeError, csv.Error) as fault:
+            raise HapaxError(f"{path}: the sheet cannot be read: {fault}. Save it as CSV in UTF-8.") from fault
 
     def _entries(self, file: TextIO) -> Iterator[tuple[int, dict[str, str]]]:
         """Each row with the number of its last line."""
-        if self._is_jsonl:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, self._checked(number, json.loads(line))
-            return
         # Cells beyond the header get the column "", which `_checked` refuses.
         reader = csv.DictReader(file, restkey="", restval="", strict=True)
         for row in reader:
@@ -297,9 +287,9 @@ class ReviewSheet:
             cells = {name: read_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
             yield reader.line_num, self._checked(reader.line_num, cells)
 
-    def _checked(self, number: int, entries: object) -> dict[str, str]:
-        if isinstance(entries, dict) and {"proposal", "decision", "rules"} <= set(entries) and "" not in entries:
-            return {str(name): "" if value is None else str(value) for name, value in entries.items()}
+    def _checked(self, number: int, entries: Mapping[str, str]) -> dict[str, str]:
+        if {"proposal", "decision", "rules"} <= set(entries) and "" not in entries:
+            return dict(entries)
         raise HapaxError(
             f"{self.path}:{number}: the columns proposal, decision and rules are required, and every column needs a "
             "name. Restore the columns."
@@ -354,12 +344,9 @@ class ReviewSheet:
 
     def _write(self, table: Sequence[Mapping[str, str]], path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
-            if self._is_jsonl:
-                file.writelines(json.dumps(entries, ensure_ascii=False) + "\n" for entries in table)
-            else:
-                columns = dict.fromkeys(chain(COLUMNS, *table))
-                rows = [[entries.get(column, "") for column in columns] for entries in table]
-                write_rows(file, [columns, *rows], end="\r\n")
+            columns = dict.fromkeys(chain(COLUMNS, *table))
+            rows = [[entries.get(column, "") for column in columns] for entries in table]
+            write_rows(file, [columns, *rows], end="\r\n")
 
 
 def entries_of(row: ReviewedProposal) -> dict[str, str]:

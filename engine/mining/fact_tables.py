@@ -14,21 +14,20 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, islice, permutations
 from operator import attrgetter
 from typing import Annotated, NamedTuple, TypeAlias
 
-from hapax.engine.answers.derivation import derive_all
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.parsing.declarations import Property
 from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, type_key
-from hapax.grammar.terms import Constant, Value, Variable
+from hapax.grammar.terms import Constant, Value
 from hapax.kb import rows
 from hapax.kb.atoms.derived_relations import BATCH, Relations
 from hapax.kb.atoms.symbols import MISSING_TAG
@@ -114,7 +113,6 @@ class MiningOptions:
         ),
     ] = 0.5
     constants: Annotated[bool, Option("Mine rules with constants too.", switch=True)] = False
-    derived: Annotated[bool, Option("First derive, and mine the conclusions as well.", switch=True)] = False
     sample: Annotated[
         int,
         Option("Facts of each conclusion that rules are screened by; 0: all.", least=0),
@@ -134,7 +132,7 @@ class MiningTables:
     """The tables of one mining; close them afterwards. Raises HapaxError for a damaged fact.
 
     `wider`: predicates with more than two arguments, which are left out. `clashes`: those whose facts have other types
-    than the library declares; the library's count. `generic`: rules whose conclusions are about nobody in particular.
+    than the library declares; the library's count.
     """
 
     def __init__(
@@ -148,10 +146,10 @@ class MiningTables:
         self.predicates: dict[int, MinedPredicate] = {}
         self.wider: tuple[str, ...] = ()
         self.clashes: list[str] = []
-        self.generic: list[str] = []
         self.rejected: set[int] = set()
         self._kinds: dict[str, int] = {}
-        tables = self._source_tables(options.derived)
+        relations = sorted(kb.relations.all(), key=attrgetter("indicator"))
+        tables = {relation.indicator: relation.table for relation in relations}
         self._types = self._argument_types(tables)
         # Tables of an earlier mining on this connection.
         self.drop()
@@ -204,34 +202,7 @@ class MiningTables:
 
     # -- loading
 
-    def _source_tables(self, derived: bool) -> dict[str, list[str]]:
-        """SELECTs of the tags of each predicate's atoms, by indicator."""
-        relations = self._relations
-        if derived:
-            derive_all(self._kb, self.library, self.library.rules)
-        tables: dict[str, list[str]] = {}
-        for relation in sorted(self._kb.relations.all(), key=attrgetter("indicator")):
-            tables.setdefault(relation.indicator, []).append(relation.table)
-        for rule in self.library.rules if derived else ():
-            stored = relations.derivations().get(rule.name)
-            if stored is None:
-                continue
-            if rule.generic:
-                self.generic.append(rule.name)
-                continue
-            columns = {variable.name: f"v{place}" for place, variable in enumerate(rule.variables, 1)}
-            cells = [
-                columns[term.name] if isinstance(term, Variable) else str(relations.symbols.tag(term.value))
-                for term in rule.conclusion.atom.arguments
-            ]
-            named = ", ".join(f"{cell} AS a{place}" for place, cell in enumerate(cells, 1))
-            # A value that Prolog calculated may have no tag.
-            known = " AND ".join(f"{cell} IS NOT NULL" for cell in cells) or "true"
-            select = f"(SELECT {named} FROM {stored.table} WHERE {known})"  # noqa: S608  ours
-            tables.setdefault(rule.conclusion.atom.indicator, []).append(select)
-        return tables
-
-    def _argument_types(self, tables: dict[str, list[str]]) -> dict[str, tuple[str | None, ...]]:
+    def _argument_types(self, tables: Mapping[str, str]) -> dict[str, tuple[str | None, ...]]:
         """The types of each predicate's arguments: those declared, else those of its facts."""
         observed: dict[str, list[tuple[str, ...]]] = {}
         sql = "SELECT predicate, json_array_length(arguments), types FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
@@ -278,7 +249,7 @@ class MiningTables:
     def _kind(self, data_type: str | None) -> int:
         return self._kinds.get(type_key(data_type), 0) if data_type else 0
 
-    def _load(self, tables: dict[str, list[str]]) -> None:
+    def _load(self, tables: Mapping[str, str]) -> None:
         # A negative size is in KiB: 200 MB.
         self._conn.execute("PRAGMA temp.cache_size = -200000")
         self._kinds = self._kinds_of_nodes()
@@ -288,8 +259,7 @@ class MiningTables:
             if not 0 < len(types) <= _MOST_ARGUMENTS:
                 wider.append(indicator)
                 continue
-            for select in tables[indicator]:
-                self._add_facts(code, types, select)
+            self._add_facts(code, types, tables[indicator])
             is_symmetric = self.library.has_property(indicator, Property.SYMMETRIC)
             if is_symmetric:
                 self._conn.execute(

@@ -367,9 +367,6 @@ class _Miner:
         listed = {
             "not mined, more than two arguments": self._tables.wider,
             "types of rule files that replace different ones of facts": self._tables.clashes,
-            "conclusions not mined, about generic variables (@generic none has them derived for all)": (
-                self._tables.generic
-            ),
         }
         yield from (f"{fact}: {_some(names)}" for fact, names in listed.items() if names)
         for text, (sampled, facts) in self._sampled.items():

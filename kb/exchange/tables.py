@@ -95,10 +95,9 @@ def import_facts(
 ) -> ImportReport:
     """Import the rows of a file or table as given facts. Without `mapping` it is a file or stream of facts.
 
-    `form` of a file of facts: `csv` or `jsonl`; None takes it from the file name. Other packages can add forms
-    (`kb/exchange/fact_readers.py`), which are read from files alone. `same_key`: see `FactIntake.store`. `rules`: those
-    whose declarations the facts must fit. Raises FactsRejected with every faulty row, and imports nothing, unless
-    `skip_faulty` is set; HapaxError for a file that cannot be read or lacks a column.
+    `form` of a file of facts: `csv` or `jsonl`; None takes it from the file name. `same_key`: see `FactIntake.store`.
+    `rules`: those whose declarations the facts must fit. Raises FactsRejected with every faulty row, and imports
+    nothing, unless `skip_faulty` is set; HapaxError for a file that cannot be read or lacks a column.
     """
     is_path = isinstance(source, str | Path)
     name = str(source) if is_path else getattr(source, "name", type(source).__name__)
@@ -311,21 +310,14 @@ def _add_facts(source: Source, form: str, intake: FactIntake) -> None:
         with _text(source) as stream:
             _add_objects(_objects(stream, ("predicate", "arguments"), intake), intake)
     else:
-        # Imported late: looking for other packages' readers takes longer than to read a small file.
-        from hapax.kb.exchange.fact_readers import added_reader
-
-        added = added_reader(form) if isinstance(source, str | Path) else None
-        if added is None:
-            _refuse_rules(intake.file, form)
-            raise ArgumentRejected(
-                f"{intake.file}: facts are imported from csv or jsonl, not from {form!r}.",
-                Remedy(
-                    "Give the file one of these endings, or say which columns of a table are the arguments: {}.",
-                    Setting("mapping.columns"),
-                ),
-            )
-        for line, predicate, arguments in added(Path(source)):
-            intake.add_fact(line, predicate, arguments)
+        _refuse_rules(intake.file, form)
+        raise ArgumentRejected(
+            f"{intake.file}: facts are imported from csv or jsonl, not from {form!r}.",
+            Remedy(
+                "Give the file one of these endings, or say which columns of a table are the arguments: {}.",
+                Setting("mapping.columns"),
+            ),
+        )
 
 
 def _add_csv(rows: Iterator[tuple[int, list[str]]], intake: FactIntake) -> None:

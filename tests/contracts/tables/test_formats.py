@@ -368,48 +368,7 @@ def test_the_mapping_of_the_page_gives_its_facts(kb: hapax.KnowledgeBase, tmp_pa
     assert {("El Alto", 13325), ("Schiphol", "airport")} <= set(stored(kb))
 
 
-# --- readers of other packages ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of packages on the import path, with the reader that docs/reference/knowledge-base.md shows, and a file for it."""
-    folder = tmp_path / "packages"
-    folder.mkdir()
-    (code,) = re.findall(r"```python\n(def read_triples.*?)```", PAGE, re.DOTALL)
-    (folder / "my_package.py").write_text(code, "utf-8")
-    written(tmp_path, "facts.triples", "milk is_in tea\nmilk is_in cake\n")
-    monkeypatch.syspath_prepend(str(folder))
-    return folder
-
-
-def register(packages: Path, name: str, entry: str = "triples = my_package:read_triples") -> None:
-    """Install the metadata of a distribution with an entry point."""
-    metadata = packages / f"{name}-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "utf-8")
-    (metadata / "entry_points.txt").write_text(f"[hapax.fact_readers]\n{entry}\n", "utf-8")
-
-
-def test_the_reader_of_the_page_is_used(packages: Path, tmp_path: Path, kb: hapax.KnowledgeBase) -> None:
-    """A file with the ending of a registered reader is imported by it, and its facts are checked like rows of CSV."""
-    with pytest.raises(hapax.HapaxError, match="triples"):
-        hapax.import_facts(kb, tmp_path / "facts.triples")
-    register(packages, "triples")
-    hapax.import_facts(kb, tmp_path / "facts.triples")
-
-    assert stored(kb) == [("milk", "cake"), ("milk", "tea")]
-    faulty = written(tmp_path, "faulty.triples", "milk is_in tea\nmilk is-in cake\n")
-    with pytest.raises(hapax.FactsRejected, match=r"faulty.triples:2: .*is-in"):
-        hapax.import_facts(kb, faulty)
-
-
-@pytest.mark.parametrize("entry", ["triples = my_package:nothing", "triples = my_package:__name__"])
-def test_a_broken_reader_names_its_package(packages: Path, tmp_path: Path, entry: str, kb: hapax.KnowledgeBase) -> None:
-    """A reader that cannot be loaded, or fails, is an error with package and remedy; of two none is left to chance."""
-    register(packages, "broken", entry)
-    with pytest.raises(hapax.HapaxError, match=r"broken: .*pip uninstall broken"):
-        hapax.import_facts(kb, tmp_path / "facts.triples")
-    register(packages, "second")
-    with pytest.raises(hapax.HapaxError, match="broken and second"):
-        hapax.import_facts(kb, tmp_path / "facts.triples")
+def test_a_file_of_facts_of_another_form_is_refused(kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """The error names the ending, and those that are read."""
+    with pytest.raises(hapax.HapaxError, match="csv or jsonl, not from 'triples'"):
+        hapax.import_facts(kb, written(tmp_path, "facts.triples", "milk is_in tea\n"))
