@@ -7,7 +7,7 @@ from the judged ones, so that false rules and facts that fail together count in 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -25,6 +25,7 @@ from hapax.engine.certificates import (
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import DrawnLabels, Judgements
 from hapax.engine.questions.score_maps import (
+    ProposedAtom,
     ScoreMaps,
     denied_atoms,
     ends_of_facts,
@@ -90,45 +91,62 @@ class ScoredValue:
     id: str
     score: float
     truth: bool | None
-    ends: tuple[str, ...] = ()
+    ends: Collection[str] = ()
     draw: float | None = None
     weight: float = 1.0
 
 
-Groups = Mapping[str, Sequence[ScoredValue]]
-"""Values by the name of the group that gets a promise of its own."""
+@dataclass(frozen=True)
+class LabelledPool:
+    """Values with their scores, the labels of some, and what chose these. `setting`: asks for the promise on them.
 
-
-def certified(
-    groups: Groups, promise: Promise, reach: float | None, basis: Callable[[str], Mapping[str, Any]], setting: str
-) -> Certificates:
-    """A certificate for each group, or a record of the reason why there is none; the promise holds for all at once.
-
-    `reach`: of the draw by `hapax votes next`; None: there was none. `basis`: identities by group. Raises HapaxError,
-    with the setting that asks for the promise, if nothing but denials can be promised.
+    `basis`: the critic, its calibration and the wordings on which their scores rest.
     """
-    choices: dict[str, ThresholdChoice] = {}
-    for group, values in sorted(groups.items()):
-        judged = [JudgedScore(value.score, value.truth, value.draw) for value in values if value.truth is not None]
-        draw = None if reach is None else LabelDraw(reach, [value.weight for value in values])
-        choices[group] = choose_threshold(judged, [value.score for value in values], promise, len(groups), draw)
-    # Without a promise on denials a search can go on: then nothing counts as denied.
-    needed = {group: choice for group, choice in choices.items() if group != DENIALS}
-    if all(choice.threshold is None for choice in needed.values()):
-        reasons = [f"{group}: {describe(choice.reason, choice.more_labels)}" for group, choice in needed.items()]
-        listed = "\n".join(reasons[:10])
-        raise HapaxError(
-            f"Nothing can be promised: that {promise}.\n{listed}\n",
-            Remedy(
-                "Label more by `hapax votes next` or {}, ask for less with {} and {}, or choose another critic.",
-                Operation("calibrate"),
-                Setting(setting),
-                Setting("settings.promise.confidence"),
-            ),
-        )
-    return Certificates(
-        tuple(_certificate(group, groups[group], choice, promise, basis(group)) for group, choice in choices.items())
-    )
+
+    scores: Mapping[str, float]
+    truths: Mapping[str, bool]
+    ends: Mapping[str, Collection[str]]
+    drawn: DrawnLabels
+    setting: str
+    basis: Mapping[str, Any]
+
+    def value(self, identity: str, *, is_denial: bool = False) -> ScoredValue:
+        """The value, or its denial, which is true if the value is false."""
+        score, truth = self.scores[identity], self.truths.get(identity)
+        if is_denial:
+            score, truth = 1.0 - score, None if truth is None else not truth
+        return ScoredValue(identity, score, truth, self.ends.get(identity, ()), *self.drawn.of(identity))
+
+    def certified(
+        self, groups: Mapping[str, Collection[str]], promise: Promise, basis: Callable[[str], Mapping[str, Any]]
+    ) -> Certificates:
+        """A certificate for each group of ids, or a record of the reason why there is none; all hold at once.
+
+        `basis`: what the basis of a group has beside. Raises HapaxError if nothing but denials can be promised.
+        """
+        records, reasons = [], []
+        for group, identities in sorted(groups.items()):
+            values = [self.value(identity, is_denial=group == DENIALS) for identity in identities]
+            judged = [JudgedScore(value.score, value.truth, value.draw) for value in values if value.truth is not None]
+            reach = self.drawn.reach
+            draw = None if reach is None else LabelDraw(reach, [value.weight for value in values])
+            choice = choose_threshold(judged, [value.score for value in values], promise, len(groups), draw)
+            records.append(_certificate(group, values, choice, promise, {**self.basis, **basis(group)}))
+            if group != DENIALS and choice.threshold is None:
+                reasons.append(f"{group}: {records[-1].reason}")
+        # Without a promise on denials a search can go on: then nothing counts as denied.
+        if len(reasons) == len(groups.keys() - {DENIALS}):
+            listed = "\n".join(reasons[:10])
+            raise HapaxError(
+                f"Nothing can be promised: that {promise}.\n{listed}\n",
+                Remedy(
+                    "Label more by `hapax votes next` or {}, ask for less with {} and {}, or choose another critic.",
+                    Operation("calibrate"),
+                    Setting(self.setting),
+                    Setting("settings.promise.confidence"),
+                ),
+            )
+        return Certificates(tuple(records))
 
 
 def _certificate(
@@ -260,85 +278,72 @@ class Certificates:
         return [replace(record, run_id=run_id, after_run=last) for record in self.records]
 
 
-class Certifier:
-    """Certifies the scores of a critic on the facts that the knowledge base's candidates make.
+def fact_scores(
+    kb: KnowledgeBase, atoms: Mapping[str, ProposedAtom], critic: str, maps: ScoreMaps | None
+) -> dict[str, float]:
+    """By fact id the scores that a search compares: of a critic, calibrated if there are maps."""
+    raw = stored_scores(kb, atoms, critic)
+    worth = {atoms[fact].claim: score for fact, score in raw.items()}
+    if maps is not None:
+        worth = maps.of_claims(kb, critic, worth, {atom.claim: atom.indicator for atom in atoms.values()})
+    return {fact: worth[atoms[fact].claim] for fact in raw}
+
+
+def certify_facts(
+    kb: KnowledgeBase, library: Library, critics: Sequence[str], maps: ScoreMaps | None, wanted: SearchSettings
+) -> Certificates:
+    """A threshold, or a reason why there is none, for each group of the facts that the candidates make.
 
     `critics`: NAME@REVISION of the critics of a chain; the last one is certified, and the promise leaves out what the
     others decide. `maps`: calibrations by which the scores are changed; facts that taught them are not labels then.
+    Where rules negate an open predicate, what the critic denies is one more group: its promise is that atoms with a
+    score below its limit are false. Raises HapaxError if nothing can be promised.
     """
+    critic, proposed = critics[-1], proposed_atoms(kb, library)
+    atoms = denied_atoms(kb, library) | proposed
+    decided = set().union(*(stored_scores(kb, atoms, earlier) for earlier in critics[:-1]))
+    scores = {
+        fact: min(score, BELOW_CERTAIN)
+        for fact, score in fact_scores(kb, atoms, critic, maps).items()
+        if fact not in decided
+    }
+    if not proposed.keys() & scores.keys():
+        raise HapaxError(
+            f"{kb.place}: nothing is promised yet, for {critic} has judged no proposed fact.",
+            Remedy(
+                "Search without {} first, label facts by {} or `hapax votes`, and run this again.",
+                Setting("settings.promise"),
+                Operation("calibrate"),
+            ),
+        )
+    taught = kb.first(CALIBRATIONS, critic=critic) if maps is not None else None
+    # A label from which the map was learned says nothing about how right the map is.
+    used = set(taught.sample) if taught else set()
+    truths = {fact: is_true for fact, is_true in fact_truths(kb).items() if fact in scores and fact not in used}
+    drawn = DrawnLabels.stored(kb, "predicates", critic)
+    pool = LabelledPool(scores, truths, ends_of_facts(kb), drawn, "settings.promise", _basis(critic, maps))
+    groups: dict[str, list[str]] = {}
+    for fact in proposed.keys() & scores.keys():
+        groups.setdefault(ALL_FACTS if wanted.certify_by == "all" else atoms[fact].indicator, []).append(fact)
+    denied = [fact for fact in scores if atoms[fact].indicator in library.open_negations]
+    if denied:
+        groups[DENIALS] = denied
+    templates = template_hashes(PredicateRecord.of(item) for item in library.completed().signatures)
 
-    def __init__(
-        self, kb: KnowledgeBase, library: Library, critics: Sequence[str], maps: ScoreMaps | None = None
-    ) -> None:
-        self._kb, self._maps, self._critic = kb, maps, critics[-1]
-        self._templates = template_hashes(PredicateRecord.of(item) for item in library.completed().signatures)
-        self._negated = library.open_negations
-        proposed = proposed_atoms(kb, library)
-        self._proposed = set(proposed)
-        self._atoms = denied_atoms(kb, library) | proposed
-        decided: set[str] = set()
-        for earlier in critics[:-1]:
-            decided.update(stored_scores(kb, self._atoms, earlier))
-        raw = stored_scores(kb, self._atoms, self._critic)
-        self._scores = self._worth({fact: score for fact, score in raw.items() if fact not in decided})
-        taught = kb.first(CALIBRATIONS, critic=self._critic) if maps is not None else None
-        # A label from which the map was learned says nothing about how right the map is.
-        used = set(taught.sample) if taught else set()
-        truths = fact_truths(kb)
-        self._truths = {fact: truths[fact] for fact in self._scores if fact in truths and fact not in used}
-        self._drawn = DrawnLabels.stored(kb, "predicates", self._critic)
-        self._ends = ends_of_facts(kb)
-
-    def _worth(self, raw: Mapping[str, float]) -> dict[str, float]:
-        """The scores that the search compares, by fact id."""
-        worth = {self._atoms[fact].claim: score for fact, score in raw.items()}
-        if self._maps is not None:
-            indicators = {self._atoms[fact].claim: self._atoms[fact].indicator for fact in raw}
-            worth = self._maps.of_claims(self._kb, self._critic, worth, indicators)
-        return {fact: min(worth[self._atoms[fact].claim], BELOW_CERTAIN) for fact in raw}
-
-    def certify(self, promise: Promise, by: Grouping = "all") -> Certificates:
-        """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised.
-
-        Where rules negate an open predicate, what the critic denies is one more group: its promise is that atoms with
-        a score below its limit are false.
-        """
-        if not self._proposed & set(self._scores):
-            raise HapaxError(
-                f"{self._kb.place}: nothing is promised yet, for {self._critic} has judged no proposed fact.",
-                Remedy(
-                    "Search without {} first, label facts by {} or `hapax votes`, and run this again.",
-                    Setting("settings.promise"),
-                    Operation("calibrate"),
-                ),
-            )
-        groups: dict[str, list[ScoredValue]] = {}
-        for fact in self._proposed & set(self._scores):
-            groups.setdefault(ALL_FACTS if by == "all" else self._atoms[fact].indicator, []).append(self._value(fact))
-        denied = [fact for fact in self._scores if self._atoms[fact].indicator in self._negated]
-        if denied:
-            groups[DENIALS] = [self._value(fact, is_denial=True) for fact in denied]
-        return certified(groups, promise, self._drawn.reach, self._basis, "settings.promise")
-
-    def _value(self, fact: str, *, is_denial: bool = False) -> ScoredValue:
-        score, truth, ends = self._scores[fact], self._truths.get(fact), self._ends.get(fact, ())
-        if is_denial:  # true if the fact is false
-            score, truth = 1.0 - score, None if truth is None else not truth
-        return ScoredValue(fact, score, truth, ends, *self._drawn.of(fact))
-
-    def _basis(self, group: str) -> dict[str, Any]:
-        facts = [fact for fact in self._scores if group in (ALL_FACTS, self._atoms[fact].indicator)]
-        if group == DENIALS:
-            facts = [fact for fact in self._scores if self._atoms[fact].indicator in self._negated]
-        indicators = sorted({self._atoms[fact].indicator for fact in facts})
-        labelled = sorted(fact for fact in facts if fact in self._truths)
+    def basis(group: str) -> dict[str, Any]:
+        # A promise on all facts, or on those of a predicate, rests on all their atoms, denied ones included.
+        facts = denied if group == DENIALS else [f for f in scores if group in (ALL_FACTS, atoms[f].indicator)]
         return {
-            "critic": self._critic,
-            "wording": content_id("claims", [self._atoms[fact].claim for fact in labelled]),
-            "calibration": self._maps.checksums.get(self._critic, UNCALIBRATED) if self._maps else None,
-            "prompt": prompt_version(),
-            "templates": {indicator: self._templates[indicator] for indicator in indicators},
+            "wording": content_id("claims", [atoms[fact].claim for fact in sorted(facts) if fact in truths]),
+            "templates": {indicator: templates[indicator] for indicator in sorted({atoms[f].indicator for f in facts})},
         }
+
+    return pool.certified(groups, wanted.promise or Promise(), basis)
+
+
+def _basis(critic: str, maps: ScoreMaps | None) -> dict[str, Any]:
+    calibration = None if maps is None else maps.checksums.get(critic, UNCALIBRATED)
+    return {"critic": critic, "calibration": calibration, "prompt": prompt_version()}
 
 
 def prompt_version() -> str:
@@ -405,6 +410,18 @@ class StatementScores:
                 worth.update(self.maps.of_claims(self.kb, critic, raw, indicators))
         return worth
 
+    def passing(self, records: Mapping[str, StatementRecord], facts: Certificates) -> dict[str, StatementRecord]:
+        """The statements whose premises reach the thresholds of the promise on facts."""
+        premises = {identity: self.premises(record) for identity, record in records.items()}
+        worth = self.worth(chain.from_iterable(premises.values()))
+
+        def passes(premise: JudgedPremise) -> bool:
+            if premise.is_affirmed:
+                return worth[premise.claim] >= facts.threshold(premise.indicator)
+            return worth[premise.claim] <= facts.denial_limit()
+
+        return {identity: record for identity, record in records.items() if all(map(passes, premises[identity]))}
+
     def scores(self, statements: Iterable[StatementRecord]) -> dict[str, float]:
         """By id of a statement, the product over its premises: P(yes), or 1 - P(yes) of what was denied."""
         premises = {statement.id: self.premises(statement) for statement in statements}
@@ -448,26 +465,23 @@ class StatementPromise:
 class DistinctStatements:
     """The statements of rules that stand, those that read the same once.
 
-    `records`: by the smallest id of those with one text; `rows`: that id, by the id of each; `ends`: where they occur.
+    `records`: by the smallest id of those with one text; `ends`: where they occur, by the same id.
     """
 
     records: Mapping[str, StatementRecord]
-    rows: Mapping[str, str]
-    ends: Mapping[str, set[str]]
+    ends: Mapping[str, Collection[str]]
 
     @classmethod
     def of(cls, kb: KnowledgeBase, rules: Container[str]) -> DistinctStatements:
         """The certified statements of a knowledge base."""
         stored = [record for record in kb.statements() if record.rule in rules]
-        first: dict[str, str] = {}
-        for record in stored:
-            # The smallest id, so that the order of the records decides nothing.
-            first[record.text] = min(record.id, first.get(record.text, record.id))
-        rows = {record.id: first[record.text] for record in stored}
+        first: dict[str, StatementRecord] = {}
         ends: dict[str, set[str]] = {}
-        for record in stored:
-            ends.setdefault(rows[record.id], set()).add(record.distribution.value)
-        return cls({record.id: record for record in stored if rows[record.id] == record.id}, rows, ends)
+        # Sorted, so that the order of the records decides nothing.
+        for record in sorted(stored, key=lambda record: record.id):
+            shown = first.setdefault(record.text, record)
+            ends.setdefault(shown.id, set()).add(record.distribution.value)
+        return cls({record.id: record for record in first.values()}, ends)
 
     def truths(self, kb: KnowledgeBase) -> dict[str, bool]:
         """Truth of the statements that people judged, other ones included; those on which they tie are left out."""
@@ -480,70 +494,42 @@ class DistinctStatements:
         return truths
 
 
-class StatementCertifier:
-    """Certifies the statements that a knowledge base's searches derived, each text once.
+def certify_statements(scores: StatementScores, facts: Certificates | None, wanted: SearchSettings) -> StatementPromise:
+    """A threshold, or a reason why there is none, for each group of the searches' statements, each text once.
 
-    `facts`: the promise on the facts of the same search, which removes statements before this one counts them.
+    `facts`: the promise on the facts of the same search, which removes statements before this one counts them. Raises
+    HapaxError if nothing can be promised.
     """
+    kb, setting, by = scores.kb, "settings.statement_promise", wanted.certify_by
+    rules = {rule.name: RuleRecord.of(rule).text for rule in scores.library.rules}
+    distinct = DistinctStatements.of(kb, rules)
+    records = distinct.records if facts is None else scores.passing(distinct.records, facts)
+    if not records:
+        raise HapaxError(
+            f"{kb.place}: nothing is promised yet, for it has no such statement of these rules.",
+            Remedy(
+                "Search without {} first, judge statements by `hapax votes next 100 statements`, and run this again.",
+                Setting(setting),
+            ),
+        )
+    templates = template_hashes(PredicateRecord.of(item) for item in scores.library.completed().signatures)
+    pool = LabelledPool(
+        scores.scores(records.values()),
+        distinct.truths(kb),
+        distinct.ends,
+        DrawnLabels.stored(kb, "soundness", ",".join(scores.critics)),
+        setting,
+        {**_basis(scores.critics[-1], scores.maps), "templates": templates},
+    )
+    groups: dict[str, list[str]] = {}
+    for identity, record in records.items():
+        groups.setdefault(statement_group(record.rule, by), []).append(identity)
 
-    def __init__(self, scores: StatementScores, facts: Certificates | None = None) -> None:
-        self._scores, self._kb = scores, scores.kb
-        self._rules = {rule.name: RuleRecord.of(rule).text for rule in scores.library.rules}
-        distinct = DistinctStatements.of(scores.kb, self._rules)
-        self._ends, records = distinct.ends, distinct.records
-        if facts is not None:
-            records = self._passing(records, facts)
-        self._records = records
-        self._values = scores.scores(records.values())
-        self._truths = distinct.truths(scores.kb)
-        self._drawn = DrawnLabels.stored(scores.kb, "soundness", ",".join(scores.critics))
+    def basis(group: str) -> dict[str, Any]:
+        names = sorted({records[identity].rule for identity in groups[group]})
+        return {"rules": {name: content_id("rule", rules[name]) for name in names}}
 
-    def _passing(self, records: Mapping[str, StatementRecord], facts: Certificates) -> dict[str, StatementRecord]:
-        """The statements whose premises reach the thresholds of the promise on facts."""
-        premises = {identity: self._scores.premises(record) for identity, record in records.items()}
-        worth = self._scores.worth(chain.from_iterable(premises.values()))
-
-        def passes(premise: JudgedPremise) -> bool:
-            if premise.is_affirmed:
-                return worth[premise.claim] >= facts.threshold(premise.indicator)
-            return worth[premise.claim] <= facts.denial_limit()
-
-        return {identity: record for identity, record in records.items() if all(map(passes, premises[identity]))}
-
-    def certify(self, promise: Promise, by: Grouping = "all") -> StatementPromise:
-        """A threshold, or a reason why there is none, for each group. Raises HapaxError if nothing can be promised."""
-        if not self._records:
-            raise HapaxError(
-                f"{self._kb.place}: nothing is promised yet, for it has no such statement of these rules.",
-                Remedy(
-                    "Search without {} first, judge statements by `hapax votes next 100 statements`, and "
-                    "run this again.",
-                    Setting("settings.statement_promise"),
-                ),
-            )
-        groups: dict[str, list[ScoredValue]] = {}
-        for identity, record in self._records.items():
-            groups.setdefault(statement_group(record.rule, by), []).append(self._value(identity))
-        setting, reach = "settings.statement_promise", self._drawn.reach
-        found = certified(groups, promise, reach, lambda group: self._basis(group, by), setting)
-        return StatementPromise(found, self._scores, by)
-
-    def _value(self, identity: str) -> ScoredValue:
-        truth, ends = self._truths.get(identity), tuple(sorted(self._ends[identity]))
-        return ScoredValue(identity, self._values[identity], truth, ends, *self._drawn.of(identity))
-
-    def _basis(self, group: str, by: Grouping) -> dict[str, Any]:
-        names = {record.rule for record in self._records.values() if statement_group(record.rule, by) == group}
-        maps = self._scores.maps
-        critics = self._scores.critics
-        predicates = map(PredicateRecord.of, self._scores.library.completed().signatures)
-        return {
-            "critic": critics[-1],
-            "calibration": None if maps is None else maps.checksums.get(critics[-1], UNCALIBRATED),
-            "prompt": prompt_version(),
-            "templates": template_hashes(predicates),
-            "rules": {name: content_id("rule", self._rules[name]) for name in sorted(names)},
-        }
+    return StatementPromise(pool.certified(groups, wanted.statement_promise or Promise(), basis), scores, by)
 
 
 # --- of a search ------------------------------------------------------------------------------------------------------
@@ -572,10 +558,9 @@ class Promises:
             )
         facts = statements = None
         if wanted.promise is not None:
-            facts = Certifier(kb, library, critics, maps).certify(wanted.promise, wanted.certify_by)
+            facts = certify_facts(kb, library, critics, maps, wanted)
         if wanted.statement_promise is not None:
-            certifier = StatementCertifier(StatementScores(kb, library, critics, maps), facts)
-            statements = certifier.certify(wanted.statement_promise, wanted.certify_by)
+            statements = certify_statements(StatementScores(kb, library, critics, maps), facts, wanted)
         return cls(maps, facts, statements)
 
     @property

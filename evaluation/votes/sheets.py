@@ -20,9 +20,9 @@ from hapax.engine.judgements import (
     is_given_out,
     random_number,
 )
-from hapax.engine.questions.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms, stored_scores
+from hapax.engine.questions.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms
 from hapax.engine.run_memory import models_of
-from hapax.engine.search.promises import DistinctStatements, StatementScores
+from hapax.engine.search.promises import DistinctStatements, StatementScores, fact_scores
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.voting_items import (
@@ -188,12 +188,8 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
         )
     library = stored_library(kb)
     if kind == "predicates":
-        atoms = proposed_atoms(kb, library)
         critic = critics[-1]
-        raw = stored_scores(kb, atoms, critic)
-        indicators = {atom.claim: atom.indicator for atom in atoms.values()}
-        worth = maps.of_claims(kb, critic, {atoms[key].claim: score for key, score in raw.items()}, indicators)
-        found = {key: worth[atoms[key].claim] for key in raw}
+        found = fact_scores(kb, proposed_atoms(kb, library), critic, maps)
     else:
         critic = ",".join(critics)
         distinct = DistinctStatements.of(kb, {rule.name for rule in library.rules})
