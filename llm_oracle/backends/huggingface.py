@@ -7,8 +7,10 @@ little work.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, product
 
 import torch
 from transformers import (
@@ -48,13 +50,16 @@ from hapax.llm_oracle.questions.list_requests import (
     trimmed,
 )
 from hapax.llm_oracle.questions.prompts import critic_prompt, without_conflict
-from hapax.llm_oracle.reading.link_replies import FirstToken
+from hapax.llm_oracle.reading.link_replies import (
+    KNOWN_CLAIM,
+    KNOWN_FALSEHOOD,
+    VERDICT_WORDS,
+    FirstToken,
+    tells_apart,
+)
 
 SHORTEST_ANSWER = 16
 """Tokens that a prompt must leave free in the context. Fewer have no room for a value."""
-
-# Capitals and leading blanks make different tokens; a model may use any of them.
-YES_NO = (("yes", "no"), (" yes", " no"), ("Yes", "No"), (" Yes", " No"), ("YES", "NO"), (" YES", " NO"))
 
 
 class HuggingFaceGenerator:
@@ -188,15 +193,15 @@ class HuggingFaceGenerator:
 class HuggingFaceCritic:
     """P(yes) from the logits of an answer's first token.
 
-    `answer_tokens` chooses the tokens of yes and no once. A claim that does not fit the context raises HapaxError,
-    because cutting it would cut off the question. `room`: tokens of a batch.
+    The tokens of yes and no are chosen once, in the language in which the model answers. A claim that does
+    not fit the context raises HapaxError, because cutting it would cut off the question. `room`: tokens of a batch.
     """
 
     def __init__(self, loaded: LoadedModel, room: int = ROOM) -> None:
         self.identity = loaded.identity
         self._loaded = loaded
-        self._yes, self._no = self._answers()
         self._scorer = _EncodedPrompts(loaded, room) if loaded.is_seq2seq else CausalScorer(loaded, room)
+        self._yes, self._no = self._answers()
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         prompts = [self._prompt(claim) for claim in claims]
@@ -217,8 +222,32 @@ class HuggingFaceCritic:
         return tuple(self._loaded.prompt_tokens(critic_prompt(asked)))
 
     def _answers(self) -> tuple[list[int], list[int]]:
-        """The tokens of yes and of no."""
-        return answer_tokens(self._loaded)
+        """The tokens of yes and of no, in the first language in which the model tells a truth from a falsehood."""
+        english = answer_tokens(self._loaded, VERDICT_WORDS[0])
+        if english is None:
+            raise HapaxError(
+                f"{self.identity.name} cannot be a critic: its tokenizer begins yes and no with the same token.",
+                Remedy("Choose another {}.", Setting("critic")),
+            )
+        prompts = {claim: self._prompt(claim) for claim in (KNOWN_CLAIM, KNOWN_FALSEHOOD)}
+        if self.identity.knows is not None or max(map(len, prompts.values())) > self._loaded.context:
+            return english
+        spelt = {words: answer_tokens(self._loaded, words) for words in VERDICT_WORDS}
+        every = list(dict.fromkeys(chain.from_iterable(yes + no for yes, no in filter(None, spelt.values()))))
+        found = self._scorer.next_logits(list(prompts.values()), every, total=True)
+        logits = {claim: dict(zip([*every, None], row, strict=True)) for claim, row in zip(prompts, found, strict=True)}
+        for words, tokens in spelt.items():
+            if tokens is not None and tells_apart(words, partial(_first_token, logits, tokens)):
+                return tokens
+        return english
+
+
+def _first_token(
+    logits: Mapping[str, Mapping[int | None, float]], tokens: tuple[list[int], list[int]], claim: str
+) -> FirstToken:
+    """P(yes) of a claim by these tokens of yes and no. `logits`: by token; under None the log of the sum over all."""
+    yes, no = ([logits[claim][token] for token in side] for side in tokens)
+    return FirstToken.of_logits(yes, no, logits[claim][None])
 
 
 class _EncodedPrompts:
@@ -314,25 +343,27 @@ class _EncodedText:
     places: tuple[tuple[int, int], ...] = ()
 
 
-def answer_tokens(loaded: LoadedModel) -> tuple[list[int], list[int]]:
-    """The tokens of yes and of no: all pairs of spellings that are single tokens, else their first tokens."""
+def answer_tokens(loaded: LoadedModel, words: str) -> tuple[list[int], list[int]] | None:
+    """The tokens of yes and of no by an entry of `VERDICT_WORDS`; None where the same tokens begin both.
+
+    They are all pairs of spellings that are single tokens, else their first tokens.
+    """
     single: list[tuple[int, int]] = []
     first: list[tuple[int, int]] = []
-    for yes_spelling, no_spelling in YES_NO:
-        yes = loaded.tokenizer(yes_spelling, add_special_tokens=False).input_ids
-        no = loaded.tokenizer(no_spelling, add_special_tokens=False).input_ids
-        # A pair with the same first token, such as a lone blank, separates nothing.
-        if yes and no and yes[0] != no[0]:
-            first.append((yes[0], no[0]))
-            if len(yes) == len(no) == 1:
-                single.append((yes[0], no[0]))
+    # Capitals and leading blanks make different tokens; a model may use any of them.
+    spellings: tuple[Callable[[str], str], ...] = (str.lower, str.title, str.upper)
+    for spelling, blank in product(spellings, ("", " ")):
+        for pair in product(*(side.split() for side in words.split("/"))):
+            spelt = [blank + spelling(word) for word in pair]
+            yes, no = loaded.tokenizer(spelt, add_special_tokens=False).input_ids
+            # A pair with the same first token, such as a lone blank, separates nothing.
+            if yes and no and yes[0] != no[0]:
+                first.append((yes[0], no[0]))
+                if len(yes) == len(no) == 1:
+                    single.append((yes[0], no[0]))
     pairs = single or first
-    if pairs:
-        return list(dict.fromkeys(yes for yes, _ in pairs)), list(dict.fromkeys(no for _, no in pairs))
-    raise HapaxError(
-        f"{loaded.identity.name} cannot be a critic: its tokenizer begins yes and no with the same token.",
-        Remedy("Choose another {}.", Setting("critic")),
-    )
+    found = list(dict.fromkeys(yes for yes, _ in pairs)), list(dict.fromkeys(no for _, no in pairs))
+    return found if pairs and set(found[0]).isdisjoint(found[1]) else None
 
 
 class _TopP(LogitsProcessor):

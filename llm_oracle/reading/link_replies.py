@@ -9,7 +9,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -303,6 +303,21 @@ class FirstToken:
             return CriticScore(self.probability, usage)
         reason = f"{NO_USABLE_REPLY}the answer begins with yes or no with a probability of {self.mass:.2g} only"
         return CriticScore(NOTHING_KNOWN, usage, reason)
+
+
+KNOWN_CLAIM = "Paris is the capital of France."
+KNOWN_FALSEHOOD = "Paris is the capital of Spain."
+
+
+def tells_apart(words: str, judged: Callable[[str], FirstToken | None]) -> bool:
+    """True if a critic answers in these words, and finds a known claim likelier than a known falsehood."""
+    true = judged(KNOWN_CLAIM)
+    # Yes must be seen in a language that no question has.
+    is_seen = true is not None and (words == VERDICT_WORDS[0] or true.probability > 0.5)
+    if true is None or not is_seen or true.mass < LEAST_MASS_OF_PROBE:
+        return False
+    false = judged(KNOWN_FALSEHOOD)
+    return false is not None and false.mass >= LEAST_MASS_OF_PROBE and true.probability > false.probability
 
 
 def yes_probability(yes: Sequence[float], no: Sequence[float]) -> float:

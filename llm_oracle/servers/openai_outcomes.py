@@ -387,6 +387,11 @@ def _wait(headers: Mapping[str, str], content: str) -> float | None:
         remaining = name.lower().replace("reset", "remaining")
         if name.lower().startswith("x-ratelimit-reset") and headers.get(remaining) == "0":
             return _seconds(value)
+    return wait_of(content)
+
+
+def wait_of(content: str) -> float | None:
+    """The seconds that a text asks to wait; None if it does not say."""
     found = _WAIT_WORDS.search(content)
     return None if found is None else _seconds(found[1] or found[2])
 

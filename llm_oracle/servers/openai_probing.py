@@ -19,7 +19,13 @@ from hapax.kb.records import content_id
 from hapax.llm_oracle.critics.critic_probing import probe_claims
 from hapax.llm_oracle.journal import PROBE, Asker, Journal, PreparedCall, StoredAnswer
 from hapax.llm_oracle.protocols import CannotScore, ModelIdentity, SpannedText, Stream, Usage, in_request_order
-from hapax.llm_oracle.reading.link_replies import LEAST_MASS_OF_PROBE, VERDICT_WORDS, FirstToken
+from hapax.llm_oracle.reading.link_replies import (
+    KNOWN_CLAIM,
+    KNOWN_FALSEHOOD,
+    VERDICT_WORDS,
+    FirstToken,
+    tells_apart,
+)
 from hapax.llm_oracle.servers.openai_aliases import ServedModel
 from hapax.llm_oracle.servers.openai_outcomes import SAME_FOR_ALL, Kind, Refused, RetriesExhausted, TransientFault
 from hapax.llm_oracle.servers.openai_requests import (
@@ -46,8 +52,6 @@ from hapax.llm_oracle.servers.openai_wire import (
     usage,
 )
 
-KNOWN_CLAIM = "Paris is the capital of France."
-KNOWN_FALSEHOOD = "Paris is the capital of Spain."
 KNOWN_UNLIKELY = "France capital the of is Paris."
 """The words of the known claim in an order that every language model finds less likely."""
 
@@ -272,14 +276,9 @@ class Prober:
 
     def _judges(self, known: Abilities) -> bool:
         """True if a known claim gets a verdict; by log-probabilities, if it is told from a falsehood."""
-        true = self._verdict(known, KNOWN_CLAIM)
-        if true is None or known.critic != LOGPROBS:
-            return true is not None
-        # Yes must be seen in a language that no question has.
-        if true.mass < LEAST_MASS_OF_PROBE or (known.words != VERDICT_WORDS[0] and not _is_yes(true)):
-            return False
-        false = self._verdict(known, KNOWN_FALSEHOOD)
-        return false is not None and false.mass >= LEAST_MASS_OF_PROBE and true.probability > false.probability
+        if known.critic != LOGPROBS:
+            return self._verdict(known, KNOWN_CLAIM) is not None
+        return tells_apart(known.words, lambda claim: self._verdict(known, claim))
 
     def _probe_claims(self, known: Abilities) -> Abilities:
         truths, falsehoods = probe_claims()

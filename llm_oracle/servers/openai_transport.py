@@ -41,8 +41,9 @@ from hapax.llm_oracle.servers.openai_outcomes import (
     error_in,
     error_of,
     one_line,
+    wait_of,
 )
-from hapax.llm_oracle.servers.openai_wire import Answer, ReadReply, ServerRequest, parsed, refusal, texts, usage
+from hapax.llm_oracle.servers.openai_wire import Answer, ReadReply, ServerRequest, excuse, parsed, refusal, texts, usage
 
 MOST_REPLY_BYTES = 16 * 2**20
 
@@ -403,8 +404,9 @@ class HttpTransport:
 
         Raises RetriesExhausted if the server is down or has no time.
         """
+        said = self._server.redacted(fault.reason.rstrip("."))
         message = (
-            f"{self._server.place} gave no usable reply to {request.path}: {fault.reason}. "
+            f"{self._server.place} gave no usable reply to {request.path}: {said}. "
             f"Check the server, then run the same {CALL}: nothing that was answered is lost."
         )
         has_replied = fault.status == HTTPStatus.OK
@@ -420,7 +422,7 @@ class HttpTransport:
             more = f" Requests without a usable reply are asked again with {Setting('retry_unusable')}."
             self._down = RetriesExhausted(message + more * has_replied, fault.status, fault.kind)
             self._failing.clear()
-        reason = f"{NO_USABLE_REPLY}{one_line(fault.reason)}"
+        reason = f"{NO_USABLE_REPLY}{one_line(said)}"
         return Refused(message, fault.status, reason, fault.kind, spent)
 
     async def _metered(self, attempt: Attempt, read: ReadReply[Answer], account: Account | None) -> Answer | Refused:
@@ -526,7 +528,15 @@ def _budget_reached(faults: Iterable[BaseException]) -> BudgetReached | None:
 
 
 def refused_reply(reply: Any, request: ServerRequest, place: str) -> Refused | None:
-    """The refusal that a reply with status 200 contains; None if it contains an answer."""
+    """The refusal that a reply with status 200 contains; None if it contains an answer.
+
+    Raises TransientFault for a reply that contains the excuse of a server.
+    """
+    # An echo repeats what was asked.
+    if not request.body.get("echo") and (said := excuse(reply)):
+        wait = wait_of(said)
+        kind = Kind.UNUSABLE if wait is None else Kind.BUSY
+        raise TransientFault(f"the server says in the place of an answer: {said}", 200, wait, kind=kind)
     reason = refusal(reply)
     if not reason:
         return None

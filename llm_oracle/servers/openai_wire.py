@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.protocols import LogLikelihood, SpannedText, Stream, Usage
 from hapax.llm_oracle.reading.link_replies import LEAST_MASS, VERDICT_WORDS, FirstToken, spoken_verdict, yes_probability
-from hapax.llm_oracle.servers.openai_outcomes import MORE_TOKENS, Kind, Refused, TransientFault, one_line
+from hapax.llm_oracle.servers.openai_outcomes import MORE_TOKENS, Kind, Refused, TransientFault, error_of, one_line
 
 CHAT, COMPLETIONS = "chat/completions", "completions"
 SYSTEM_ONE = "systemone"
@@ -103,10 +103,11 @@ def parsed(content: bytes) -> Any:
         # A gateway may write JSON into a text of JSON.
         return normalised(json.loads(reply) if isinstance(reply, str) else reply)
     except (ValueError, RecursionError):
+        said = error_of(200, body.decode("utf-8", "replace"), {}).message
         if body.startswith(b"<"):
-            fact = "a web page instead of a reply; the base URL of a server usually ends in /v1"
+            fact = f"a web page instead of a reply ({said}); the base URL of a server usually ends in /v1"
         else:
-            fact = "a reply that is not JSON" if body else "an empty reply"
+            fact = f"a reply that is not JSON: {said}" if body else "an empty reply"
         raise TransientFault(fact) from None
 
 
@@ -264,6 +265,47 @@ def _refusal(choice: Mapping[str, Any]) -> str:
     return one_line(reason) if isinstance(reason, str) and _FILTERED.match(reason) else ""
 
 
+def excuse(reply: Any) -> str:
+    """What every choice of a reply says in the place of an answer, such as `The model is overloaded`; else empty.
+
+    Gateways send errors of the server behind them, and the pages of their log-in, as if a model had said them.
+    """
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
+        return ""
+    said = [_text(choice).strip() for choice in choices]
+    page = _PAGE.match(said[0])
+    return one_line((page and page[1]) or said[0]) if all(map(_is_excuse, said)) else ""
+
+
+def _is_excuse(text: str) -> bool:
+    # Items of a list are values, whatever they say.
+    is_brief = len(text) <= LONGEST_EXCUSE and not _ITEM.match(text)
+    return _PAGE.match(text) is not None or (is_brief and _EXCUSE.search(text) is not None)
+
+
+LONGEST_EXCUSE = 400
+"""Characters of an error in the place of an answer."""
+_ITEM = re.compile(r"\W{0,3}\d{1,3}[.)]\s|[-*•]\s")
+_PAGE = re.compile(r"<(?:!doctype html|html|head)\b(?:.{0,2000}?<(?:title|h1)>([^<]*))?", re.DOTALL | re.IGNORECASE)
+_EXCUSE = re.compile(
+    r"^\W{0,3}(?:(?:internal|upstream|server|api|provider|http|request|unexpected)\s)*(?:error|exception)\b"
+    r"(?:\s(?:code|status))?(?:\W{0,3}\d{3}\b|\W{0,2}[]:–—-]\s)|"
+    r"\b(?:error|problem)\s(?:has\s)?occurred\b|\bsomething\swent\swrong\b|\bstatus\scode\s\d{3}\b|"
+    r"^\W{0,3}(?:service|server|model)\s(?:temporarily\s)?(?:unavailable|overloaded)\b|"
+    r"\b(?:model|server|service|engine|api|endpoint|provider|backend)\b[^.\n]{0,60}\b(?:is|are)\s(?:\w+\s){0,2}?"
+    r"(?:overloaded|unavailable|at\s(?:full\s)?capacity|offline|rate.?limited)\b|"
+    r"\b(?:rate|usage|quota|requests?|tokens?|daily|monthly|spending|credits?)\b[^.\n]{0,30}\b"
+    r"(?:exceeded|reached|exhausted|used\sup)\b|"
+    r"\b(?:you|you['’]ve|account)\b[^.\n]{0,30}\b(?:exceeded|reached|hit|run\sout\sof)\b[^.\n]{0,40}\b"
+    r"(?:limits?|quota|credits?)\b|\binsufficient\s(?:\w+\s)?(?:credits?|quota|balance|funds)\b|"
+    r"\b(?:try|retry)\s(?:it\s|your\srequest\s)?again\s(?:later|shortly|soon|in\s(?:a|\d))|"
+    r"\b(?:please|must|need\sto|have\sto)\s(?:log|sign)\s?in\b|"
+    r"\b(?:request|connection|upstream|gateway|backend|model)\b[^.\n]{0,20}\b(?:timed\sout|time-?out)\b|"
+    r"\b(?:invalid|missing|incorrect|expired)\sapi.?key\b",
+    re.IGNORECASE,
+)
+"""Words of servers that have no answer: failing, overloaded, limited, out of money, behind a log-in."""
 _FILTERED = re.compile(r"content.?filter|safety|recitation|blocklist|prohibited|spii|sensitive|refusal", re.IGNORECASE)
 """Reasons to end by a filter: OpenAI's, those that Gemini's layer passes through, GLM's and Claude's."""
 

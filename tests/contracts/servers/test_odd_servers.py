@@ -29,6 +29,8 @@ BAD: dict[str, Reply] = {
     "choices: []": (200, {"choices": []}, {}),  # as Azure and OpenRouter, where a filter took the answer
     "a tool call": (200, {"choices": [{"message": {"content": None, "tool_calls": [CALL]}}]}, {}),
     "an error with status 200": (200, {"error": {"message": "Provider returned error", "code": 502}}, {}),
+    "an error as a text": (200, {"choices": [{"message": {"content": "The model is currently overloaded"}}]}, {}),
+    "a page as a text": (200, {"choices": [{"message": {"content": "<!doctype html><title>Sign in</title>"}}]}, {}),
     "status 500": (500, {"error": {"message": "worker died"}}, {}),
 }
 

@@ -23,6 +23,7 @@ from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.backends.adapters import merge, read_adapter
 from hapax.llm_oracle.backends.huggingface import HuggingFaceCritic, HuggingFaceLikelihood, answer_tokens
 from hapax.llm_oracle.backends.loading import LoadedModel
+from hapax.llm_oracle.backends.sequence_scores import CausalScorer
 from hapax.llm_oracle.backends.trained_critic import CriticCard, MeasuredPredicate
 from hapax.llm_oracle.critics.combined_critic import CombinedCritic, paraphrased, sigmoid
 from hapax.llm_oracle.critics.measures import Measure, RankedText, measured, mentions
@@ -326,7 +327,7 @@ class LogitServer(FakeServer):
 def test_stored_logits_give_one_score_in_every_back_end(kind: str, lacks: frozenset[str]) -> None:
     """The same logits in this process and as a server's 20 likeliest tokens are one P(yes), within 1e-5."""
     model = network(kind)
-    yes, no = answer_tokens(model)
+    yes, no = answer_tokens(model, "yes/no") or ([], [])
 
     def says_yes_or_no(module: Any, given: Any, logits: torch.Tensor) -> torch.Tensor:
         """A random network says anything; one that was asked has both answers among its likeliest."""
@@ -349,3 +350,29 @@ def test_stored_logits_give_one_score_in_every_back_end(kind: str, lacks: frozen
     assert own == pytest.approx(expected, abs=1e-5)
     assert served == pytest.approx(expected, abs=1e-5)
     assert len({round(score, 6) for score in served}) == len(CLAIMS)
+
+
+@pytest.mark.parametrize(("words", "said"), [("yes/no", "yes no"), ("ja/nein nee nej nei", "ja nein")])
+def test_a_critic_in_this_process_answers_in_its_own_language(
+    words: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P(yes) is over the tokens of yes and no in the language in which a model tells a truth from a falsehood."""
+    model = network("causal")
+    yes, no = (model.tokenizer(word, add_special_tokens=False).input_ids[:1] for word in said.split())
+
+    def logits(_: object, prompts: Any, tokens: Any, total: bool = False) -> list[list[float]]:
+        """The answer about France is yes, and any other is no."""
+        found = []
+        for prompt in prompts:
+            is_true = "France" in model.tokenizer.decode(list(prompt))
+            likely, other = (yes, no) if is_true else (no, yes)
+            found.append([3.0 if token in likely else 1.0 if token in other else -20.0 for token in tokens] + [3.2])
+        return found
+
+    monkeypatch.setattr(CausalScorer, "next_logits", logits)
+    true, false = HuggingFaceCritic(model).probabilities(["It is in France.", "It is in Spain."])
+
+    expected = 1 / (1 + math.exp(-2))
+    assert (true.refused, false.refused) == ("", "")
+    assert true.probability == pytest.approx(expected, abs=1e-6)
+    assert false.probability == pytest.approx(1 - expected, abs=1e-6)
