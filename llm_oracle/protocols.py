@@ -343,19 +343,10 @@ class SpanLikelihoodModel(LikelihoodModel, Protocol):
 
 @runtime_checkable
 class PopularityModel(Model, Protocol):
-    """Counts how often names occur in the world, such as in a collection of texts."""
+    """Tells how popular names are; a name without a count is unknown, and not rare."""
 
     def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
-        """Number of places where all names of each tuple occur together; for the empty tuple, of all places."""
-        ...
-
-
-@runtime_checkable
-class PairModel(Protocol):
-    """Tells how much two names belong together, without a text around them."""
-
-    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """The similarity of the two names of each pair; None where it does not know both."""
+        """Popularity of the least popular name of each tuple; 0 for an unknown one."""
         ...
 
 

@@ -134,7 +134,7 @@ def likelihood(
     multiple=True,
     default=("embedded", "frequency"),
     show_default=True,
-    help="Model that ranks and judges (repeatable), such as smollm2 or counts:FOLDER; two or more.",
+    help="Model that ranks and judges (repeatable), such as smollm2 or frequency; two or more.",
 )
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder for the figure: PNG, SVG and CSV."

@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
-    PairModel,
     PopularityModel,
     SpanLikelihoodModel,
     SpannedText,
@@ -48,15 +47,12 @@ class Measure(StrEnum):
     PAIR = "pair"
     """Log-likelihood of a value beside another one, less what it has anyway, as a mean over pairs of values and both
     orders: pair rarity. What it has anyway is its mean beside the values of other statements (`pair_frames.py`), or its
-    prior without others. It is the pointwise mutual information in the domain's frame (Holtzman et al. 2021). By word
-    vectors, it is the similarity of the values, which is not in nats."""
+    prior without others. It is the pointwise mutual information in the domain's frame (Holtzman et al. 2021)."""
 
 
 OF_NAMES = frozenset({Measure.SPAN, Measure.PRIOR, Measure.PAIR})
 """Measures that need the values of a sentence."""
 
-OF_COUNTS = OF_NAMES
-"""Measures that counts of names give. Their `span` is the logarithm of how often all names occur together."""
 
 OF_LISTS = OF_NAMES - {Measure.PAIR}
 """Measures that the popularity of listed names gives: a list does not tell which names go together."""
@@ -86,25 +82,18 @@ def measures_of(model: Any) -> frozenset[Measure]:
     """The measures that a model can give. A model behind a journal has those of the model itself."""
     inner = _inner(model)
     if isinstance(inner, PopularityModel):
-        return OF_LISTS if lists_names(inner) else OF_COUNTS
+        return OF_LISTS
     # A tokenizer may not tell where its tokens are (`HuggingFaceLikelihood.locates_tokens`).
     gives_spans = isinstance(inner, SpanLikelihoodModel) and getattr(inner, "locates_tokens", True)
     if gives_spans:
         # Where words are independent, no names go together.
         return frozenset(Measure) - ({Measure.PAIR} if getattr(inner, "words_are_independent", False) else set())
-    of_texts = frozenset(Measure) - OF_NAMES
-    # The similarity of words is no log-likelihood, from which that of the words on their own could be subtracted.
-    return of_texts - {Measure.SLOR} | {Measure.PAIR} if isinstance(inner, PairModel) else of_texts
+    return frozenset(Measure) - OF_NAMES
 
 
 def counts_names(model: Any) -> bool:
     """True for a model that counts names, behind a journal or not."""
     return isinstance(_inner(model), PopularityModel)
-
-
-def lists_names(model: Any) -> bool:
-    """True for a popularity model to which a name without a count is unknown, and not rare."""
-    return bool(getattr(_inner(model), "lists_names", False))
 
 
 def chosen_measure(model: Any, wanted: Measure | None) -> Measure:
@@ -144,9 +133,6 @@ def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure
         chosen_measure(model, measure)
     if counts_names(model):
         return _by_counts(model, texts)
-    inner = _inner(model)
-    if Measure.PAIR in measures and isinstance(inner, PairModel):
-        return _with_similarities(inner, texts, _by_likelihood(model, texts, frozenset(measures) - {Measure.PAIR}))
     return _by_likelihood(model, texts, frozenset(measures))
 
 
@@ -276,24 +262,6 @@ class _Scores:
         return TextMeasures(found, sum(count for _, count in names))
 
 
-def _with_similarities(
-    model: PairModel, texts: Sequence[RankedText], answers: Sequence[TextMeasures | None]
-) -> list[TextMeasures | None]:
-    """The answers with the mean similarity of the names in each text as `pair`, where two of them are known."""
-    found: list[TextMeasures | None] = []
-    for text, answer in zip(texts, answers, strict=True):
-        if answer is None:
-            found.append(None)
-            continue
-        named = dict.fromkeys(text.values)
-        names = [name for name, place in zip(named, mentions(text.text, list(named)), strict=True) if place]
-        alike = [score for score in model.similarities(_pairs(names)) if score is not None]
-        pair = {Measure.PAIR: math.fsum(alike) / len(alike)} if alike else {}
-        # Word vectors have words instead of tokens.
-        found.append(TextMeasures({**answer.scores, **pair}, sum(len(name.split()) for name in names)))
-    return found
-
-
 def _spanned(text: RankedText) -> tuple[SpannedText, list[str]]:
     """The text with the places of its values, in the order of their mention, and these values."""
     # By place, so that a value that is given twice counts once.
@@ -314,27 +282,11 @@ def _span_scores(model: Any, texts: Sequence[SpannedText]) -> list[LogLikelihood
 
 
 def _by_counts(model: Any, texts: Sequence[RankedText]) -> list[TextMeasures | None]:
-    """Measures from how often names occur: one is added to each count, so that unseen names are ranked, too."""
+    """Measures from the popularity of names: one is added to each, so that unpopular names are ranked, too."""
     named = [tuple(dict.fromkeys(text.values)) for text in texts]
-    is_list = lists_names(model)
-    asked: list[tuple[str, ...]] = [(name,) for name in chain.from_iterable(named)]
-    if not is_list:
-        # The empty tuple stands for the number of all places.
-        asked += [*chain.from_iterable(map(_pairs, named)), *named, ()]
-    asked = list(dict.fromkeys(asked))
+    asked: list[tuple[str, ...]] = list(dict.fromkeys((name,) for name in chain.from_iterable(named)))
     counts = dict(zip(asked, model.counts(asked), strict=True))
-    if is_list:
-        return [_by_popularity(counts, names) for names in named]
-    answers: list[TextMeasures | None] = []
-    for names in named:
-        together = [_pair_information(counts, left, right) for left, right in _pairs(names)]
-        scores = {
-            Measure.SPAN: math.log1p(counts[names]),
-            Measure.PRIOR: math.fsum(math.log1p(counts[(name,)]) for name in names),
-            Measure.PAIR: math.fsum(together) / len(together) if together else 0.0,
-        }
-        answers.append(TextMeasures(scores, sum(len(name.split()) for name in names)))
-    return answers
+    return [_by_popularity(counts, names) for names in named]
 
 
 def _by_popularity(counts: Mapping[tuple[str, ...], float], names: Sequence[str]) -> TextMeasures | None:
@@ -345,20 +297,6 @@ def _by_popularity(counts: Mapping[tuple[str, ...], float], names: Sequence[str]
     # A list does not count names together, and all of them are together at most as often as the rarest.
     scores = {Measure.SPAN: min(listed), Measure.PRIOR: math.fsum(listed)}
     return TextMeasures(scores, sum(len(name.split()) for name in names))
-
-
-def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    return list(combinations(names, 2))
-
-
-def _pair_information(counts: Mapping[tuple[str, ...], float], left: str, right: str) -> float:
-    """Pointwise mutual information of two names by their counts (Church and Hanks 1990), smoothed.
-
-    One is added to the passages with both names and to those expected by chance. So names that are too rare to be
-    expected together are 0, neither more nor less often together than by chance, and do not pass for a common pair.
-    """
-    expected = counts[(left,)] * counts[(right,)] / max(counts[()], 1)
-    return math.log1p(counts[(left, right)]) - math.log1p(expected)
 
 
 def _by_words(text: str) -> float:

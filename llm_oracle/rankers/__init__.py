@@ -1,1 +1,1 @@
-"""Rankers without a language model: counts, word frequencies, word vectors, encoders, references."""
+"""Rankers without a language model: word frequencies, encoders, references."""

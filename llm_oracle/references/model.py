@@ -201,9 +201,6 @@ class ReferenceModel:
 
     # -- likelihood
 
-    lists_names = True
-    """A name that no table lists is unknown, which does not make it rare."""
-
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         """Sum of the ln shares of popularity of the listed names in each text, one token per name."""
         return [self._log_likelihood(text) for text in texts]

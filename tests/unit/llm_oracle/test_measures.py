@@ -60,16 +60,6 @@ class ByLetter:
         return answers
 
 
-class ByCount:
-    """A popularity model with a table of counts."""
-
-    identity = ModelIdentity("table")
-
-    def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
-        table = {(): 1000, ("milk",): 99, ("naan",): 9, ("milk", "naan"): 4}
-        return [table.get(tuple(sorted(together)), 0) for together in names]
-
-
 def test_each_measure_by_hand() -> None:
     """With one nat a letter, and two in the neutral frame, all measures can be told by counting letters."""
     model = ByLetter()
@@ -160,22 +150,6 @@ def test_a_causal_network_scores_the_tokens_of_a_span() -> None:
     assert [total for total, _ in answer.spans] == pytest.approx(expected, abs=1e-4)
     assert answer.total == pytest.approx(sum(scores), abs=1e-4)
     assert answer.token_count == len(scores)
-
-
-def test_counts_give_the_measures_of_names() -> None:
-    """Counts give how often all names occur together, how common each is, and their mutual information."""
-    (both, none) = measured(
-        ByCount(), [RankedText("x", ("milk", "naan")), RankedText("y", ("soy",))], [Measure.SPAN, Measure.PAIR]
-    )
-
-    assert both is not None
-    assert none is not None
-    assert both.scores == {
-        Measure.SPAN: pytest.approx(math.log(5)),
-        Measure.PRIOR: pytest.approx(math.log(100) + math.log(10)),
-        Measure.PAIR: pytest.approx(math.log(5 / (1 + 99 * 9 / 1000))),
-    }
-    assert none.scores == {Measure.SPAN: 0.0, Measure.PRIOR: 0.0, Measure.PAIR: 0.0}
 
 
 TABLES = {"is_the_capital_of": "is the capital of", "shares_a_border_with": "shares a border with"}
