@@ -18,7 +18,6 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.extras import EXTRAS, missing_of
 from hapax.grammar.writing.notebook import Tabular
 from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
-from hapax.llm_oracle.weights.processor import processor_speed
 
 OLDEST_SWIPL = (9, 0)
 OLDEST_SQLITE = (3, 37)  # the first version with STRICT tables
@@ -128,17 +127,6 @@ def _embedded_model() -> Iterator[Finding]:
     yield Finding("embedded model", found, bool(found), "make model")
 
 
-def _number_format() -> Iterator[Finding]:
-    """The number format of models on this processor, if there are libraries to run them."""
-    if missing_of("local"):
-        return
-    speed = processor_speed()
-    choice = "bfloat16" if speed.prefers_bfloat16 else "float32"
-    yield Finding(
-        "number format", f"{choice} (bfloat16 is {speed.ratio:.1f} times as fast as float32)", True, optional=True
-    )
-
-
 def _sqlite() -> Iterator[Finding]:
     new_enough = sqlite3.sqlite_version_info >= OLDEST_SQLITE
     yield Finding("SQLite", sqlite3.sqlite_version, new_enough, "install a Python built with SQLite 3.37 or newer")
@@ -152,5 +140,4 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _packages,
     _extras,
     _embedded_model,
-    _number_format,
 )

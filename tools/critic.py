@@ -30,7 +30,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hapax.evaluation.shared.estimates import auc
 from hapax.llm_oracle.backends.adapters import DOWN, UP, Adapter, read_adapter
 from hapax.llm_oracle.backends.checkpoints import smollm2_file
-from hapax.llm_oracle.backends.loading import load_model
+from hapax.llm_oracle.backends.loading import load_model, multiplies_bfloat16
 from hapax.llm_oracle.backends.trained_critic import (
     ADAPTER,
     ANSWERS,
@@ -43,7 +43,6 @@ from hapax.llm_oracle.backends.trained_critic import (
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, AtlasFact, load_atlas
 from hapax.llm_oracle.questions.prompts import sentence, type_claim
 from hapax.llm_oracle.weights.gguf_files import converted
-from hapax.llm_oracle.weights.processor import processor_speed
 from hapax.llm_oracle.weights.weight_hashes import write_sums
 from tools.embedded.corpus import Corpus
 from tools.embedded.facts import load_wording
@@ -182,7 +181,7 @@ class Trainer:
         self.tokenizer = AutoTokenizer.from_pretrained(model.folder)
         torch.manual_seed(options.seed)
         # Without instructions for it, a processor trains a hundred times slower in bfloat16.
-        short = options.device != "cpu" or processor_speed().prefers_bfloat16
+        short = options.device != "cpu" or multiplies_bfloat16()
         dtype = torch.bfloat16 if short else torch.float32
         self.network = AutoModelForCausalLM.from_pretrained(model.folder, dtype=dtype, use_safetensors=True)
         self.network.to(options.device)

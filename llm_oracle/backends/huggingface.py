@@ -28,9 +28,7 @@ from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, 
 from hapax.llm_oracle.backends.json_decoding import JsonTokens, JsonValues
 from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListTracker, SampledByRow
 from hapax.llm_oracle.backends.loading import LoadedModel
-from hapax.llm_oracle.backends.passes import chosen_columns
-from hapax.llm_oracle.backends.prefixes import Tokens
-from hapax.llm_oracle.backends.sequence_scores import ROOM, CausalScorer
+from hapax.llm_oracle.backends.sequence_scores import ROOM, CausalScorer, Tokens, chosen_columns
 from hapax.llm_oracle.protocols import (
     CriticScore,
     Generation,

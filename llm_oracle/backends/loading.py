@@ -23,7 +23,6 @@ from hapax.llm_oracle.egress import HUB, is_offline, permit
 from hapax.llm_oracle.protocols import ModelIdentity
 from hapax.llm_oracle.questions.chat_settings import ChatSettings
 from hapax.llm_oracle.weights.identities import checkpoint_identity, content_revision
-from hapax.llm_oracle.weights.processor import processor_speed
 from hapax.llm_oracle.weights.weight_hashes import check_sums
 
 LONGEST_INPUT = 4096
@@ -116,7 +115,7 @@ def load_model(
     """Load a checkpoint from a folder or the Hugging Face hub (its cache first).
 
     `device`: `auto` uses the GPU if there is one. `dtype`: `float32`, `bfloat16`, or `auto`, which is bfloat16 on a GPU
-    that supports it and, for language models of a certain width, on a processor that is faster in it. `headless`:
+    that supports it and, for language models of a certain width, on a processor with instructions for it. `headless`:
     without the head that predicts tokens, for encoders. `revision`: what to call the weights; None: as their files or
     the hub say. A folder may contain `hapax.json` with the predicates and data types that the model knows, and
     `SHA256SUMS` with hashes that its files must have.
@@ -182,4 +181,11 @@ def _fastest(place: torch.device, config: Any, headless: bool) -> torch.dtype:
     # The cosines of an encoder need more digits than bfloat16 has.
     if headless or place.type != "cpu" or width < NARROWEST:
         return torch.float32
-    return torch.bfloat16 if processor_speed().prefers_bfloat16 else torch.float32
+    return torch.bfloat16 if multiplies_bfloat16() else torch.float32
+
+
+def multiplies_bfloat16() -> bool:
+    """True if this processor has instructions for products in bfloat16."""
+    # Older versions of torch do not tell.
+    able: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))

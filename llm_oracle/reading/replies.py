@@ -20,8 +20,6 @@ from hapax.llm_oracle.reading.reply_question import ReplyQuestion, stems
 from hapax.llm_oracle.reading.reply_sentences import (
     LONGEST_PROSE,
     ORDINAL,
-    POINTING,
-    VERDICTS,
     are_names,
     in_slot,
     is_refusal,
@@ -34,7 +32,7 @@ from hapax.llm_oracle.reading.reply_sentences import (
 )
 from hapax.llm_oracle.reading.reply_values import broken, style_of, tidy, value_of
 
-READER_VERSION = 15
+READER_VERSION = 16
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -215,9 +213,6 @@ def _data(text: str, question: ReplyQuestion) -> list[ReplyPart]:
     # `["1. basil", "2. thyme"]`
     values = [re.sub(r"^\s*\d{1,3}[.)]\s+(?=\D)", "", value) for value in found[1][: MOST_LINES + 1]]
     values = [value for value in values if value.strip()]
-    if len(values) == 1 and not question.is_of_titles and not question.numeric:
-        inner = listed(values[0], question)
-        values = inner if len(inner) > 2 and are_names(inner, 5) else values
     parts = [ReplyPart(value, value) for value in values] or [ReplyPart(text, text, DropReason.REFUSAL)]
     return [*before, *parts, *after]
 
@@ -397,9 +392,6 @@ def _sentence_parts(text: str, question: ReplyQuestion, has_values: bool) -> lis
     """The parts of a line in sentences. `has_values`: others have stated values, so that only the template counts."""
     names = [] if has_values or question.numeric else set_off_names(text, question)
     own = sentences(text)
-    plain = [without_opening(sentence).rstrip(".") for sentence in own]
-    if len(own) > 2 and are_names(plain, 3) and not question.numeric and not any(map(POINTING.match, plain)):
-        names = names or [name for name in plain if name.casefold() not in VERDICTS]  # `Pizza. Pasta. Risotto.`
     if len(names) > 1:
         return [ReplyPart(text, name, marked=False) for name in names]
     parts: list[ReplyPart] = []

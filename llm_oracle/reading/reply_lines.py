@@ -303,9 +303,6 @@ def _unmarked_items(lines: Sequence[ReplyLine], names: Sequence[int], question: 
         and len(others) <= 2 * len(names) + 1
     ):
         return set(names)
-    # Among short lines, one that ends like a sentence is a remark on the list.
-    if len(told) < 0.4 * len(others):
-        others = [place for place in others if place not in told or not re.search(r"[.!]\W*$", lines[place].body)]
     return set(others)
 
 
@@ -320,10 +317,6 @@ def _outer_items(lines: Sequence[ReplyLine], marked: Sequence[int], question: Re
     below = [place for place in marked if place not in outermost]
     if not below:
         return outer
-    # A list of another kind that begins on its own, behind the first one, is a further list.
-    is_apart = below[0] > outer[-1] and not lines[below[0] - 1].is_marked
-    if is_apart and all(lines[place].depth == lines[outer[0]].depth for place in below):
-        return list(marked)
     groups = [place for place in outer if lines[place].introduces]
     bodies = [lines[place].body for place in below]
     is_named = all(is_kind(lines[place].body, question) or is_heading(lines[place].body) for place in outer)

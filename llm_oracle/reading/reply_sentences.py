@@ -383,8 +383,6 @@ def _complement(text: str, question: ReplyQuestion) -> str | None:
             return passive["rest"]
         if _PRONOUN.fullmatch(left):
             return None if _NOT_A_NAME.match(right) or passive else _introduced(right, question, _SUCH_AS) or right
-        if passive and stems(passive["verb"]) & question.known_stems and (in_left or not question.sides[1]):
-            right, in_right, passive = passive["rest"], 0, None  # `Oil is produced in Spain` for `[C] produces oil`
         is_vague = _VAGUE.match(left) is not None
         is_described = 0 < in_left >= in_right or (not in_right and (match["foreign"] or (is_vague and "," in right)))
         if is_described and not _NOT_A_NAME.match(right) and not passive:
@@ -454,12 +452,6 @@ def _foreign_values(text: str, question: ReplyQuestion) -> list[str]:
             parts = [rest, *parts[place + 1 :]] if rest else parts[place + 1 :]
             break
     values = [*parts[:-1], *_pair(_JOINS.sub("", parts[-1]), question, True)] if len(parts) > 1 else []
-    if (
-        all(map(_CAPITALISED.match, values[1:])) and len(values) > 2
-    ):  # without the words of the sentence around the names
-        *_, first = _CAPITALISED.findall(values[0]) or [values[0]]
-        last = _CAPITALISED.match(values[-1])
-        values = [first, *values[1:-1], last.group() if last else values[-1]]
     is_list = is_foreign and len(values) > 2 and are_names(values, 5) and max(map(len, values)) <= 40
     return [_FOREIGN_ARTICLE.sub("", value) for value in values] if is_list else []
 
@@ -544,11 +536,6 @@ def _bare(text: str, question: ReplyQuestion) -> str | None:
     """A sentence that is a name or a list of names, without the words before it; None if it is none."""
     lead = re.match(r"[^:：]{1,120}[:：]\s*(?P<rest>[^:：]*[,，、;].*)", without_opening(text), re.DOTALL)
     plain = lead["rest"] if lead and not question.is_of_titles else without_opening(text)
-    # The list with which a sentence begins: `Bears, hedgehogs and mice all hibernate`.
-    subject = re.split(r",?\s(?:all|both|can|may|are|is|were|was|have|has|do|does|did)\s", plain)[0]
-    names = listed(subject, question)
-    if len(names) > 1 and subject != plain and are_names(names, 4) and not _VAGUE.match(names[0].removeprefix("The ")):
-        return subject
     values = listed(plain, question)
     words = re.split(r"[,(:;–—]|\s-\s", plain)[0].split()
     lower = sum(word[0].islower() and len(word) > 2 for word in words[1:])

@@ -266,7 +266,7 @@ def _refusal(choice: Mapping[str, Any]) -> str:
 
 
 def excuse(reply: Any) -> str:
-    """What every choice of a reply says in the place of an answer, such as `The model is overloaded`; else empty.
+    """The words of a server in the place of an answer, such as `The model is overloaded`; empty for an answer.
 
     Gateways send errors of the server behind them, and the pages of their log-in, as if a model had said them.
     """

@@ -1,4 +1,4 @@
-"""The folder for what Hapax can make again on this machine: converted models and measurements of the processor."""
+"""The folder for what Hapax can make again on this machine: converted models."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from hapax.llm_oracle.backends import passes, prefixes
+from hapax.llm_oracle.backends import sequence_scores
 from hapax.llm_oracle.backends.huggingface import HuggingFaceGenerator, HuggingFaceLikelihood
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.sequence_scores import CausalScorer
@@ -92,7 +92,7 @@ def network(name: str) -> LoadedModel:
 @pytest.fixture
 def short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device on which sharing pays at once, passes are narrow, and slices of logits have five positions."""
-    monkeypatch.setattr(passes, "PROCESSOR", passes.Pace(3, 0, 64, 5))
+    monkeypatch.setattr(sequence_scores, "PROCESSOR", sequence_scores.Pace(3, 64, 5))
 
 
 def tokens(smallest: int, largest: int) -> st.SearchStrategy[tuple[int, ...]]:
@@ -201,18 +201,16 @@ def test_out_of_memory_halves_the_batches(fault: BaseException) -> None:
 
 @settings(max_examples=cases(100), deadline=None)
 @given(text_sets(), st.integers(0, 12))
-def test_plan_puts_texts_together_again(texts: list[tuple[int, ...]], cost: int) -> None:
-    """Pieces joined from the first level on are the texts; each level saves more than it costs; ends are their own."""
-    plan = prefixes.shared(texts, cost)
-    joined = [piece.tokens for piece in plan[0]]
-    for level in plan[1:]:
-        assert all(piece.start == len(joined[piece.parent]) for piece in level)
-        joined = [joined[piece.parent] + piece.tokens for piece in level]
-    computed = sum(len(piece.tokens) for level in plan for piece in level)
+def test_beginnings_and_rests_are_the_texts(texts: list[tuple[int, ...]], another: int) -> None:
+    """A beginning and a rest that continues it are a text; what is shared saves more than it costs; ends are own."""
+    beginnings, pieces = sequence_scores.shared(texts, another)
+    begun = [beginnings[piece.parent].tokens if piece.start else () for piece in pieces]
+    computed = sum(len(piece.tokens) for piece in (*beginnings, *pieces))
 
-    assert joined == texts
-    assert all(piece.tokens for piece in plan[-1])
-    assert sum(map(len, texts)) - computed >= (cost + 1) * (len(plan) - 1)
+    assert [begin + piece.tokens for begin, piece in zip(begun, pieces, strict=True)] == texts
+    assert all(piece.start == len(begin) for begin, piece in zip(begun, pieces, strict=True))
+    assert all(piece.tokens for piece in (*beginnings, *pieces))
+    assert not beginnings or sum(map(len, texts)) - computed > another
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
