@@ -605,10 +605,10 @@ def _rerankings(report: LikelihoodReport) -> ResultTable:
 
 
 def _agreements(report: LikelihoodReport) -> ResultTable:
-    columns = ("evaluators", "statements", "deltas", "same sign of delta", "rules")
+    columns = ("evaluators", "statements", "deltas", "same sign of delta", "low for both", "rules")
     rows = []
     for pair in report.agreements:
         names = f"{report.short_name(pair.first)} and {report.short_name(pair.second)}"
-        measures = (pair.statements, pair.deltas, pair.signs)
+        measures = (pair.statements, pair.deltas, pair.signs, pair.low)
         rows.append((names, *map(str, measures), str(pair.signs.count)))
     return ResultTable("Agreement: rank correlations, and the share of rules (LINK, E.2)", columns, rows)

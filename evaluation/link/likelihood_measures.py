@@ -88,7 +88,8 @@ class EvaluatorAgreement:
     """Agreement of two evaluators (LINK, E.2).
 
     `statements`: rank correlation over all distinct statements. `deltas`: rank correlation of the rules' deltas.
-    `signs`: share of rules whose deltas have the same sign.
+    `signs`: share of rules whose deltas have the same sign. `low`: of the statements in the less likely half of their
+    rule for one evaluator, the share that is in this half for the other, too; chance is one half.
     """
 
     first: str
@@ -96,6 +97,7 @@ class EvaluatorAgreement:
     statements: Estimate
     deltas: Estimate
     signs: Estimate
+    low: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,11 +289,11 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
     for sample in samples:
         # Methods may share a statement; by its text, it counts once.
         by_rule[sample.rule][sample.evaluator].update(zip(sample.texts, sample.scores, strict=True))
-    score_pairs = []
+    score_pairs, low = [], []
     for scores in by_rule.values():
-        score_pairs += [
-            (score, scores[second][text]) for text, score in scores[first].items() if text in scores[second]
-        ]
+        shared = [text for text in scores[first] if text in scores[second]]
+        score_pairs += [(scores[first][text], scores[second][text]) for text in shared]
+        low += [text in _less_likely(shared, scores[second]) for text in _less_likely(shared, scores[first])]
     by_place = {(delta.method, delta.rule, delta.evaluator): delta.delta.value for delta in deltas}
     delta_pairs = []
     for (method, rule, evaluator), value in by_place.items():
@@ -304,7 +306,13 @@ def _agreement(first: str, second: str, samples: Samples, deltas: Sequence[Delta
         _correlation(delta_pairs),
         # Two deltas of 0 agree.
         share([_sign(delta) == _sign(second_delta) for delta, second_delta in delta_pairs]),
+        share(low),
     )
+
+
+def _less_likely(texts: Sequence[str], scores: Mapping[str, float]) -> set[str]:
+    """The less likely half of the texts, without the middle one of an odd number."""
+    return set(sorted(texts, key=lambda text: (scores[text], text))[: len(texts) // 2])
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> Estimate:

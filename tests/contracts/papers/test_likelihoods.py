@@ -128,6 +128,7 @@ def test_a_second_evaluator_is_asked_once_and_compared(database: Path) -> None:
     (agreement,) = report["agreements"]
     assert agreement["signs"]["count"] == 2
     assert agreement["statements"]["count"] == 11
+    assert agreement["low"]["count"] == 5  # the less likely halves of rules with five and six statements
     assert "Agreement" in run(*LIKELIHOOD, database).stdout
 
 
