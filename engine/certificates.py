@@ -23,7 +23,7 @@ from itertools import accumulate, groupby
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 
-METHOD = "urns"
+METHOD = "hypergeometric test"
 """The name of the test, which is stored with its result."""
 
 GRID = 25

@@ -253,7 +253,7 @@ def test_labels_drawn_by_the_scores_of_another_critic_are_no_sample(
 def test_a_certificate_of_a_run_that_is_not_here_has_lapsed() -> None:
     """Of merged rows a run may be missing; without the last run before the test, the certificate's own counts."""
     record = CertificateRecord(
-        fact_group="all facts", precision=0.95, confidence=0.9, method="urns",
+        fact_group="all facts", precision=0.95, confidence=0.9, method="hypergeometric test",
         basis={"critic": "c@1", "calibration": None, "prompt": prompt_version(), "templates": {}},
         threshold=0.8, labels=60, false=1, bound=0.046, accepted=30, pool=40, sample="", shift=None, reason="", created="2026",
     )  # fmt: skip
