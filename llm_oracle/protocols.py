@@ -350,6 +350,15 @@ class PopularityModel(Model, Protocol):
         ...
 
 
+@runtime_checkable
+class PairModel(Protocol):
+    """Tells how much two names belong together, without a text around them."""
+
+    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """The similarity of the two names of each pair; None where it does not know both."""
+        ...
+
+
 Scored: TypeAlias = "str | SpannedText | tuple[str, ...]"
 """A request to a likelihood model: a text, a text with spans, or names to be counted together."""
 

@@ -53,6 +53,7 @@ BACKENDS: Mapping[str, str] = {
     "openai": "hapax.llm_oracle.servers.servers:OPENAI",
     "frequency": "hapax.llm_oracle.rankers.frequency:BACKEND",
     "reference": "hapax.llm_oracle.rankers.reference_models:BACKEND",
+    "vectors": "hapax.llm_oracle.rankers.vectors:BACKEND",
     "scripted": "hapax.llm_oracle.scripts.scripted:BACKEND",
     "simulated": "hapax.llm_oracle.scripts.simulated:BACKEND",
 }

@@ -26,6 +26,7 @@ from hapax.llm_oracle.protocols import (
     LogLikelihood,
     ModelIdentity,
     Models,
+    PairModel,
     PopularityModel,
     SpannedText,
     Stream,
@@ -171,7 +172,7 @@ def names_to_spread(names: Mapping[str, str | None], models: Models) -> dict[str
     found = {}
     for role, name in named.items():
         model = _of_role(models, role)
-        is_looked_up = isinstance(model, PopularityModel) or getattr(model, "words_are_independent", False)
+        is_looked_up = isinstance(model, PopularityModel | PairModel) or getattr(model, "words_are_independent", False)
         parts = [] if name is None else [part for link in chain_parts(name) for part in chain_parts(link, "+")]
         if name and not is_looked_up and all(runs_in_process(part.removeprefix(PARAPHRASED)) for part in parts):
             found[role] = name

@@ -295,6 +295,8 @@ def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: 
     for measure in wanted:
         if len({answer.scores[measure] for answer in known.values() if measure in answer.scores}) > 1:
             telling.append(measure)
+    if Measure.PAIR in wanted and Measure.PRIOR not in wanted:
+        known = _with_word_priors(known, asked)
     return _Scorer(model.identity, tuple(telling), judged_by, known, name)
 
 
@@ -313,6 +315,18 @@ def _distinct_names(identities: Sequence[ModelIdentity]) -> list[str]:
     for identity in identities:
         names.append(identity.name if counts[identity.name] == 1 else f"{identity.name}@{identity.revision}")
     return names
+
+
+def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, RankedText]) -> dict[str, TextMeasures]:
+    """The measures with priors by word frequency: pairs are compared only where their names are equally common."""
+    from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
+
+    texts = [asked[text] for text in known]
+    found = {}
+    for (text, own), words in zip(known.items(), measured(FrequencyLikelihood(), texts, [Measure.PRIOR]), strict=True):
+        prior = math.nan if words is None else words.scores.get(Measure.PRIOR, math.nan)
+        found[text] = TextMeasures({**own.scores, Measure.PRIOR: prior}, own.name_tokens)
+    return found
 
 
 def _ends(pool: _Pool, scorer: _Scorer, measure: Measure, seed: int) -> Ends:

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
+    PairModel,
     PopularityModel,
     SpanLikelihoodModel,
     SpannedText,
@@ -47,7 +48,8 @@ class Measure(StrEnum):
     PAIR = "pair"
     """Log-likelihood of a value beside another one, less what it has anyway, as a mean over pairs of values and both
     orders: pair rarity. What it has anyway is its mean beside the values of other statements (`pair_frames.py`), or its
-    prior without others. It is the pointwise mutual information in the domain's frame (Holtzman et al. 2021)."""
+    prior without others. It is the pointwise mutual information in the domain's frame (Holtzman et al. 2021). By word
+    vectors, it is the similarity of the values, which is not in nats."""
 
 
 OF_NAMES = frozenset({Measure.SPAN, Measure.PRIOR, Measure.PAIR})
@@ -88,7 +90,9 @@ def measures_of(model: Any) -> frozenset[Measure]:
     if gives_spans:
         # Where words are independent, no names go together.
         return frozenset(Measure) - ({Measure.PAIR} if getattr(inner, "words_are_independent", False) else set())
-    return frozenset(Measure) - OF_NAMES
+    of_texts = frozenset(Measure) - OF_NAMES
+    # The similarity of words is no log-likelihood, from which that of the words on their own could be subtracted.
+    return of_texts - {Measure.SLOR} | {Measure.PAIR} if isinstance(inner, PairModel) else of_texts
 
 
 def counts_names(model: Any) -> bool:
@@ -133,6 +137,9 @@ def measured(model: Any, texts: Sequence[RankedText], measures: Sequence[Measure
         chosen_measure(model, measure)
     if counts_names(model):
         return _by_counts(model, texts)
+    inner = _inner(model)
+    if Measure.PAIR in measures and isinstance(inner, PairModel):
+        return _with_similarities(inner, texts, _by_likelihood(model, texts, frozenset(measures) - {Measure.PAIR}))
     return _by_likelihood(model, texts, frozenset(measures))
 
 
@@ -262,6 +269,24 @@ class _Scores:
         return TextMeasures(found, sum(count for _, count in names))
 
 
+def _with_similarities(
+    model: PairModel, texts: Sequence[RankedText], answers: Sequence[TextMeasures | None]
+) -> list[TextMeasures | None]:
+    """The answers with the mean similarity of the names in each text as `pair`, where two of them are known."""
+    found: list[TextMeasures | None] = []
+    for text, answer in zip(texts, answers, strict=True):
+        if answer is None:
+            found.append(None)
+            continue
+        named = dict.fromkeys(text.values)
+        names = [name for name, place in zip(named, mentions(text.text, list(named)), strict=True) if place]
+        alike = [score for score in model.similarities(_pairs(names)) if score is not None]
+        pair = {Measure.PAIR: math.fsum(alike) / len(alike)} if alike else {}
+        # Word vectors have words instead of tokens.
+        found.append(TextMeasures({**answer.scores, **pair}, sum(len(name.split()) for name in names)))
+    return found
+
+
 def _spanned(text: RankedText) -> tuple[SpannedText, list[str]]:
     """The text with the places of its values, in the order of their mention, and these values."""
     # By place, so that a value that is given twice counts once.
@@ -297,6 +322,10 @@ def _by_popularity(counts: Mapping[tuple[str, ...], float], names: Sequence[str]
     # A list does not count names together, and all of them are together at most as often as the rarest.
     scores = {Measure.SPAN: min(listed), Measure.PRIOR: math.fsum(listed)}
     return TextMeasures(scores, sum(len(name.split()) for name in names))
+
+
+def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
+    return list(combinations(names, 2))
 
 
 def _by_words(text: str) -> float:

@@ -1,1 +1,1 @@
-"""Rankers without a language model: word frequencies, encoders, references."""
+"""Rankers without a language model: word frequencies, word vectors, encoders, references."""

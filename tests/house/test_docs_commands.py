@@ -33,6 +33,7 @@ NOT_RUN = {
     r"calibrate --critic paraphrased": "needs facts of references that a model has proposed; test_promises",
     r"search .*--executor ray": "needs a cluster; test_cluster_ray",
     r"--figure (4|13)": "needs rules with statements at both ends, by more than one method; test_likelihoods",
+    r"--judge vectors:": "needs a table of word vectors that has to be downloaded; test_word_vectors",
     r"search (?:--(?!rule)|my\.rules shipped|shipped/library)(?!.*--rule (?!rule1))": "searches many rules, which takes minutes",
     r"^derive shipped/library": "takes half a minute",
     r"^evaluate long-tail": "asks a model of 135 million parameters",

@@ -198,6 +198,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("dataset", "out"), "evaluation"),
         (("report", "-o", "report.html"), "evaluation"),
         (("search", "thin.rules", "-m", "simulated", "--executor", "ray"), "ray"),
+        (("search", "thin.rules", "-m", "simulated", "--likelihood", "vectors:x.bin"), "vectors"),
     ],
     ids=" ".join,
 )
