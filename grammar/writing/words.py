@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
+
+_LETTERS = str.maketrans("øłđðħŧıØŁĐÐĦŦ", "olddhtiOLDDHT") | str.maketrans(
+    {"æ": "ae", "œ": "oe", "þ": "th", "ß": "ss", "Æ": "AE", "Œ": "OE", "Þ": "TH", "ẞ": "SS"}
+)
+"""Letters that Unicode does not take apart into plain letters and marks."""
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
@@ -21,3 +27,12 @@ def short(item: object) -> str:
     """The item as Python writes it, cut to 40 characters."""
     text = repr(item)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def plain_letters(text: str) -> str:
+    """The text without the marks of its letters: `Odegaard` for `Ødegaard`."""
+    if text.isascii():
+        return text
+    # After NFKD a mark is a character of its own, which can be left out.
+    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
+    return "".join(character for character in decomposed if not unicodedata.combining(character))

