@@ -640,14 +640,17 @@ def _ends(report: SearchReport) -> Iterator[Remark]:
     of_rules = " of their rules" if len(divided) > 1 else ""
     likeliest = "likeliest is" if head == 1 else f"{head} likeliest{of_rules} are"
     least_likely = "least likely" if long_tail == 1 else f"{long_tail} least likely"
-    text = f"Of {counted(pool, 'statement')} the {likeliest} head and the {least_likely} long tail"
+    text = f"Of {counted(pool, 'sentence')} the {likeliest} head and the {least_likely} long tail"
+    proved = [sum(rule.count(end) for rule in divided) for end in Distribution]
+    if proved != [head, long_tail]:
+        text += f" ({proved[0]} and {proved[1]} statements, since some sentences hold for several values)"
     if others := pool - head - long_tail:
         text += f"; the other {'one is' if others == 1 else f'{others} are'} in neither"
     if crowded:
         text += f", {crowded} of them because one value occurred too often"
     small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
     if small:
-        text += f". Fewer than {SMALL_POOL} statements are too few for meaningful ends: {some(small, 3)}"
+        text += f". Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}"
     pairs = counted(matched, "pair of head and long tail differs", "pairs of head and long tail differ")
     yield Remark(f"{text}.", details=[f"{pairs} in one name only."])
 
