@@ -7,7 +7,8 @@ The docstring of a tool is what the model reads. Arguments come from the model, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hapax.api.browser.table_pages import Page, Wanted, facts, searched
 from hapax.api.explanations import why, why_not
 from hapax.api.goal_answers import query
+from hapax.api.questions import ROLE, AnsweredQuestion, QuestionInWords
 from hapax.api.rules import check_rules
 from hapax.engine.kept_rules import kept_rules
 from hapax.engine.prolog.limits import QueryLimits
@@ -31,13 +33,17 @@ from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 from hapax.llm_oracle.budget import Budget, CallStatistics
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.registry import BudgetedModels, price_table
+from hapax.llm_oracle.journaled_models import JournaledGenerator
+from hapax.llm_oracle.registry import BudgetedModels, instructed, price_table
 
 if TYPE_CHECKING:
     from hapax.engine.costs.estimate import RunEstimate
 
 MOST_ROWS = 1_000
 """Most answers or statements of one call: more would fill a model's context."""
+
+MOST_ANSWERS = 500
+"""Most answers to a question in words."""
 
 # A client gives these to its model together with the list of tools.
 INSTRUCTIONS = (
@@ -78,6 +84,17 @@ class AskForecast:
     left: Budget
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionForecast:
+    """Most tokens and money of translating a question. `cost`: None if unknown; `left`: of the budget."""
+
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    left: Budget
+
+
 class AgentTools:
     """The tools. Each call opens the knowledge base anew, and so sees what other programs have stored since.
 
@@ -93,13 +110,13 @@ class AgentTools:
         limits: QueryLimits | None = None,
         asking: AskingModels | None = None,
     ) -> None:
-        self._database = Path(database)
+        self.database = Path(database)
         self._paths = tuple(rules)
         self._limits = limits or QueryLimits()
         self._asking = asking
         self._used = CallStatistics() if asking is None else asking.used
         self._lock = threading.Lock()
-        self._words = WordIndex(self._database)
+        self.words = WordIndex(self.database)
         # Opened now, so that a missing file or a faulty rule ends the start and not the first call.
         with self._open() as kb:
             self._rules(kb)
@@ -131,7 +148,7 @@ class AgentTools:
 
     def search_names(self, words: str, limit: int = 20) -> dict[str, Any]:
         """Find stored values that have all these words, or words that begin so, spelt as goals need them."""
-        names = self._words.search(words).names
+        names = self.words.search(words).names
         return {"names": list(names[: _most(limit)]), "more": len(names) > limit}
 
     def search_facts(self, words: str = "", predicate: str = "", limit: int = 20) -> dict[str, Any]:
@@ -195,20 +212,49 @@ class AgentTools:
 
         New facts are stored if they pass the gates. `stopped` says why not everything was asked, such as the budget.
         """
+        with self._spending() as (kb, models):
+            options = QueryOptions(self._limited(limit), settings=self._models_to_ask().settings)
+            answers = query(goal, self._rules(kb), kb, assume=assume, models=models, options=options)
+        return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}
+
+    @contextmanager
+    def _spending(self, most: Budget | None = None) -> Iterator[tuple[KnowledgeBase, BudgetedModels]]:
+        """The models with a journal for one call, which keeps the budget that is left, or `most`."""
         asking = self._models_to_ask()
         # One call at a time, so that together they keep the budget.
-        with self._lock, KnowledgeBase(self._database) as kb:
-            # Each call gets what the calls before it have left of the budget.
-            left = asking.budget.less(self._used)
+        with self._lock, KnowledgeBase(self.database) as kb:
+            left = most or asking.budget.less(self._used)
             journal = Journal(kb, left, price_table(asking.models), retry_unusable=asking.models.retry_unusable)
-            models = replace(asking.models, journal=journal)
-            options = QueryOptions(self._limited(limit), settings=asking.settings)
             try:
-                answers = query(goal, self._rules(kb), kb, assume=assume, models=models, options=options)
+                yield kb, replace(asking.models, journal=journal)
             finally:
                 # What was sent was paid for, even if the goal failed afterwards.
                 self._used += journal.used
-        return {**answers.to_json(), "complete": answers.complete, "stopped": answers.stopped}
+
+    def answer_question(self, question: str, *, free: bool = False) -> AnsweredQuestion:
+        """Answer a question in words, as `hapax.ask` does.
+
+        `free`: send nothing, and raise BudgetReached for a question that the model was not asked before.
+        """
+        with self._spending(Budget(max_calls=0) if free else None) as (kb, models):
+            generator = JournaledGenerator(instructed(models.knowledge), models.journal or Journal(kb), role=ROLE)
+            asked = QuestionInWords(question, self._rules(kb), kb, self.words)
+            return asked.answered(generator, self._limited(MOST_ANSWERS))
+
+    def question_forecast(self, question: str) -> QuestionForecast:
+        """The most that a model takes to translate a question; no model is asked."""
+        asking = self._models_to_ask()
+        name = instructed(asking.models.knowledge).identity.name
+        with self._open() as kb:
+            usage = QuestionInWords(question, self._rules(kb), kb, self.words).usage
+        price = price_table(asking.models).get(name)
+        cost = None if price is None else price.of(usage)
+        return QuestionForecast(name, usage.prompt_tokens, usage.completion_tokens, cost, self.left)
+
+    @property
+    def left(self) -> Budget:
+        """The budget that is left."""
+        return self._models_to_ask().budget.less(self._used)
 
     def forecast(self, goal: str) -> AskForecast:
         """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
@@ -230,8 +276,7 @@ class AgentTools:
             missing = replace(missing, needs=tuple(needs))
             whole = estimate_goal(library, missing, kb, models, settings, prices=price_table(models))
         names = (models.knowledge.identity.name, models.critic.identity.name)
-        left = asking.budget.less(self._used)
-        return AskForecast(tuple(map(str, needs)), tuple(map(str, missing.atoms)), calls, *names, whole, left)
+        return AskForecast(tuple(map(str, needs)), tuple(map(str, missing.atoms)), calls, *names, whole, self.left)
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:
@@ -239,7 +284,7 @@ class AgentTools:
         return self._asking
 
     def _open(self) -> KnowledgeBase:
-        return KnowledgeBase(self._database, read_only=True)
+        return KnowledgeBase(self.database, read_only=True)
 
     def _rules(self, kb: KnowledgeBase) -> Library:
         return load_rules(*self._paths) if self._paths else kept_rules(kb) or load_rules()

@@ -30,14 +30,17 @@ from hapax.grammar.writing.verbalize import literal_text, template_of
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journaled_models import JournaledGenerator
-from hapax.llm_oracle.protocols import KNOWLEDGE, GenerationParameters, GenerationRequest, ReplyForm
+from hapax.llm_oracle.protocols import KNOWLEDGE, GenerationParameters, GenerationRequest, ReplyForm, Usage
 from hapax.llm_oracle.questions.prompts import TRANSLATION_PROMPT
 from hapax.llm_oracle.registry import open_instructed, with_journal
 
 MOST_PREDICATES, MOST_VALUES, MOST_NEAREST = 60, 60, 3
 """Predicates and values that a prompt names, and predicates that are named where none can say the question."""
 
+ROLE = "question"
+"""Role under which questions are counted."""
 REPLY_TOKENS = 1000
 """Tokens of a reply; a goal of five literals needs some 200."""
 
@@ -130,32 +133,49 @@ def ask(
     The model must follow instructions; its reply is kept, so that the same question costs nothing again. Raises
     HapaxError for a model that cannot be asked, BudgetReached and LimitExceeded.
     """
-    reader = _QuestionReader(question, rules.completed(), kb)
     opening, journal = with_journal(kb, opening)
     opened = open_instructed(model, KNOWLEDGE, replace(opening, library=rules))
-    form = ReplyForm(1, "", json=True, schema=json.dumps(reader.schema()))
-    request = GenerationRequest(reader.prompt(), form=form)
-    parameters = GenerationParameters(temperature=0, max_tokens=REPLY_TOKENS)
-    (reply,) = JournaledGenerator(opened, journal, role="question").generate([request], parameters)
-    read = reader.read(reply.text)
-    try:
-        return AnsweredQuestion(question, nearest=reader.nearest) if read is None else read.answered(rules, kb, limits)
-    except GoalRejected as fault:
-        return AnsweredQuestion(question, nearest=reader.nearest, notes=(str(fault),))
+    return QuestionInWords(question, rules, kb).answered(JournaledGenerator(opened, journal, role=ROLE), limits)
+
+
+class QuestionInWords:
+    """A question over the predicates and values that exist, for a model. `words`: the index of the knowledge base."""
+
+    def __init__(self, question: str, rules: Library, kb: KnowledgeBase, words: WordIndex | None = None) -> None:
+        self._rules, self._kb = rules, kb
+        self._reader = _QuestionReader(question, rules.completed(), kb, words)
+        form = ReplyForm(1, "", json=True, schema=json.dumps(self._reader.schema()))
+        self._request = GenerationRequest(self._reader.prompt(), form=form)
+
+    @property
+    def usage(self) -> Usage:
+        """Most tokens that a model takes to translate it."""
+        return Usage(estimated_tokens(self._request.prompt), REPLY_TOKENS)
+
+    def answered(self, generator: JournaledGenerator, limits: QueryLimits | None = None) -> AnsweredQuestion:
+        """The engine's answers to the goal that a model makes of it. Raises BudgetReached and LimitExceeded."""
+        parameters = GenerationParameters(temperature=0, max_tokens=REPLY_TOKENS)
+        (reply,) = generator.generate([self._request], parameters)
+        read = self._reader.read(reply.text)
+        unsaid = AnsweredQuestion(self._reader.question, nearest=self._reader.nearest)
+        try:
+            return unsaid if read is None else read.answered(self._rules, self._kb, limits)
+        except GoalRejected as fault:
+            return replace(unsaid, notes=(str(fault),))
 
 
 class _QuestionReader:
     """The predicates and values that a question may mean, and the goal of a reply over them."""
 
-    def __init__(self, question: str, library: Library, kb: KnowledgeBase) -> None:
-        self._question, self._library, self._kb = question, library, kb
+    def __init__(self, question: str, library: Library, kb: KnowledgeBase, words: WordIndex | None) -> None:
+        self.question, self._library, self._kb = question, library, kb
         self._words = set(_stems(question))
         constants = (term for atom in library.facts for term in atom.arguments if isinstance(term, Constant))
         stated = [constant.value for constant in constants]
         if kb.path is None:
             stated += [value for fact in kb.facts() for value in fact.arguments]
         self._stated = dict.fromkeys(value for value in stated if isinstance(value, str))
-        self._index = None if kb.path is None else WordIndex(Path(kb.path))
+        self._index = words or (None if kb.path is None else WordIndex(Path(kb.path)))
         near = sorted(library.signatures, key=lambda signature: -len(self._words & set(_stems(self._said(signature)))))
         self._signatures = near[:MOST_PREDICATES]
 
@@ -181,12 +201,12 @@ class _QuestionReader:
     def prompt(self) -> str:
         """The words for the model."""
         values: dict[str, None] = {}
-        for word in dict.fromkeys(_stems(self._question)):
+        for word in dict.fromkeys(_stems(self.question)):
             values |= dict.fromkeys(self._named(word)[: MOST_VALUES // 4])
         return TRANSLATION_PROMPT.format(
             predicates="\n".join(map(self._said, self._signatures)),
             values=json.dumps(list(values)[:MOST_VALUES], ensure_ascii=False),
-            question=" ".join(self._question.split()),
+            question=" ".join(self.question.split()),
         )
 
     def schema(self) -> dict[str, Any]:
@@ -226,7 +246,7 @@ class _QuestionReader:
         sign = "-" if said.order.startswith("-") else ""
         by = f"{sign}{_capital(order[1:])}" if _VARIABLE.fullmatch(order) else ""
         asked = frozenset(map(_capital, names))
-        return _Goal(self._question, literals, compared, assumed, asked, said.count, by, max(said.limit, 0))
+        return _Goal(self.question, literals, compared, assumed, asked, said.count, by, max(said.limit, 0))
 
     def _literal(self, part: StatedLiteral) -> Literal:
         types = self._library.signature(f"{part.predicate}/{len(part.arguments)}").argument_types

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hapax.grammar.writing.words import plain_letters
 from hapax.kb.connection import reading_uri, translated
 from hapax.kb.exchange.values import refusal
 
@@ -20,14 +21,26 @@ BEST = 100
 MOST_RANKED = 20_000
 """With more sentences than this, the first ones are taken instead of the best: ranking all of them takes seconds."""
 
-_TOKENS = "tokenize = \"unicode61 remove_diacritics 2\", prefix = '2 3'"
+
+def _plain(column: str) -> str:
+    """SQL for a text with plain letters. Characters of ASCII, which are as many as their bytes, stay as they are."""
+    return f"CASE WHEN length({column}) = length(CAST({column} AS BLOB)) THEN {column} ELSE plain_letters({column}) END"
+
+
+_TOKENS = "tokenize = unicode61, prefix = '2 3'"
 # `content = ''`: the index has rowids alone, and the sentences stay in the stored file.
 _TABLES = f"""
-CREATE VIRTUAL TABLE sentences USING fts5(text, content = '', {_TOKENS});
-CREATE VIRTUAL TABLE names USING fts5(text, {_TOKENS});
+CREATE VIRTUAL TABLE sentences USING fts5(words, content = '', {_TOKENS});
+CREATE VIRTUAL TABLE substitutions USING fts5(cells, content = '', tokenize = unicode61);
+CREATE VIRTUAL TABLE names USING fts5(words, name UNINDEXED, {_TOKENS});
 """
 
-_SENTENCES = "SELECT rowid, premise || ' ' || conclusion FROM stored.statements WHERE rowid > ?"
+_SENTENCES = f"""
+SELECT rowid, {_plain("text")} FROM (
+    SELECT rowid, premise || ' ' || conclusion AS text FROM stored.statements WHERE rowid > ?
+)
+"""  # noqa: S608  ours
+_SUBSTITUTIONS = "SELECT rowid, substitution FROM stored.statements WHERE rowid > ?"
 # Decimals are objects in cells; what another program spoiled has no values.
 _CELL = "CASE cell.type WHEN 'object' THEN json_extract(cell.value, '$.decimal') ELSE cell.value END"
 _NAMES = f"""
@@ -68,6 +81,8 @@ class WordIndex:
         self._lock = threading.Lock()
         # An empty name: a temporary database, which SQLite deletes with its connection.
         self._connection = sqlite3.connect("", uri=True, check_same_thread=False, isolation_level=None)
+        # The tokenizer folds marks, but not letters such as the O of "Ødegaard".
+        self._connection.create_function("plain_letters", 1, plain_letters, deterministic=True)
         self._connection.executescript(_TABLES)
         self._first: threading.Thread | None = None
         self._stamp: tuple[tuple[int, int] | None, ...] = ()
@@ -97,15 +112,29 @@ class WordIndex:
         Raises HapaxError for a file that cannot be read.
         """
         # Quoted each, no word is an operator of FTS5, whose own text ends at NUL.
-        parts = words.replace("\0", " ").split()
+        parts = plain_letters(words).replace("\0", " ").split()
         terms = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in parts if any(map(str.isalnum, word))]
         if not terms or refusal(words):
             return WordMatches((), 0, (), 0)
         with self._lock, translated(str(self._path)):
             self._follow()
             rows, row_count = self._matches("sentences", "rowid", " ".join(terms))
-            names, name_count = self._matches("names", "text", " ".join(terms))
+            names, name_count = self._matches("names", "name", " ".join(terms))
         return WordMatches(tuple(map(int, rows)), row_count, tuple(map(str, names)), name_count)
+
+    def with_value(self, text: str) -> tuple[int, ...] | None:
+        """Rows of `statements` that may substitute the value whose JSON is this text, and all that do.
+
+        None if there are more than MOST_RANKED. Raises HapaxError for a file that cannot be read.
+        """
+        if not any(map(str.isalnum, text)) or refusal(text):
+            return None
+        phrase = '"' + text.replace('"', " ").replace("\0", " ") + '"'
+        sql = "SELECT rowid FROM substitutions WHERE substitutions MATCH ? LIMIT ?"
+        with self._lock, translated(str(self._path)):
+            self._follow()
+            rows = self._connection.execute(sql, (phrase, MOST_RANKED + 1)).fetchall()
+        return None if len(rows) > MOST_RANKED else tuple(row for (row,) in rows)
 
     def _matches(self, table: str, column: str, terms: str) -> tuple[list[int | str], int]:
         run = self._connection.execute
@@ -147,15 +176,17 @@ class WordIndex:
         ).fetchone()
         if tuple(before) != (self._state[1], length, facts, candidates):
             run("INSERT INTO sentences (sentences) VALUES ('delete-all')")
+            run("INSERT INTO substitutions (substitutions) VALUES ('delete-all')")
             run("DELETE FROM names")
             last = last_fact = last_candidate = 0
-        run(f"INSERT INTO sentences (rowid, text) {_SENTENCES}", (last,))
+        run(f"INSERT INTO sentences (rowid, words) {_SENTENCES}", (last,))
+        run(f"INSERT INTO substitutions (rowid, cells) {_SUBSTITUTIONS}", (last,))
         run("CREATE TEMP TABLE IF NOT EXISTS known (name TEXT PRIMARY KEY) WITHOUT ROWID")
         if not last_fact and not last_candidate:
             run("DELETE FROM temp.known")
         new = f"SELECT name FROM ({_NAMES}) WHERE name IS NOT NULL AND name NOT IN (SELECT name FROM temp.known)"  # noqa: S608
         run(f"CREATE TEMP TABLE new_names AS {new}", (last_fact, last_candidate))
-        run("INSERT INTO names (text) SELECT name FROM temp.new_names")
+        run(f"INSERT INTO names (words, name) SELECT {_plain('name')}, name FROM temp.new_names")  # noqa: S608  ours
         run("INSERT OR IGNORE INTO temp.known SELECT name FROM temp.new_names")
         run("DROP TABLE temp.new_names")
 

@@ -284,10 +284,14 @@ def _opened(backend: Backend, request: ModelRequest) -> Any:
 
 def open_instructed(model: str, role: str, options: OpeningOptions | None = None) -> Any:
     """Open a model for questions beyond single facts. Raises HapaxError for a model that knows only single facts."""
-    opened = open_model(model, role, options)
+    return instructed(open_model(model, role, options))
+
+
+def instructed(opened: Any) -> Any:
+    """A model that follows instructions. Raises HapaxError for one that knows only single facts."""
     if opened.identity.knows is not None:
         raise HapaxError(
-            f"{model} can only judge and fill in single facts.",
+            f"{opened.identity.name} can only judge and fill in single facts.",
             Remedy(
                 "Name a model that follows instructions: {} openai:MODEL or hf:MODEL ({}).",
                 Setting("model"),

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.facets import FacetCounter, Facets, wanted_of
+from hapax.api.browser.facets import Facets, RememberedCounts, facet_counts, wanted_of
 from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
 from hapax.api.browser.plot_values import rule_map
@@ -50,20 +50,34 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
+from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import write_rows
 from hapax.kb.files.running_search import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
+from hapax.llm_oracle.budget import BudgetReached
 
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 DEFAULT_KIND = "soundness"
 """The sheet of an address that names none."""
 CHOSEN = ("rule", "end", "predicate", "most")
 """Conditions by which voters choose items."""
-INDEX_SECONDS = 2.0
+INDEX_SECONDS = 0.7
 """Seconds that a search waits for the index of words; a page that comes without it asks again."""
 
+INDEXING = "The words of this knowledge base are being indexed, once for each start of this server."
 BUSY = "Other goals are being answered, and this one would have to wait."
+
+NOTHING_ASKED: Mapping[str, Any] = {
+    **dict.fromkeys(("answers", "answered", "forecast", "quote")),
+    **dict.fromkeys(("question", "goal", "faults", "outcome"), ""),
+    "near": (),
+    "proofs": (),
+    "starts": (),
+    "row": 0,
+    "more": 0,
+}
+"""The values of the page for asking before anything is asked."""
 
 _WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
 """Requests to a running search by the word on their buttons."""
@@ -94,6 +108,7 @@ class Browser:
         KnowledgeBase(self.database, read_only=True).close()
         self.items = {} if self.schemas is None else schema_items(self.schemas)
         self.tools = None if self.asking is None else AgentTools(self.database, self.rules, asking=self.asking)
+        self.words = WordIndex(Path(self.database)) if self.tools is None else self.tools.words
 
     def open(self) -> KnowledgeBase:
         """The knowledge base; rows that cannot be read are left out and named."""
@@ -126,7 +141,7 @@ def browser_app(browser: Browser, access: Access) -> ASGIApp:
     views = _Views(browser)
     routes = [
         Route("/", views.front),
-        Route("/statements", views.filtered("statements", tables.statements)),
+        Route("/statements", views.filtered("statements", views.statements)),
         # `:path`, because identities and names may contain slashes.
         Route("/statement/{identity:path}", views.statement),
         Route("/rule/{name:path}", views.rule),
@@ -166,12 +181,12 @@ class _Views:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._judging = Judging(Path(browser.database), browser.library, browser.items)
+        self._counts = RememberedCounts(Path(browser.database))
+        self._judging = Judging(Path(browser.database), self._counts, browser.library, browser.items)
         self._outcomes: dict[str, str] = {}
         # Two goals at a time, since each takes a Prolog process, and one that asks models, since they share a budget.
         self._goals, self._asking = threading.Semaphore(2), threading.Semaphore(1)
-        self._words = WordIndex(Path(browser.database))
-        self._counter = FacetCounter(Path(browser.database))
+        self._words = browser.words
         self._templates = page_environment("base.html.jinja")
         self._templates.globals |= {
             "entity_url": _entity_url,
@@ -205,7 +220,8 @@ class _Views:
 
     def _waiting(self, request: Request, title: str, message: str) -> Response:
         """A page that says why it is not there yet, and when to ask again; programs learn it from status and header."""
-        page = self._page(request, "waiting", status=503, title=title, message=message)
+        again = request.method == "GET"
+        page = self._page(request, "message", status=503, title=title, message=message, waits=True, again=again)
         page.headers["Retry-After"] = "2"
         return page
 
@@ -238,12 +254,17 @@ class _Views:
                 return JSONResponse(table.to_json())
             if form == "csv":
                 return PlainTextResponse(_csv(table), media_type="text/csv")
-            asked = request.query_params
-            counts = self._counter.counts(listed, wanted_of(asked)) if listed else {}
+            asked, counts, is_counted = request.query_params, None, True
+            if listed:
+                wanted = wanted_of(asked)
+                counts, is_counted = self._counts.of((listed, wanted), lambda kb: facet_counts(kb, listed, wanted))
             facets = Facets(kb, asked, counts).of(listed) if listed else []
-        address, is_counted = _address(request), counts is not None
-        values: dict[str, Any] = {"table": table, "address": address, "facets": facets, "is_counted": is_counted}
-        return self._page(request, "table", title=title, **values)
+        return self._listed(request, title, table, facets=facets, is_counted=is_counted)
+
+    def _listed(self, request: Request, title: str, table: StoredTable, **values: Any) -> Response:
+        """The page of a table. `says`, `stopped` and `map` stand around those that have them."""
+        parts: dict[str, Any] = {"facets": [], "is_counted": True, "says": "", "stopped": None, "map": None}
+        return self._page(request, "table", title=title, table=table, address=_address(request), **parts | values)
 
     def _with_tables(
         self, request: Request, template: str, title: str, parts: Mapping[str, StoredTable], **values: Any
@@ -267,11 +288,13 @@ class _Views:
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
         status = 404 if isinstance(fault, NotStored) else 400
-        return self._page(request, "fault", status=status, title="Error", message=str(fault))
+        return self._message(request, status, "Error", str(fault))
 
     def absent(self, request: Request, _: Exception) -> Response:
-        message = "There is no page at this address."
-        return self._page(request, "fault", status=404, title="No such page", message=message)
+        return self._message(request, 404, "No such page", "There is no page at this address.")
+
+    def _message(self, request: Request, status: int, title: str, message: str) -> Response:
+        return self._page(request, "message", status=status, title=title, message=message, waits=False, again=False)
 
     # Pages
 
@@ -293,6 +316,11 @@ class _Views:
             return self._table(request, name.capitalize(), lambda kb, page: read(kb, wanted, page), name)
 
         return view
+
+    def statements(self, kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
+        # Without the index the statements about a value are looked for one by one.
+        among = self._words.with_value if wanted.about and self._words.ready(INDEX_SECONDS) else lambda _: None
+        return tables.statements(kb, wanted, page, among)
 
     def statement(self, request: Request) -> Response:
         with self._open(request) as kb:
@@ -333,28 +361,22 @@ class _Views:
             count = kb.fact_counts().get(indicator, 0)
         if indicator not in labels and not known.rows:
             raise NotStored(f"There is no predicate {indicator}.")
-        says = labels.get(indicator, "")
-        values: dict[str, Any] = {
-            "says": says,
-            "known": known,
-            "stopped": stopped,
-            "count": count,
-            "address": _address(request),
-        }
-        values |= {"name": name}
-        return self._page(request, "predicate", title=indicator, **values)
+        title = f"{indicator}: {counted(count, 'fact')}"
+        return self._listed(request, title, known, says=labels.get(indicator, ""), stopped=stopped)
 
     def entity(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
+        if not self._words.ready(INDEX_SECONDS):
+            return self._waiting(request, name, INDEXING)
         with self._open(request) as kb:
-            parts = pages.entity_tables(kb, name, self._few_or_all(request))
+            parts = pages.entity_tables(kb, name, self._few_or_all(request), self._words.with_value)
         return self._with_tables(request, "entity", name, parts, frequency=rarest_word([name]))
 
     def search(self, request: Request) -> Response:
         """Values and sentences that contain all words, the best first."""
         words = request.query_params.get("words", "").strip()
         if not self._words.ready(INDEX_SECONDS):
-            return self._page(request, "search", title="Search", words=words, matches=None)
+            return self._waiting(request, "Search", INDEXING)
         matches = self._words.search(words)
         with self._open(request) as kb:
             parts = pages.search_tables(kb, matches)
@@ -367,37 +389,66 @@ class _Views:
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:
             library = self._browser.library(kb)
-        drawn = rule_map(library, _rule_url, _predicate_url)
-        parts = {"links": tables.rule_links(library)}
-        return self._with_tables(request, "map", "Map of predicates and rules", parts, map=drawn)
+        drawn, table = rule_map(library, _rule_url, _predicate_url), tables.rule_links(library)
+        if request.query_params.get("format"):
+            return self._with_tables(request, "table", "Map", {"links": table})
+        return self._listed(request, "Map of predicates and rules", table, map=drawn)
 
     async def ask(self, request: Request) -> Response:
-        """A goal with its answers; a POST asks models for what it lacks."""
+        """A goal, or a question in words, with its answers; a POST asks models for what it lacks."""
+        asked = request.query_params
         if request.method == "POST":
             # Read now, since only this function can wait for it.
             async with request.form() as form:
-                request.state.goal = str(form.get("goal", ""))
+                request.state.asked = {name: str(form.get(name, "")).strip() for name in ("goal", "question")}
             return await self._unless_busy(self._asking, request, self._ask_models)
-        if request.query_params.get("goal", "").strip():
+        if asked.get("question", "").strip():
+            return await self._unless_busy(self._asking, request, self._question)
+        if asked.get("goal", "").strip():
             return await self._unless_busy(self._goals, request, self._goal)
         return await run_in_threadpool(self._goal, request)
 
     def _ask_models(self, request: Request) -> Response:
         """Ask models, and keep in memory how that ended, for the page that follows."""
+        tools = self._asking_tools()
+        asked = {name: text for name, text in request.state.asked.items() if text}
+        if "question" in asked:
+            # The reply is kept, so that the page that follows costs nothing.
+            tools.answer_question(asked["question"])
+        else:
+            outcome = tools.ask(asked.get("goal", ""))
+            # The outcome of the last goal alone, so that memory does not grow.
+            said = outcome["stopped"] or "The models were asked; all that the goal needs is known now."
+            self._outcomes = {asked.get("goal", ""): said}
+        # 303: the browser gets the page that follows, and reloading it sends nothing again.
+        return RedirectResponse(f"/ask?{urlencode(asked)}", 303)
+
+    def _asking_tools(self) -> AgentTools:
         if self._browser.tools is None:
             raise NotStored("This server asks no model.", Remedy("Start it with {} and a budget.", Setting("models")))
-        goal = request.state.goal
-        outcome = self._browser.tools.ask(goal)
-        # The outcome of the last goal alone, so that memory does not grow.
-        self._outcomes = {goal: outcome["stopped"] or "The models were asked; all that the goal needs is known now."}
-        # 303: the browser gets the page that follows, and reloading it sends nothing again.
-        return RedirectResponse(f"/ask?{urlencode({'goal': goal})}", 303)
+        return self._browser.tools
+
+    def _question(self, request: Request) -> Response:
+        """The page of a question in words: the goal that a model has made of it with its answers, or the forecast."""
+        tools, question = self._asking_tools(), request.query_params["question"].strip()
+        values = {**NOTHING_ASKED, "question": question}
+        if not self._words.ready(INDEX_SECONDS):
+            return self._waiting(request, "Ask", INDEXING)
+        try:
+            values["answered"] = answered = tools.answer_question(question, free=True)
+            values["proofs"] = [nested(proof.story)[0] for proof in answered.proofs]
+            if request.query_params.get("format") == "json":
+                return JSONResponse(answered.to_json())
+        except BudgetReached:
+            values["quote"] = tools.question_forecast(question)
+        except HapaxError as fault:
+            values["faults"] = str(fault)
+        return self._page(request, "ask", title="Ask", **values)
 
     def _goal(self, request: Request) -> Response:
         """The page of a goal: its answers, and the forecast of what models would be asked."""
         goal, form = request.query_params.get("goal", "").strip(), request.query_params.get("format")
-        values: dict[str, Any] = dict.fromkeys(("answers", "forecast"))
-        values |= {"goal": goal, "row": _number(request.query_params, "row", 0), "faults": "", "near": [], "proofs": []}
+        values = {**NOTHING_ASKED, "goal": goal, "row": _number(request.query_params, "row", 0)}
         with self._open(request) as kb:
             library = self._browser.library(kb)
             values["starts"] = pages.goal_starts(kb, library)
@@ -417,7 +468,8 @@ class _Views:
                     values["forecast"] = self._browser.tools.forecast(goal)
             except HapaxError as fault:
                 values["faults"] = str(fault)
-        return self._page(request, "ask", title="Ask", outcome=self._outcomes.get(goal, ""), **values)
+        values["outcome"] = self._outcomes.get(goal, "")
+        return self._page(request, "ask", title="Ask", **values)
 
     async def why(self, request: Request) -> Response:
         """The story of an atom: why it holds, or why it does not."""
@@ -432,9 +484,11 @@ class _Views:
                 explanation = why(atom, library, kb)
             except HapaxError:
                 explanation = why_not(atom, library, kb)
+            starts = pages.goal_starts(kb, library)
         lines, more = nested(explanation.story)
         parts = {"lines": story_table(explanation.story)}
-        return self._with_tables(request, "why", atom, parts, lines=lines, more=more)
+        values = {**NOTHING_ASKED, "goal": atom, "proofs": [lines], "more": more, "starts": starts}
+        return self._with_tables(request, "ask", atom, parts, **values)
 
     def runs(self, request: Request) -> Response:
         return self._table(request, "Runs", tables.runs)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.table_pages import NOBODY, Wanted
+from hapax.api.browser.table_pages import DERIVED, NOBODY, Wanted, literal
 from hapax.grammar.errors import HapaxError
+from hapax.kb.atoms.derived_statements import has_derived
 from hapax.kb.records import RULES
-from hapax.kb.store import KnowledgeBase
+from hapax.kb.store import FIRST_STANDING, STANDING, KnowledgeBase
 
 # Conditions by their names in an address, which are those of the fields of `Wanted`.
 _NUMBERS = ("least", "most")
@@ -32,6 +34,8 @@ COUNTING_SECONDS = 0.3
 KEPT = 50
 """Choices of which the numbers of rows are remembered."""
 _PREDICATE = re.compile(r"(?:^|(?<=\s))([^\s(]+)\(")
+
+T = TypeVar("T")
 
 Counts = Mapping[str, Mapping[str, int]]
 """Numbers of rows by condition and value."""
@@ -70,41 +74,74 @@ def _number(name: str, text: str) -> float | None:
     return number
 
 
-class FacetCounter:
-    """Counts the rows behind facets in a thread, and remembers the numbers until the file changes."""
+class RememberedCounts:
+    """Counts rows of a file in a thread, and remembers the numbers until the file changes."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
-        self._counting: dict[tuple[Any, ...], Future[Counts]] = {}
+        self._counting: dict[Hashable, tuple[object, Future[Any]]] = {}
+        self._last: dict[Hashable, Any] = {}
         self._thread = ThreadPoolExecutor(1)
 
-    def counts(self, name: str, wanted: Wanted) -> Counts | None:
-        """The numbers of rows of a list under these conditions; None while they are being counted."""
+    def of(self, key: Hashable, count: Callable[[KnowledgeBase], T]) -> tuple[T | None, bool]:
+        """The numbers of a key, and True; while they are being counted, the last known ones or None, and False."""
         # What is committed lies in one of two files.
         files = [self._database, self._database.with_name(f"{self._database.name}-wal")]
-        states = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
-        key = (name, wanted, *states)
-        if key not in self._counting:
+        now = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
+        state, counting = self._counting.get(key, (None, None))
+        # One count of a key at a time, however often the file changes.
+        if counting is None or (state != now and counting.done()):
             kept = list(self._counting.items())[-KEPT:]
-            self._counting = {**dict(kept), key: self._thread.submit(self._count, name, wanted)}
-        try:
-            return self._counting[key].result(COUNTING_SECONDS)
-        except TimeoutError:
-            return None
+            state, counting = now, self._thread.submit(self._count, count)
+            self._counting = {**dict(kept), key: (state, counting)}
+        with suppress(TimeoutError):
+            numbers = counting.result(COUNTING_SECONDS)
+            self._last = {**dict(list(self._last.items())[-KEPT:]), key: numbers}
+            return numbers, state == now
+        return self._last.get(key), False
 
-    def _count(self, name: str, wanted: Wanted) -> Counts:
+    def _count(self, count: Callable[[KnowledgeBase], T]) -> T:
         with KnowledgeBase(self._database, read_only=True) as kb:
-            if name != "statements":
-                return {by: tables.counts(kb, name, wanted, by) for by in COUNTED[name]}
-            counts = {by: tables.counts(kb, name, wanted, by) for by in ("end", "rule")}
-            # A statement is about the predicates of its rule.
-            by_rule = tables.counts(kb, name, replace(wanted, predicate=""), "rule")
-            predicates = Counter[str]()
-            for record in kb.select(RULES):
-                chosen = wanted.rule in ("", record.name)
-                for predicate in set(_PREDICATE.findall(record.text)) if chosen else ():
-                    predicates[predicate] += by_rule[record.name]
-            return counts | {"predicate": +predicates}
+            return count(kb)
+
+
+def facet_counts(kb: KnowledgeBase, name: str, wanted: Wanted) -> Counts:
+    """The numbers of rows of a list (`statements`, `facts` or `claims`) by the values of each counted condition.
+
+    All other conditions hold, so that a value's number is that of the rows that its choice would show.
+    """
+    if name != "statements":
+        return {by: _counts(kb, name, wanted, by) for by in COUNTED[name]}
+    counts = {by: _counts(kb, name, wanted, by) for by in ("end", "rule")}
+    # A statement is about the predicates of its rule.
+    by_rule = _counts(kb, name, replace(wanted, predicate=""), "rule")
+    predicates = Counter[str]()
+    for record in kb.select(RULES):
+        chosen = wanted.rule in ("", record.name)
+        for predicate in set(_PREDICATE.findall(record.text)) if chosen else ():
+            predicates[predicate] += by_rule[record.name]
+    return counts | {"predicate": +predicates}
+
+
+def _counts(kb: KnowledgeBase, name: str, wanted: Wanted, by: str) -> Counter[str]:
+    """The numbers of rows of a list by the values of one of its conditions."""
+    without: dict[str, Any] = {by: ""}
+    wanted = replace(wanted, **without)
+    if name == "facts":
+        return tables.fact_rows(kb, wanted).counts(kb, by)
+    if name == "claims":
+        asked = "CASE WHEN json_valid(questions.patterns) THEN json_extract(questions.patterns, '$[0][0]') END"
+        columns = {"predicate": asked, "verdict": tables.VERDICT, "gate": "decisions.gate"}
+        return tables.claim_rows(wanted).counts(kb, columns[by])
+    found = Counter[str]()
+    if wanted.end != DERIVED:
+        select = tables.searched_rows(kb, wanted)
+        # The first condition is quick, and fails for few rows; the second one looks at each.
+        select.where(f"({FIRST_STANDING} OR {STANDING} AND NOT EXISTS ({tables.repeated(wanted, by)}))")
+        found += select.counts(kb, {"rule": "rule", "end": "distribution"}[by])
+    if wanted.end in ("", DERIVED) and has_derived(kb):
+        found += tables.derived_rows(wanted).counts(kb, "rule" if by == "rule" else literal(DERIVED))
+    return found
 
 
 class Facets:

@@ -13,6 +13,7 @@ from time import monotonic
 
 import numpy as np
 
+from hapax.api.browser.facets import RememberedCounts
 from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
 from hapax.api.browser.table_pages import Wanted
 from hapax.engine.judgements import (
@@ -99,7 +100,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class ItemToJudge:
-    """A question about an item. `judged`: items that the voter has judged; `items`: all there are.
+    """A question about an item. `judged`: items that the voter has judged; `items`: all there are, None if unknown yet.
 
     `optional`: questions beside it that may stay open; `skip`: items that the voter has skipped; `struck`: ids of the
     facts beside it that the voter has found wrong.
@@ -109,7 +110,7 @@ class ItemToJudge:
     question: ItemQuestion
     optional: list[ItemQuestion]
     judged: int
-    items: int
+    items: int | None
     skip: int
     struck: frozenset[str]
 
@@ -123,6 +124,7 @@ class Judging:
     """
 
     database: Path
+    counts: RememberedCounts
     rules: Callable[[KnowledgeBase], Library] = lambda _: Library()
     schemas: Mapping[str, VotingItem] = field(default_factory=dict)
     shown: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
@@ -152,8 +154,7 @@ class Judging:
         check_voter_names((voter,))
         sheet, pool = self.sheet(name), item_pool(kb, name, self.schemas, wanted)
         judged = _judged(kb, sheet, voter)
-        done = sum(pool.has(kb, subject) for subject in judged) if pool.is_part else len(judged)
-        counts = done, pool.count(kb)
+        counts = len(pool.having(kb, judged)), self._items(name, wanted)
         if again.startswith(sheet.prefix) and (item := self._item(kb, sheet, subject_id(again))):
             return self._asked(kb, sheet, item, voter, sheet.asked(item.questions)[0], counts=(*counts, skip))
         subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
@@ -178,7 +179,7 @@ class Judging:
         voter: str,
         question: ItemQuestion,
         *,
-        counts: tuple[int, int, int],
+        counts: tuple[int, int | None, int],
     ) -> ItemToJudge:
         """A question with what stands beside the last one of its item. `counts`: of judged, all and skipped items."""
         is_last = question.key == sheet.last
@@ -230,10 +231,15 @@ class Judging:
                 kb.add(VOTES, [vote, *marks])
         return earlier.answer if earlier is not None and earlier.answer != cells.answer else ""
 
-    def unjudged(self, kb: KnowledgeBase, name: str) -> int:
-        """The number of items of a sheet that nobody has judged."""
+    def unjudged(self, kb: KnowledgeBase, name: str) -> int | None:
+        """The number of items of a sheet that nobody has judged; None while they are being counted."""
         judged = kb.sql("SELECT count(DISTINCT statement_id) FROM votes WHERE question = ?", (self.sheet(name).last,))
-        return max(0, item_pool(kb, name, self.schemas, Wanted()).count(kb) - int(judged[0][0]))
+        items = self._items(name, Wanted())
+        return None if items is None else max(0, items - int(judged[0][0]))
+
+    def _items(self, name: str, wanted: Wanted) -> int | None:
+        """The number of items of a sheet, counted beside the pages."""
+        return self.counts.of((name, wanted), lambda kb: item_pool(kb, name, self.schemas, wanted).count(kb))[0]
 
     def agreement(self, kb: KnowledgeBase, name: str) -> VoterAgreement | None:
         """Agreement of people on the last question of a sheet; None where no item has two votes."""
@@ -302,10 +308,10 @@ def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool
 
 def _in_pool(kb: KnowledgeBase, pool: ItemPool, sql: str, parameters: Sequence[object]) -> Iterator[str]:
     """The ids that a query of votes or draws gives, without those of items that were not chosen."""
-    for (subject,) in kb.sql(sql, parameters):
-        # Other statements and facts are found missing when they are read.
-        if not pool.is_part or pool.has(kb, subject):
-            yield subject
+    found = [subject for (subject,) in kb.sql(sql, parameters)]
+    # Other statements and facts are found missing when they are read.
+    chosen = pool.having(kb, found)
+    yield from (subject for subject in found if subject in chosen)
 
 
 def _truths(kb: KnowledgeBase, fact: str) -> set[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hapax.api.browser import table_pages as tables
@@ -98,23 +98,23 @@ SHEETS: Mapping[str, JudgingSheet] = {
 class ItemPool:
     """A SELECT of the ids of all items of a sheet, which ends in a condition, with its parameters.
 
-    `size`: their number where it is known without reading them. `is_part`: votes and draws may be of other items.
+    `is_part`: votes and draws may be of other items.
     """
 
     sql: str
     parameters: tuple[object, ...] = ()
-    size: int | None = None
     is_part: bool = False
 
     def count(self, kb: KnowledgeBase) -> int:
         """The number of items."""
-        if self.size is not None:
-            return self.size
         return int(kb.sql(f"SELECT count(*) FROM ({self.sql})", self.parameters)[0][0])  # noqa: S608  ours
 
-    def has(self, kb: KnowledgeBase, identity: str) -> bool:
-        """True if the item is in the pool."""
-        return bool(kb.sql(f"{self.sql} AND id = ? LIMIT 1", (*self.parameters, identity)))
+    def having(self, kb: KnowledgeBase, identities: Collection[str]) -> set[str]:
+        """Those of these items that are in the pool; all of them if the pool has every item."""
+        if not self.is_part:
+            return set(identities)
+        listed = json.dumps(list(identities))
+        return {found for (found,) in kb.sql(f"{self.sql} AND id IN {_VALUES}", (*self.parameters, listed))}
 
 
 def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str], wanted: Wanted) -> ItemPool:
@@ -126,7 +126,7 @@ def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str], wanted: Want
     if kind is SheetKind.PREDICATES:
         if wanted.rule or wanted.end:
             raise HapaxError("Facts have no rule and no end. Choose them by predicate or probability.")
-        return ItemPool(*tables.chosen_ids("facts", replace(wanted, source="model")), is_part=is_part)
+        return ItemPool(*tables.chosen_ids(kb, "facts", replace(wanted, source="model")), is_part=is_part)
     if kind is SheetKind.SCHEMAS:
         if is_part:
             raise HapaxError("Schemas have no rule, end, predicate or probability. Choose none of them.")
@@ -134,15 +134,12 @@ def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str], wanted: Want
         if name != DISPUTED:
             return ItemPool(_LISTED, listed, is_part=True)
         return ItemPool(f"{_LISTED} AND id IN ({_DIFFERENT})", (*listed, f"{SCHEMA} %"), is_part=True)
-    searched = ItemPool(*tables.chosen_ids("statements", wanted), is_part=is_part)
-    if not is_part:
-        searched = replace(searched, size=kb.standing_count())
+    searched = ItemPool(*tables.chosen_ids(kb, "statements", wanted), is_part=is_part)
     derived = _derived_pool(kb, wanted)
     if derived is None:
         return searched
-    size = None if searched.size is None else searched.size + derived.count(kb)
     both = f"SELECT id FROM ({searched.sql} UNION ALL {derived.sql}) WHERE 1"  # noqa: S608  ours
-    return ItemPool(both, (*searched.parameters, *derived.parameters), size, is_part)
+    return ItemPool(both, (*searched.parameters, *derived.parameters), is_part)
 
 
 def _derived_pool(kb: KnowledgeBase, wanted: Wanted) -> ItemPool | None:

@@ -23,7 +23,6 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value
 from hapax.grammar.writing.prolog_text import prolog_value
 from hapax.grammar.writing.verbalize import statement_text
-from hapax.kb.atoms.derived_statements import current_counts
 from hapax.kb.exchange.values import decode_values
 from hapax.kb.records import PREDICATES, RULES, Distribution, RuleRecord, RunRecord
 from hapax.kb.store import STANDING, KnowledgeBase
@@ -46,8 +45,8 @@ MOST_RESAMPLED = 10_000
 
 def front_tables(kb: KnowledgeBase) -> dict[str, StoredTable]:
     """Tables of a knowledge base as a whole: numbers, striking and disputed statements, rules, and the latest runs."""
-    counts = {**kb.row_counts(), "derived_statements": sum(current_counts(kb).values())}
     rules = tables.rules(kb, Page(order=f"{tables.MINUS}statements"))
+    counts = {"statements": sum(row[-1] for row in rules.rows), "facts": sum(kb.fact_counts().values())}
     return {
         "counts": StoredTable(("what", "rows"), list(counts.items()), "", Page()),
         "striking": _striking(kb, [str(rule) for rule, *_ in rules.rows]),
@@ -78,14 +77,17 @@ def _disputed(kb: KnowledgeBase) -> StoredTable:
     return StoredTable(("id", "statement"), kb.sql(select), f"{select};", Page())
 
 
-def entity_tables(kb: KnowledgeBase, name: str, few: Page = FEW) -> dict[str, StoredTable]:
+def entity_tables(
+    kb: KnowledgeBase, name: str, few: Page, among: Callable[[str], Sequence[int] | None]
+) -> dict[str, StoredTable]:
     """Tables of all that is known about a value: facts, statements by end, rejected claims and types.
 
-    `few`: the wanted part of all but facts and types. Raises NotStored if nothing mentions the value.
+    `few`: the wanted part of all but facts and types; `among` as in `tables.statements`. Raises
+    NotStored if nothing mentions the value.
     """
     about = Wanted(about=name)
     parts = {"facts": tables.facts(kb, about, Page(rows=max(few.rows, 200)))}
-    parts |= {end: tables.statements(kb, replace(about, end=end), few) for end in tables.ENDS}
+    parts |= {end: tables.statements(kb, replace(about, end=end), few, among) for end in tables.ENDS}
     parts["rejected"] = tables.claims(kb, replace(about, verdict="rejected"), few)
     parts["types"] = tables.types_of(kb, name)
     if not any(table.rows for table in parts.values()):

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hapax.api.browser.plot_values import conditions_of
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
+from hapax.grammar.terms import Value
 from hapax.kb.atoms.derived_statements import UP_TO_DATE, VIEW, has_derived
-from hapax.kb.exchange.values import encode_value, refusal
+from hapax.kb.exchange.values import decode_values, encode_value, refusal
 from hapax.kb.records import FACTS, Distribution, Source, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
-from hapax.kb.store import FIRST_STANDING, STANDING, STANDS, KnowledgeBase
+from hapax.kb.store import STANDING, STANDS, KnowledgeBase
 
 ROWS = 50
 """Rows of one page of a table."""
 MOST_ROWS = 100_000
 """Rows of a table as JSON or CSV, and on all of its pages."""
+MOST_NUMBERED = 1_000
+"""Rows up to which a table of facts is read by the numbers of its rows."""
 MOST_CHOICES = 200
 """Values of a facet, those with the most rows."""
 
@@ -31,6 +35,9 @@ SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 # In a rule's text a predicate stands between a blank, or the end of a line, and a bracket.
 WITH_PREDICATE = "SELECT name FROM rules WHERE instr(' ' || replace(text, char(10), ' '), ' ' || ? || '(') > 0"
 """SELECT of the rules that have a predicate."""
+
+_FACT = "predicate, arguments, probability, source, basis, id"
+"""Columns of a fact in a table."""
 
 MINUS = "-"
 """Before the name of a column: from the greatest down."""
@@ -132,6 +139,8 @@ class _Select:
     """A query in the making. `orders`: terms of SQL by the columns that can order it; `stored`: as rows came.
 
     `first`: the order that nobody chose, if it is not that. `is_indexed`: indexes give the orders; rows came by rowid.
+    `number`: the column by which rows are chosen before their texts are made. `among`: numbers of all rows that can
+    have the wanted properties, where an index knows them.
     """
 
     columns: str
@@ -140,6 +149,8 @@ class _Select:
     orders: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     first: str = ""
     is_indexed: bool = False
+    number: str = ""
+    among: Sequence[int] | None = None
     conditions: list[str] = field(default_factory=list)
     parameters: list[object] = field(default_factory=list)
 
@@ -162,7 +173,7 @@ class _Select:
         """The numbers of rows by the values of a column, for its commonest values."""
         if self._is_empty:
             return Counter()
-        sql = f"SELECT {column}, count(*) FROM {self.where_text} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_CHOICES}"  # noqa: S608  ours
+        sql = f"SELECT {column}, count(*) FROM {self._narrowed} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_CHOICES}"  # noqa: S608  ours
         return Counter({str(value): count for value, count in kb.sql(sql, self.parameters)})
 
     @property
@@ -171,19 +182,43 @@ class _Select:
         return f"{self.source} WHERE {' AND '.join(self.conditions)}" if self.conditions else self.source
 
     @property
+    def _narrowed(self) -> str:
+        """As `where_text`, for quick reading: with the numbers that an index knows."""
+        if self.among is None:
+            return self.where_text
+        numbers = f"{self.number} IN (SELECT value FROM json_each({literal(json.dumps(self.among))}))"  # noqa: S608  ours
+        return f"{self.source} WHERE {' AND '.join([*self.conditions, numbers])}"
+
+    @property
     def _is_empty(self) -> bool:
         """True if no cell can hold one of the wanted texts."""
         return any(isinstance(value, str) and refusal(value) for value in self.parameters)
 
     def window(self, kb: KnowledgeBase, page: Page, start: int, most: int) -> tuple[list[tuple[Any, ...]], bool, str]:
         """Rows from a place on in the order of the page, True if there are more, and the SQL that gives all."""
-        sql = f"SELECT {self.columns} FROM {self.where_text}"  # noqa: S608  ours; values are parameters
         order = self._order(page)
+        printed = self._printed(f"SELECT {self.columns} FROM {self.where_text} ORDER BY {order}")  # noqa: S608  ours
         if self._is_empty:
-            return [], False, self._printed(f"{sql} ORDER BY {order}")
+            return [], False, printed
         # One row more, to know whether there is another page.
-        rows = kb.sql(f"{sql} ORDER BY {order} LIMIT ? OFFSET ?", (*self.parameters, most + 1, start))
-        return rows[:most], len(rows) > most, self._printed(f"{sql} ORDER BY {order}")
+        limits = (*self.parameters, most + 1, start)
+        if self.is_indexed or not self.number or most > MOST_NUMBERED:
+            sql = f"SELECT {self.columns} FROM {self._narrowed} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
+            rows = kb.sql(sql, limits)
+        else:
+            rows = self._by_number(kb, order, limits)
+        return rows[:most], len(rows) > most, printed
+
+    def _by_number(self, kb: KnowledgeBase, order: str, limits: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Rows in an order, chosen by their numbers."""
+        # SQLite merges what is ordered by columns of the result, and makes no other columns for that.
+        term = order.split(" ", 1)[0].rstrip(",")
+        chosen = f"SELECT {self.number}, {term} FROM {self._narrowed} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
+        numbers = [number for number, _ in kb.sql(chosen, limits)]
+        marks = ",".join("?" * len(numbers))
+        read = f"SELECT {self.columns}, {self.number} FROM {self.source} WHERE {self.number} IN ({marks})"  # noqa: S608
+        found = {row[-1]: row[:-1] for row in kb.sql(read, numbers)}
+        return [found[number] for number in numbers]
 
     def _order(self, page: Page) -> str:
         if page.column in ("", "stored"):
@@ -212,21 +247,25 @@ def literal(value: object) -> str:
     return str(value) if isinstance(value, int | float) else f"'{str(value).replace(chr(39), chr(39) * 2)}'"
 
 
-def statements(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
+def statements(
+    kb: KnowledgeBase, wanted: Wanted, page: Page, among: Callable[[str], Sequence[int] | None] = lambda _: None
+) -> StoredTable:
     """Id, rule, end, text and log-likelihood of the statements that stand: those of searches, then those of `derive`.
 
-    Each is there once, the least likely one first.
+    Each is there once, the least likely one first. `among`: the rows that can have a value, by its JSON text; None if
+    no index knows them.
     """
     if wanted.end == DERIVED:
         return _derived(kb, wanted, page)
-    found = searched(kb, wanted, page)
+    found = searched(kb, wanted, page, among)
     # Statements of `derive` follow behind the last ones of searches, in the order that nobody chose only.
     if found.more or wanted.end or page.order or not has_derived(kb):
         return found
     start = (page.number - 1) * page.rows
     before = len(found.rows) + start
     if start and not found.rows:  # count how many pages the statements of searches take
-        before = kb.standing_count() if wanted == Wanted() else len(searched(kb, wanted, Page(rows=10**9)).rows)
+        every = Page(rows=10**9)
+        before = kb.standing_count() if wanted == Wanted() else len(searched(kb, wanted, every, among).rows)
     # Statements of `derive` fill the rest of the page.
     rest = _derived(
         kb, wanted, replace(page, number=1), skipped=max(0, start - before), room=page.rows - len(found.rows)
@@ -250,14 +289,14 @@ def _derived(
     columns = ("id", "rule", "end", "statement", "log-likelihood")
     if not has_derived(kb):
         return StoredTable(columns, [], f"-- {VIEW}: hapax derive has stored nothing", page)
-    select = _derived_rows(wanted)
+    select = derived_rows(wanted)
     start = (page.number - 1) * page.rows if skipped is None else skipped
     rows, more, sql = select.window(kb, page, start, page.rows if room is None else room)
     listed = [(statement_id(rule, BINDINGS.decode(cell)), rule, DERIVED, text, None) for rule, text, cell in rows]
     return StoredTable(columns, listed, sql, page, more, ("rule",))
 
 
-def _derived_rows(wanted: Wanted) -> _Select:
+def derived_rows(wanted: Wanted) -> _Select:
     """The statements of `derive` that have the wanted properties."""
     select = _Select(f"rule, {SENTENCE}, substitution", VIEW, "rule, number", {"rule": "rule"})
     _add_conditions(select, wanted)
@@ -281,17 +320,22 @@ def _add_conditions(select: _Select, wanted: Wanted) -> None:
         select.where(f"({' OR '.join(pairs)})", *texts)
 
 
-def searched(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
-    """The statements of searches."""
-    select = _searched_rows(wanted)
-    select.where(f"NOT EXISTS ({_repeated(wanted)})")
+def searched(
+    kb: KnowledgeBase, wanted: Wanted, page: Page, among: Callable[[str], Sequence[int] | None] = lambda _: None
+) -> StoredTable:
+    """The statements of searches. `among` as in `statements`."""
+    select = searched_rows(kb, wanted)
+    known = [among(text) for text in _json_texts(wanted.about)] if wanted.about else [None]
+    if None not in known:
+        select.among = sorted({row for rows in known for row in rows or ()})
+    select.where(f"NOT EXISTS ({repeated(wanted)})")
     select.where(STANDING)
     table = select.table(kb, ("id", "rule", "end", "statement", "log-likelihood"), page)
     _name_changed_statements(kb, [row[0] for row in table.rows])
     return table
 
 
-def _repeated(wanted: Wanted, by: str = "") -> str:
+def repeated(wanted: Wanted, by: str = "") -> str:
     """SELECT of an earlier row of the same statement: one at both ends, or of several runs, is listed by its first."""
     same = "AND earlier.distribution = statements.distribution " if wanted.end or by == "end" else ""
     same += "AND earlier.run_id = statements.run_id " if wanted.run else ""
@@ -301,7 +345,19 @@ def _repeated(wanted: Wanted, by: str = "") -> str:
     )
 
 
-def _searched_rows(wanted: Wanted) -> _Select:
+_DOUBTFUL = "IN (SELECT id FROM facts WHERE probability < ?)"
+# + keeps SQLite from looking for each doubtful fact among those of a statement.
+_RESTS_ON = (
+    f"EXISTS (SELECT 1 FROM statement_facts AS rests WHERE rests.key = statements.key AND +rests.fact_id {_DOUBTFUL})"  # noqa: S608
+)
+_OF_FACTS = f"statements.key IN (SELECT key FROM statement_facts WHERE fact_id {_DOUBTFUL})"  # noqa: S608  ours
+MANY_OF_RULES = 5_000
+"""Statements of rules from which on one that is wanted is looked for among all ids."""
+FEW_DOUBTFUL = 1_000
+"""Facts below a probability up to which their statements are looked up one by one."""
+
+
+def searched_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
     """The rows of statements of searches that have the wanted properties, withdrawn and repeated ones among them."""
     select = _Select(
         f"id, rule, distribution, {SENTENCE}, log_likelihood",
@@ -316,6 +372,7 @@ def _searched_rows(wanted: Wanted) -> _Select:
         # Words are looked for in each text, and texts are read fastest as they lie.
         "" if wanted.words else "log_likelihood NULLS LAST, statements.rowid",
         is_indexed=True,
+        number="statements.rowid",
     )
     _add_conditions(select, wanted)
     if wanted.end:
@@ -328,21 +385,31 @@ def _searched_rows(wanted: Wanted) -> _Select:
     elif wanted.judge:
         select.where("id IN (SELECT statement_id FROM votes WHERE voter = ?)", wanted.judge)
     if wanted.least is not None:
-        select.where(
-            "statements.key NOT IN (SELECT key FROM statement_facts "
-            "WHERE fact_id IN (SELECT id FROM facts WHERE probability < ?))",
-            wanted.least,
-        )
+        select.where(f"NOT {_RESTS_ON}", wanted.least)
     if wanted.most is not None:
-        unsure = "SELECT key FROM statement_facts WHERE fact_id IN (SELECT id FROM facts WHERE probability <= ?)"
-        select.where(f"statements.key IN ({unsure})", wanted.most)
+        # Where there are few doubtful facts, their statements are few, too; else one comes soon in any order.
+        few = f"SELECT count(*) FROM (SELECT 1 FROM facts WHERE probability <= ? LIMIT {FEW_DOUBTFUL})"  # noqa: S608  ours
+        is_rare = kb.sql(few, (wanted.most,))[0][0] < FEW_DOUBTFUL
+        select.where((_OF_FACTS if is_rare else _RESTS_ON).replace("< ?", "<= ?"), wanted.most)
     return select
 
 
-def chosen_ids(name: str, wanted: Wanted) -> tuple[str, tuple[object, ...]]:
+def chosen_ids(kb: KnowledgeBase, name: str, wanted: Wanted) -> tuple[str, tuple[object, ...]]:
     """SELECT, with its parameters, of the ids of the statements of searches, or of the facts, that are wanted."""
-    select = _searched_rows(wanted) if name == "statements" else _fact_rows(wanted)
-    select.where(STANDING if name == "statements" else "1")
+    if name == "statements":
+        select, of_rules = searched_rows(kb, wanted), _Select("1", "statements", "")
+        _add_conditions(of_rules, Wanted(rule=wanted.rule, predicate=wanted.predicate))
+        rows = kb.sql(f"SELECT 1 FROM {of_rules.where_text} LIMIT {MANY_OF_RULES}", of_rules.parameters)  # noqa: S608  ours
+        # Ids are in no order of the search, so that one of many comes soon: + keeps SQLite from sorting them first.
+        by_id = "+" if len(rows) == MANY_OF_RULES else ""
+        select.conditions = [
+            f"{by_id}{condition}" if condition.startswith(("rule", "distribution")) else condition
+            for condition in select.conditions
+        ]
+        select.where(STANDING)
+    else:
+        select = fact_rows(kb, wanted)
+        select.where("1")
     return f"SELECT DISTINCT id FROM {select.where_text}", tuple(select.parameters)  # noqa: S608  ours
 
 
@@ -365,15 +432,15 @@ def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> No
 def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Arguments, probability, source and basis of facts. A wanted predicate may have its arity, `name/2`."""
     columns = ("predicate", "arguments", "probability", "source", "basis")
-    table = _fact_rows(wanted).table(kb, columns, page)
+    table = fact_rows(kb, wanted).table(kb, columns, page)
     return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
 
 
-def _fact_rows(wanted: Wanted) -> _Select:
+def fact_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
     """The facts that have the wanted properties."""
     # The columns of the table itself order it by their names.
     orders = {name: name for name in ("predicate", "arguments", "probability", "source", "basis")}
-    select = _Select("predicate, arguments, probability, source, basis, id", "facts", "facts.ref", orders)
+    select = _Select(_FACT, "facts", "facts.ref", orders, number="facts.ref")
     # `is_a_cheese_from/2`, or the name alone for all arities.
     name, slash, arity = wanted.predicate.rpartition("/")
     if slash:
@@ -389,6 +456,7 @@ def _fact_rows(wanted: Wanted) -> _Select:
     if wanted.about:
         condition, parameters = _mention("arguments", wanted.about)
         select.where(condition, *parameters)
+        select.among = kb.relations.refs_with(list(_values(wanted.about)))
     if wanted.source:
         select.where("source = ?", wanted.source)
     if wanted.judge:
@@ -409,7 +477,7 @@ def statement_rows(statement: StatementRecord, ends: Sequence[str]) -> StoredTab
 
 def proof_facts(kb: KnowledgeBase, statement: str) -> StoredTable:
     """The facts of the proofs of a statement, given by its id."""
-    select = _Select("predicate, arguments, probability, source, basis, id", "facts", "facts.ref")
+    select = _Select(_FACT, "facts", "facts.ref")
     keys = "SELECT key FROM statements WHERE id = ?"
     select.where(f"id IN (SELECT fact_id FROM statement_facts WHERE key IN ({keys}))", statement)  # noqa: S608  ours
     table = select.table(kb, ("predicate", "arguments", "probability", "source", "basis"), Page(rows=MOST_ROWS))
@@ -444,7 +512,7 @@ def _fact_row(kb: KnowledgeBase, row: Sequence[Any]) -> tuple[Any, ...]:
     return (name, texts, *rest)
 
 
-_VERDICT = "CASE decisions.accepted WHEN 1 THEN 'accepted' ELSE 'rejected' END"
+VERDICT = "CASE decisions.accepted WHEN 1 THEN 'accepted' ELSE 'rejected' END"
 _JUDGES = "SELECT model FROM assessments WHERE id IN (SELECT value FROM json_each(decisions.assessment_ids))"
 _JUDGED_BY = f"? IN ({_JUDGES})"
 
@@ -453,15 +521,15 @@ def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Values that models proposed, with what was asked and the verdict, score, threshold and reason of each gate."""
     verdicts = [] if wanted.verdict else ["verdict"]
     columns = ("asked", "value", "gate", *verdicts, "score", "threshold", "reason")
-    table = _claim_rows(wanted).table(kb, columns, page)
+    table = claim_rows(wanted).table(kb, columns, page)
     rows = [(_asked(patterns), _value(text), *rest) for patterns, text, *rest in table.rows]
     return replace(table, rows=rows)
 
 
-def _claim_rows(wanted: Wanted) -> _Select:
+def claim_rows(wanted: Wanted) -> _Select:
     """The decisions of gates on values that have the wanted properties."""
     # One verdict alone needs no column.
-    verdict = "" if wanted.verdict else f"{_VERDICT}, "
+    verdict = "" if wanted.verdict else f"{VERDICT}, "
     select = _Select(
         f"questions.patterns, candidates.value, decisions.gate, {verdict}decisions.score, decisions.threshold, "
         "decisions.reason",
@@ -494,30 +562,6 @@ def _claim_rows(wanted: Wanted) -> _Select:
         select.where(_JUDGED_BY, wanted.judge)
     select.between("decisions.score", wanted.least, wanted.most)
     return select
-
-
-def counts(kb: KnowledgeBase, name: str, wanted: Wanted, by: str) -> Counter[str]:
-    """The numbers of rows of a list (`statements`, `facts` or `claims`) by the values of one of its conditions.
-
-    All other conditions hold, so that a value's number is that of the rows that its choice would show.
-    """
-    without: dict[str, Any] = {by: ""}
-    wanted = replace(wanted, **without)
-    if name == "facts":
-        return _fact_rows(wanted).counts(kb, by)
-    if name == "claims":
-        asked = "CASE WHEN json_valid(questions.patterns) THEN json_extract(questions.patterns, '$[0][0]') END"
-        columns = {"predicate": asked, "verdict": _VERDICT, "gate": "decisions.gate"}
-        return _claim_rows(wanted).counts(kb, columns[by])
-    found = Counter[str]()
-    if wanted.end != DERIVED:
-        select = _searched_rows(wanted)
-        # The first condition is quick, and fails for few rows; the second one looks at each.
-        select.where(f"({FIRST_STANDING} OR {STANDING} AND NOT EXISTS ({_repeated(wanted, by)}))")
-        found += select.counts(kb, {"rule": "rule", "end": "distribution"}[by])
-    if wanted.end in ("", DERIVED) and has_derived(kb):
-        found += _derived_rows(wanted).counts(kb, "rule" if by == "rule" else literal(DERIVED))
-    return found
 
 
 def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()) -> StoredTable:
@@ -590,6 +634,13 @@ def _json_texts(name: str) -> list[str]:
     if _WHOLE.fullmatch(name):
         texts.append(name)
     return texts
+
+
+def _values(name: str) -> Iterator[Value]:
+    """The values that are printed as this name, without those that no fact can have."""
+    for text in _json_texts(name):
+        with suppress(ValueError, HapaxError):
+            yield from (value for value in decode_values(f"[{text}]") if value is not None)
 
 
 def _mention(column: str, name: str) -> tuple[str, list[str]]:

@@ -244,9 +244,21 @@ class FactRelations:
         """A predicate's facts that have one of these values at any place."""
         relation = self.get(indicator)
         if relation is not None:
-            wanted = json.dumps([tag for tag in self._symbols.known(list(values)) if tag is not None])
-            places = (f"r.{column} IN (SELECT value FROM json_each(?1))" for column in relation.columns)  # noqa: S608  ours
-            yield from (fact for _, fact in self.records(relation, f"WHERE {' OR '.join(places)}", (wanted,)))
+            yield from (fact for _, fact in self.records(relation, *self._any(relation, values)))
+
+    def refs_with(self, values: Collection[Value]) -> list[int]:
+        """Numbers of the facts of all predicates that have one of these values at any place."""
+        refs: list[int] = []
+        for relation in self.all():
+            where, wanted = self._any(relation, values)
+            refs += [ref for (ref,) in self._kb.sql(f"SELECT ref FROM {relation.table} AS r {where}", wanted)]  # noqa: S608
+        return refs
+
+    def _any(self, relation: StoredRelation, values: Collection[Value]) -> tuple[str, tuple[str]]:
+        """Condition on a relation, with its parameter, that one of these values stands at any place."""
+        wanted = json.dumps([tag for tag in self._symbols.known(list(values)) if tag is not None])
+        places = (f"r.{column} IN (SELECT value FROM json_each(?1))" for column in relation.columns)  # noqa: S608  ours
+        return f"WHERE {' OR '.join(places)}", (wanted,)
 
     def types_of(self, indicator: str, value: Value) -> set[str]:
         """The data types that a predicate's facts give to a value."""

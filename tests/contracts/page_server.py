@@ -32,6 +32,11 @@ class Served:
     port: int
     token: str
 
+    @property
+    def origin(self) -> str:
+        """What a browser says of the page that a form comes from."""
+        return f"http://{self.host}:{self.port}"
+
     def ask(self, place: str, method: str = "GET", body: str = "", **headers: str) -> Answer:
         """The answer to a request with these headers, `_` for `-` in their names, and the token if there is none."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -47,7 +52,7 @@ class Served:
 
     def send(self, place: str, form: Mapping[str, str]) -> Answer:
         """The answer to a form that the server's own page sends, or to the page that it leads to."""
-        answer = self.ask(place, "POST", urlencode(form), Origin=f"http://{self.host}:{self.port}")
+        answer = self.ask(place, "POST", urlencode(form), Origin=self.origin)
         return self.ask(str(answer.headers["Location"])) if answer.status == 303 else answer
 
 

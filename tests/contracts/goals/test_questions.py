@@ -7,11 +7,13 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import yaml
 from cli_fixture import invoke
-from openai_fake import FakeServer
+from openai_fake import Asked, FakeServer
+from page_server import serving
 
 import hapax
 
@@ -51,9 +53,10 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("questions")
     script = {"generate": {f"Question: {case['q']}\n": reply(case) for _, case in CASES}}
     (folder / "script.json").write_text(json.dumps(script), "utf-8")
-    table = ("--map", EXAMPLES / "airports" / "airports.yaml", "--rules", RULES["airports"])
-    imported = invoke("import", EXAMPLES / "airports" / "airports.csv", *table, "--db", folder / "airports.db")
-    assert imported.exit_code == 0, imported.stderr
+    for name in ("airports.db", "unasked.db"):
+        table = ("--map", EXAMPLES / "airports" / "airports.yaml", "--rules", RULES["airports"])
+        imported = invoke("import", EXAMPLES / "airports" / "airports.csv", *table, "--db", folder / name)
+        assert imported.exit_code == 0, imported.stderr
     return folder
 
 
@@ -152,3 +155,80 @@ def test_a_question_names_what_exists_and_is_asked_once_within_a_budget(bases: P
     assert "Jorge Chavez" in first.stdout, first.stderr
     assert second.stdout == first.stdout
     assert len(fake.asked) == sent
+
+
+def test_the_page_for_asking_shows_the_cost_of_a_question_and_then_its_answer(bases: Path) -> None:
+    """A question in words costs one call, which is told before; its goal, meaning, answers and proof stay for free."""
+    question = "Which airports lie above 10000 feet?"
+    model = ("--ask", "-m", f"scripted:{bases / 'script.json'}", "--max-calls", "1")
+    place = f"/ask?{urlencode({'question': question})}"
+    with serving(bases / "unasked.db", *model, "--rules", str(RULES["airports"])) as served:
+        before = served.ask(place).text
+        after = served.send("/ask", {"question": question}).text
+        again = json.loads(served.ask(f"{place}&format=json").text)
+        refused = served.ask("/ask", "POST", urlencode({"question": "Is Kastrup in Denmark?"}), Origin=served.origin)
+
+    assert "takes one call" in before
+    assert "El Alto" not in before
+    assert all(word in after for word in ("El Alto", "_Feet &gt; 10000", "which Airport: ", "Why"))
+    assert [row["Airport"] for row in again["answers"]] == ["El Alto", "Lhasa Gonggar", "Velasco Astete"]
+    assert (refused.status, "limit" in refused.text) == (400, True), refused.text
+
+
+def test_the_page_for_asking_without_a_model_says_how_to_name_one(bases: Path) -> None:
+    """Without --ask a question in words is refused, and the page names the command with a model and a budget."""
+    with serving(bases / "airports.db") as served:
+        page, asked = served.ask("/ask").text, served.ask("/ask?question=Is+Kastrup+in+Denmark%3F")
+
+    assert "--ask -m MODEL --max-calls" in page
+    assert (asked.status, "asks no model" in asked.text) == (404, True)
+
+
+def test_a_server_that_follows_a_schema_is_held_to_the_predicates_that_exist(tmp_path: Path) -> None:
+    """Over HTTP a question brings the schema of its reply, whose predicates are those of the rules, and takes it."""
+
+    def held(_: int, asked: Asked) -> Any:
+        """A server whose replies to a schema have nothing else: the first predicate that the schema allows."""
+        wanted = asked.body.get("response_format", {}).get("json_schema", {}).get("schema")
+        if wanted is None:
+            return None
+        said = json.dumps(_example(wanted) | SAID if "goal" in wanted["properties"] else _example(wanted))
+
+        def changed(body: Any) -> Any:
+            body["choices"][0]["message"]["content"] = said
+            return body
+
+        return changed
+
+    rules = RULES["prerequisites"]
+    with FakeServer(misbehave=held) as fake:
+        model = ("-m", f"openai:tiny@{fake.url}", "--db", tmp_path / "kb.db", "--json", "--max-calls", "10")
+        found = invoke("ask", "Who has passed algebra?", rules, *model)
+        asked = [request.body for request in fake.asked if "algebra" in json.dumps(request.body)]
+        sent = len(fake.asked)
+        again = invoke("ask", "Who has passed algebra?", rules, *model)
+
+    assert found.exit_code == 0, found.stderr
+    assert json.loads(found.stdout)["answers"] == json.loads(again.stdout)["answers"] == [{"Who": "ann"}]
+    schema = asked[-1]["response_format"]["json_schema"]
+    names = schema["schema"]["properties"]["goal"]["items"]["properties"]["predicate"]["enum"]
+    assert (schema["strict"], {"passed", "can_take"} <= set(names), len(fake.asked)) == (True, True, sent)
+
+
+SAID = {
+    "goal": [{"predicate": "passed", "arguments": ["?Who", "algebra"], "negated": False}],
+    "asked": ["?Who"],
+}
+"""The goal of a reply that follows a schema."""
+
+
+def _example(schema: dict[str, Any]) -> Any:
+    """A value of a JSON schema."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kinds = {"string": "", "integer": 0, "boolean": False, "array": []}
+    if schema["type"] == "object":
+        return {name: _example(part) for name, part in schema["properties"].items()}
+    if schema["type"] == "array" and schema.get("items", {}).get("type") in ("string", "integer"):
+        return [_example(schema["items"])]
+    return kinds[schema["type"]]

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from browser_fixture import browsing
 
-from hapax.api.browser import serving
-from hapax.api.browser import table_pages as tables
+from hapax.api.browser import app, serving
 from hapax.api.browser.app import Browser
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
@@ -20,13 +19,13 @@ from hapax.kb.store import KnowledgeBase
 
 def test_a_list_does_not_wait_for_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While rows are being counted the page is shown without numbers, and asks for them by itself."""
-    goes_on, counts = threading.Event(), tables.counts
+    goes_on, counts = threading.Event(), app.facet_counts
 
     def slow(*asked: Any) -> Any:
         goes_on.wait(30)
         return counts(*asked)
 
-    monkeypatch.setattr("hapax.api.browser.table_pages.counts", slow)
+    monkeypatch.setattr("hapax.api.browser.app.facet_counts", slow)
     monkeypatch.setattr("hapax.api.browser.facets.COUNTING_SECONDS", 0.1)
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         kb.add_facts([FactRecord("is_sweet", ("melon",), ("Fruit",), Source.MODEL)])

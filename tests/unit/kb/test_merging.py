@@ -174,6 +174,7 @@ def place(tmp_path: Path) -> Path:
         kb.add(RUNS, [RunRecord("run", "search", {}, "f", "2026-01-01")])
         kb.add_statements([statement(1, "she visits Zürich"), statement(2, "he visits Oslo by train")])
         kb.add_facts([FactRecord("p", ("Zürich", 12), ("T", "N"), Source.GIVEN)])
+        kb.add_facts([FactRecord("p", ("Łódź Groß-Ødegaard", 12), ("T", "N"), Source.GIVEN)])
     return tmp_path / "kb.db"
 
 
@@ -182,6 +183,7 @@ def test_case_accents_and_ends_of_words_do_not_matter(place: Path) -> None:
     index = WordIndex(place)
 
     assert (index.search("ZUR").names, index.search("12").names) == (("Zürich",), ("12",))
+    assert index.search("lodz odeg gross").names == index.search("ŁÓDŹ ødegaard").names == ("Łódź Groß-Ødegaard",)
     counts = [
         index.search(words).row_count for words in ("zuri visit", "visits", "urich", "…", "", "\udc80", "zuri\0visit")
     ]
