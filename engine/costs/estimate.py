@@ -22,7 +22,7 @@ from hapax.engine.search.demand_loop import DemandBudget, Missing
 from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import journaled
 from hapax.engine.search.promises import Promises
-from hapax.engine.search.ranking import ranked_literals
+from hapax.engine.search.ranking import TextWriter, ranked_literals
 from hapax.engine.search.search import (
     Answers,
     SearchRun,
@@ -311,6 +311,7 @@ class _Walk(SearchRun):
 
     `upper`: the most is counted, not what is expected. `lists`: number of lists in one request. `shared`: numbers of
     expected questions, claims and texts by what they have in common, over all rules. `claims`: examples of them.
+    `ranked`: examples of the ranked texts, with their numbers.
     """
 
     journal: PlanningJournal = field(kw_only=True)
@@ -320,6 +321,7 @@ class _Walk(SearchRun):
     answers: dict[Inquiry, QuestionAnswer] = field(default_factory=dict)
     shared: dict[Hashable, float] = field(default_factory=dict)
     claims: dict[str, None] = field(default_factory=dict)
+    ranked: Counter[str] = field(default_factory=Counter)
     proposed: float = 0.0
     joined: float = 0.0
 
@@ -356,12 +358,14 @@ class _Walk(SearchRun):
         calls = [call for role, call in self.journal.missing.values() if role == KNOWLEDGE]
         texts = {KNOWLEDGE: [str(call.request.get("prompt", "")) for call in calls]}
         texts[CRITIC] = list(map(critic_prompt, self.claims))
-        texts[LIKELIHOOD] = list(self.claims)
         texts[EVALUATOR] = []
         for rule in (rule_plan.rule for rule_plan in plans):
             names = {variable.name: USUAL_NAME for variable in rule.variables}
             texts[EVALUATOR].append(statement_text(rule, self.job.library, names).sentence)
         tokens = {PROBE: PROBE_TOKENS.prompt_tokens}
+        if self.ranked.total():
+            characters = sum(len(text) * count for text, count in self.ranked.items())
+            tokens[LIKELIHOOD] = ceil(characters / self.ranked.total() / CHARACTERS_PER_TOKEN)
         for role, known in texts.items():
             if known:
                 tokens[role] = ceil(sum(map(len, known)) / len(known) / CHARACTERS_PER_TOKEN)
@@ -516,7 +520,10 @@ class _RuleWalk:
         if ranks and (divides or settings.compat):
             # The distributions keep different ends of the first ranking, and then each its share of its own.
             ends = 1 if self.was_ranked and not self.walk.upper else len(settings.distributions)
-            self.rest = self.kept(self.rest, ends * ceil(self.rest.count * settings.share))
+            size = ceil(self.rest.count * settings.share)
+            if divides and not self.walk.upper:
+                size = settings.end_size.of(round(self.rest.count))
+            self.rest = self.kept(self.rest, ends * size)
             self.was_ranked = True
         if new[LIKELIHOOD]:  # otherwise the ranker has refused the texts
             self._join(waiting, names)
@@ -541,11 +548,16 @@ class _RuleWalk:
         keys, count = rows.keys(named), 0.0
         # A single value is ranked by its type claim, which all rules with this type share.
         shape = tuple(self._shape(literal, step) for literal in ranked) or step.variable.data_type
+        usual = [USUAL_NAME.value] * len(self.search.names)
         if measures - {Measure.PRIOR, Measure.PAIR}:
             count += self.walk.more(("texts", shape), keys)
+            writer = TextWriter(self.plan.rule, self.library, self.search.names, self.settings.compat, {})
+            self.walk.ranked[writer.text(tuple(usual))] += ceil(count)
         if Measure.PRIOR in measures:
             types = {variable.name: variable.data_type for variable in self.plan.rule.variables}
-            count += sum(self.walk.more(("names", types[name]), rows.distinct[name]) for name in named)
+            names = sum(self.walk.more(("names", types[name]), rows.distinct[name]) for name in named)
+            self.walk.ranked[str(USUAL_NAME.value)] += ceil(names)
+            count += names
         if {Measure.PRIOR, Measure.PAIR} <= measures:
             pairs = len(named) * (len(named) - 1) * keys * (1 + OTHERS)
             count += self.walk.more(("pairs", shape, len(named)), pairs)

@@ -106,6 +106,10 @@ class Served:
         answers = zip(claims, self.model.probabilities(claims), strict=True)
         return [replace(answer, usage=Usage(len(critic_prompt(claim)) // 4, 1)) for claim, answer in answers]
 
+    def log_likelihoods(self, texts):
+        answers = zip(texts, self.model.log_likelihoods(texts), strict=True)
+        return [replace(answer, token_count=len(text) // 4) for text, answer in answers]
+
 
 @pytest.mark.parametrize("beam", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_expected_figures_are_near_what_a_search_takes(beam):
@@ -126,6 +130,21 @@ def test_the_expected_figures_are_near_what_a_search_takes(beam):
     for role in ("knowledge", "critic"):
         assert spent[role].calls / 1.3 <= estimate.roles[role].calls.expected <= 1.3 * spent[role].calls, role
         assert spent[role].tokens / 1.3 <= estimate.roles[role].tokens.expected <= 1.3 * spent[role].tokens, role
+
+
+@pytest.mark.parametrize("path", ["allergy/my.rules", "models/dish.rules"])
+def test_calls_and_tokens_of_all_roles_are_foreseen(path):
+    """On a server that counts whole prompts and texts, each role takes what was expected, within a factor of 1.3."""
+    library = load_library([Path(__file__).parents[4] / "examples" / path])
+    served = Served(SimulatedModel(SimulatedWorld(library, 7)))
+    models, wanted = Models(served, served, served, served), SearchSettings(beam=60)
+    with KnowledgeBase() as kb:
+        estimate = estimate_run(SearchJob(library, library.rules, kb, models, wanted))
+        spent = search(SearchJob(library, library.rules, kb, models, wanted)).statistics
+
+    for role, used in spent.items():
+        assert used.calls / 1.3 <= estimate.roles[role].calls.expected <= 1.3 * used.calls, role
+        assert used.tokens / 1.3 <= estimate.roles[role].tokens.expected <= 1.3 * used.tokens, role
 
 
 def test_a_comparison_lets_half_of_the_expected_beams_pass():
