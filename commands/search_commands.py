@@ -51,7 +51,7 @@ from hapax.commands.shared.model_options import (
 )
 from hapax.engine.kept_rules import chosen_rules
 from hapax.engine.questions.account import cut_text, step_text
-from hapax.engine.questions.gates import gates_in_order
+from hapax.engine.questions.gates import START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.settings import SearchSettings
@@ -63,6 +63,7 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import Distribution
+from hapax.llm_oracle.critics.critic_probing import CriticProbe
 from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.registry import FALLBACK_RANKER, find_backend, price_table, runs_in_process
@@ -422,9 +423,8 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
         rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
         yield Remark(f"{rules} not searched (`@withdrawn` in the file says why).", details=withdrawn)
     yield from _equal_scores(report, options)
-    if report.critic_area is not None:
-        certified = "" if report.certificates else ", with no certificate"
-        yield Remark(f"critic: AUC {report.critic_area:.2f} on claims of known truth (chance: 0.50){certified}")
+    if report.critic_probe is not None:
+        yield Remark(_worth(report, report.critic_probe))
     yield Remark(_requests_text(report, options))
     yield from _capped(report, library)
     yield from _cuts(report, search_settings(options))
@@ -653,6 +653,17 @@ def _ends(report: SearchReport) -> Iterator[Remark]:
         text += f". Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}"
     pairs = counted(matched, "pair of head and long tail differs", "pairs of head and long tail differ")
     yield Remark(f"{text}.", details=[f"{pairs} in one name only."])
+
+
+def _worth(report: SearchReport, probe: CriticProbe) -> str:
+    """The line on the worth of the critic, and on the threshold that follows from it."""
+    area = "unknown" if probe.preference is None else f"{probe.preference:.2f}"
+    judged = f"{probe.judged} of {len(probe.scores)} judged"
+    text = f"critic: AUC {area} on {probe.claims.source} (chance: 0.50), {judged}"
+    if report.threshold > START:
+        true, false = probe.accepted(START)
+        text += f"; {true} of {true + false} at {START:.2f} or more are true, so that facts need {report.threshold:.2f}"
+    return text if report.certificates else f"{text}, with no certificate"
 
 
 def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
-from hapax.engine.questions.gates import FACT_FLOOR, TYPE_MEASURE
+from hapax.engine.inference.run_facts import RunFacts
+from hapax.engine.questions.gates import FACT_FLOOR, TYPE_MEASURE, CriticRule
 from hapax.engine.search.promises import BELOW_CERTAIN, Promises
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.remedies import Setting
+from hapax.grammar.rules import ASKED_KINDS, PredicateKind
+from hapax.grammar.terms import Atom, Constant
 from hapax.kb.records import ASSESSMENTS, Assessment
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached
-from hapax.llm_oracle.critics.critic_probing import CriticProbe, probe_claims, probe_result, reads_any_words
+from hapax.llm_oracle.critics.critic_probing import CriticProbe, KnownClaims, probe_claims, reads_any_words
 from hapax.llm_oracle.critics.measures import Measure, RankedText, TextMeasures, measured
 from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledLikelihood
 from hapax.llm_oracle.protocols import Critic, CriticScore, LogLikelihood, ModelIdentity, Models, Scored, SpannedText
+from hapax.llm_oracle.questions.prompts import fact_claim
+
+GIVEN_CLAIMS = 30
+"""True claims of given facts by which a critic is probed, and as many false ones."""
 
 NOT_COVERED = "no critic covers it"
 """Basis of the score of a claim that is neither true nor false by any critic."""
@@ -42,7 +50,7 @@ class Scorer:
 
     `budget_reached`: the first exception of a budget that left a score open. It is raised, unless parts are taken.
     `unanswered`: by claim without an answer, the reason; no threshold may accept it. `sources`: by claim, the source
-    that states it.
+    that states it. `known_claims`: those of known truth that the user's given facts make, if they are enough.
     """
 
     def __init__(
@@ -53,8 +61,8 @@ class Scorer:
         self.budget_reached: BudgetReached | None = None
         self.unanswered: dict[str, str] = {}
         self.sources: dict[str, str] = {}
+        self.known_claims: Callable[[], KnownClaims | None] = lambda: None
         self._probe: CriticProbe | None = None
-        """Set once a question ended without a value because of the critic's scores."""
 
     def within_budget(self, ask: Callable[[], Sequence[A]], count: int) -> Sequence[A | None]:
         """The answers, with None where the budget stopped them; the journal's answers come in any case."""
@@ -117,7 +125,7 @@ class Scorer:
     def only_ranks(self) -> bool:
         """True if the critic says no to known truths, so that its scores can only order values.
 
-        It is probed when the first question ends without a value because of its scores.
+        It is probed, if it was not, when the first question ends without a value because of its scores.
         """
         settings, critic = self._settings, self._models.critic
         if not (settings.ranks_if_needed and settings.critic and reads_any_words(critic.identity)):
@@ -132,13 +140,12 @@ class Scorer:
     def _probed(self) -> CriticProbe:
         """The critic's scores of claims of known truth, asked once."""
         if self._probe is None:
-            truths, falsehoods = probe_claims()
-            scores = self._models.critic.probabilities([*truths, *falsehoods])
-            self._probe = probe_result([score.probability for score in scores])
+            claims = self.known_claims() or probe_claims()
+            self._probe = CriticProbe(claims, self._models.critic.probabilities([*claims.truths, *claims.falsehoods]))
         return self._probe
 
-    def critic_area(self) -> float | None:
-        """AUC of the critic between true and false claims: 1 is best, .5 is chance.
+    def critic_probe(self) -> CriticProbe | None:
+        """The worth of the critic on claims of known truth.
 
         None if it was not measured: for want of a critic or of budget, for critics made for other claims, and for
         servers that take one claim a request, unless its claims were asked for another reason.
@@ -149,9 +156,20 @@ class Scorer:
         if self._probe is None and not (self._settings.critic and is_cheap and reads_any_words(critic.identity)):
             return None
         try:
-            return self._probed().preference
+            return self._probed()
         except BudgetReached:  # the statements are complete without it
             return None
+
+    def rule_of_facts(self, usual: CriticRule) -> CriticRule:
+        """The usual rule of the threshold of facts, or one above what the critic gave to known falsehoods.
+
+        What the user sets or promises is kept, and calibrated scores mean what they say.
+        """
+        if not self._settings.ranks_if_needed or self._settings.calibrated:
+            return usual
+        probe = self.critic_probe()
+        least = usual.floor if probe is None else probe.least_threshold(usual.floor)
+        return replace(usual, start=max(usual.start, least), floor=least)
 
     @property
     def critic_note(self) -> str | None:
@@ -207,6 +225,31 @@ class Scorer:
                     assessed.append(Assessment(ranked.text, measure.value, name, score, answer.name_tokens))
         self._kb.add(ASSESSMENTS, assessed)
         return known
+
+
+def given_claims(known: RunFacts) -> KnownClaims | None:
+    """Given facts of predicates that models are asked about, and falsehoods: such facts with each other's last values.
+
+    None where there are too few. Of predicates that are neither functional nor closed nobody can tell that what is not
+    given is false, so they have none.
+    """
+    truths: list[str] = []
+    falsehoods: list[str] = []
+    for signature in known.library.completed().signatures:
+        if signature.kind in ASKED_KINDS and known.has_given(signature.indicator):
+            for row, other in pairwise(known.given_rows(signature.indicator)):
+                true, false = (
+                    Atom(signature.name, tuple(map(Constant, (*row[:-1], last)))) for last in (row[-1], other[-1])
+                )
+                is_decided = signature.kind is PredicateKind.FUNCTIONAL or known.is_covered(false)
+                if is_decided and known.truth(false) != 1.0:
+                    truths.append(fact_claim(true, known.library))
+                    falsehoods.append(fact_claim(false, known.library))
+    # From all predicates and both ends of their rows alike.
+    step = max(1, len(truths) // GIVEN_CLAIMS)
+    chosen = slice(0, GIVEN_CLAIMS * step, step)
+    enough = len(truths) >= GIVEN_CLAIMS
+    return KnownClaims(tuple(truths[chosen]), tuple(falsehoods[chosen]), "given facts") if enough else None
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from itertools import chain, groupby
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from hapax.engine.questions.inquiry import (
     question_words,
 )
 from hapax.engine.questions.released import RELEASED_CLAIMS, ReleasedGates
-from hapax.engine.search.judge_scores import CriticClaim, Scorer
+from hapax.engine.search.judge_scores import CriticClaim, Scorer, given_claims
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.rules import Tolerance
@@ -158,6 +159,7 @@ class Oracle:
         self.models = journaled(job.models, self.journal)
         self.scorer = Scorer(kb, self.models, self.settings, self.promises, takes_parts)
         self.known = RunFacts(kb, self.library)
+        self.scorer.known_claims = partial(given_claims, self.known)
         self.given = GivenFacts(self.known, self.library, BULK_LIMITS.seconds)
         self.wording = QuestionWording(self.settings.words, self.library, self.known, general_examples())
         self.consistency = Consistency(kb, self.library, self.known, run_id, self.conflict_probabilities)
@@ -226,18 +228,23 @@ class Oracle:
     def threshold_of(self, indicator: str) -> float:
         """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
         facts = self.promises.facts
-        return self._rules[CRITIC.name].start if facts is None else facts.threshold(indicator)
+        return self.rule_of_facts.start if facts is None else facts.threshold(indicator)
 
     def denial_limit(self, indicator: str) -> float:
         """P(yes) up to which an atom of a predicate is denied for sure: 1 less the threshold, or by a promise."""
         facts = self.promises.facts
         return 1 - self.threshold_of(indicator) if facts is None else facts.denial_limit()
 
+    @cached_property
+    def rule_of_facts(self) -> CriticRule:
+        """The rule of the threshold of facts, which follows what the critic is worth on claims of known truth."""
+        return self.scorer.rule_of_facts(self._rules[CRITIC.name])
+
     def _rules_of(self, question: Question) -> Mapping[str, CriticRule]:
         """The rules of thresholds for the values of a question."""
         facts = self.promises.facts
         if facts is None:
-            return self._rules
+            return {**self._rules, CRITIC.name: self.rule_of_facts}
         indicators = {pattern.indicator for pattern in question.patterns}
         return {**self._rules, CRITIC.name: CriticRule.at(max(map(facts.threshold, indicators)))}
 

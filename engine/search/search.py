@@ -243,7 +243,7 @@ class SearchRun:
         is_consistency_on = oracle.consistency.is_needed and CONSISTENCY in oracle.gates
         records = chain.from_iterable(certificates.records for certificates in oracle.promises.certificates)
         ranks = settings.likelihood == "model" and settings.beam is not None
-        area = None if reached else oracle.scorer.critic_area()
+        probe = None if reached else oracle.scorer.critic_probe()
         return SearchReport(
             oracle.run_id,
             rules,
@@ -254,7 +254,8 @@ class SearchRun:
             len(oracle.consistency.facts),
             *oracle.kb.sourced_facts(),
             critic_note=oracle.scorer.critic_note,
-            critic_area=area,
+            critic_probe=probe,
+            threshold=oracle.rule_of_facts.start,
             certificates=tuple(certificate_lines(list(records))),
             evaluator=models.evaluator.identity.name,
             is_circular=ranks and is_circular(models.evaluator.identity, models.likelihood.identity),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.questions.account import Shortage, StepAccount, equal_scores, shortage
 from hapax.engine.questions.decidable import Origin, origin_of
-from hapax.engine.questions.gates import GateCount
+from hapax.engine.questions.gates import START, GateCount
 from hapax.engine.search.ranking import SMALL_POOL, Ends, MatchedPair
 from hapax.grammar.dependencies import Preset, plan
 from hapax.grammar.errors import HapaxError
@@ -21,6 +21,7 @@ from hapax.grammar.rules import Library, Rule, type_key
 from hapax.grammar.terms import Variable
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics
+from hapax.llm_oracle.critics.critic_probing import CriticProbe
 from hapax.llm_oracle.protocols import Models
 
 if TYPE_CHECKING:
@@ -271,8 +272,9 @@ class SearchReport:
     consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
     `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
     models proposed.
-    `critic_note`: message about a critic that says no to known truths, whose scores only ranked values. `critic_area`:
-    how well it tells these from falsehoods (AUC); None if that was not measured.
+    `critic_note`: message about a critic that says no to known truths, whose scores only ranked values.
+    `critic_probe`: its scores of claims of known truth; None if that was not measured. `threshold`: where that of facts
+    starts.
     `certificates`: what is promised about the accepted facts, in words. `evaluator`: name of the model that measured
     delta; `is_circular`: it ranked the statements itself, or one of the two learned from the other.
     """
@@ -287,7 +289,8 @@ class SearchReport:
     sourced: int = 0
     proposed: int = 0
     critic_note: str | None = None
-    critic_area: float | None = None
+    critic_probe: CriticProbe | None = None
+    threshold: float = START
     certificates: tuple[str, ...] = ()
     evaluator: str = ""
     is_circular: bool = False
@@ -342,6 +345,10 @@ class SearchReport:
             "conflicts": self.conflicts,
             "conflicts_per_1000_facts": None if self.conflicts is None else self.conflicts_per_thousand,
             **({"critic_note": self.critic_note} if self.critic_note else {}),
-            "critic": {"auc": self.critic_area, "certificates": list(self.certificates)},
+            "critic": {
+                **(self.critic_probe.to_json() if self.critic_probe else {"auc": None}),
+                "threshold": self.threshold,
+                "certificates": list(self.certificates),
+            },
             "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
         }

@@ -1,69 +1,117 @@
-"""Measures on claims of known truth whether a critic ever says yes.
+"""Measures on claims of known truth what a critic is worth: whether it tells true from false, and where it says yes.
 
 The P(yes) of a small or badly prompted model can lie below every usable threshold, for true claims and for false ones.
-Such a critic is not a judge; all that its scores can do is to order the values of a question.
+Such a critic is not a judge; all that its scores can do is to order the values of a question. Another one says yes to
+falsehoods, so that a threshold has to lie above what it gave to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from hapax.llm_oracle.protocols import ModelIdentity
+from hapax.llm_oracle.protocols import CriticScore, ModelIdentity
 from hapax.llm_oracle.questions.profile_probing import known_questions
 from hapax.llm_oracle.questions.prompts import sentence
 from hapax.llm_oracle.registry import find_backend
 
-CLAIMS_PER_QUESTION = 2
-"""Known answers of a question that are probed; it has as many wrong values."""
+CLAIMS_OF_END = 3
+"""Known answers from each end of a question's list that are probed, the best known and the least; it has as many wrong
+values."""
+
+SHARE_TRUE = 0.9
+"""Share of the accepted claims that has to be true."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClaims:
+    """As many true claims as false ones, and where their truth comes from."""
+
+    truths: tuple[str, ...]
+    falsehoods: tuple[str, ...]
+    source: str = "claims of known truth"
 
 
 @dataclass(frozen=True, slots=True)
 class CriticProbe:
-    """P(yes) of a critic for claims that are known to be true, and for claims that are known to be false."""
+    """A critic's scores of claims that are known to be true, and of claims that are known to be false.
 
-    truths: tuple[float, ...]
-    falsehoods: tuple[float, ...]
+    Claims that it does not judge are left out of `truths` and `falsehoods`, its P(yes) of the others.
+    """
+
+    claims: KnownClaims
+    scores: Sequence[CriticScore]
+    truths: tuple[float, ...] = field(init=False)
+    falsehoods: tuple[float, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        count = len(self.claims.truths)
+        for name, own in (("truths", self.scores[:count]), ("falsehoods", self.scores[count:])):
+            object.__setattr__(self, name, tuple(score.probability for score in own if score.covered))
 
     @property
-    def preference(self) -> float:
+    def preference(self) -> float | None:
         """Share of pairs of a truth and a falsehood in which the truth has the higher P(yes); equal ones are halves.
 
-        This is the area under the ROC curve: .5 is chance.
+        This is the area under the ROC curve: .5 is chance. None where it judged no truth, or no falsehood.
         """
         wins = 0.0
         for truth in self.truths:
             for falsehood in self.falsehoods:
                 wins += 1.0 if truth > falsehood else 0.5 if truth == falsehood else 0.0
-        return wins / (len(self.truths) * len(self.falsehoods))
+        pairs = len(self.truths) * len(self.falsehoods)
+        return wins / pairs if pairs else None
+
+    @property
+    def judged(self) -> int:
+        """Number of the claims that it judged."""
+        return len(self.truths) + len(self.falsehoods)
+
+    def accepted(self, threshold: float) -> tuple[int, int]:
+        """Numbers of the true claims and of the false ones that reach a threshold."""
+        return sum(score >= threshold for score in self.truths), sum(score >= threshold for score in self.falsehoods)
+
+    def least_threshold(self, floor: float) -> float:
+        """The lowest threshold from the floor on that accepts nine truths for a falsehood; 1 if none does.
+
+        A critic that gave no falsehood as much as the floor keeps it.
+        """
+        for cut in sorted({floor, *(score for score in (*self.truths, *self.falsehoods) if score > floor)}):
+            true, false = self.accepted(cut)
+            if not false or true >= SHARE_TRUE * (true + false):
+                return cut
+        return 1.0
 
     def says_no(self, threshold: float) -> bool:
-        """True if no claim that is known to be true reaches this P(yes)."""
-        return max(self.truths) < threshold
+        """True if it judged claims, and none that is known to be true reaches this P(yes)."""
+        return max(self.truths, default=threshold) < threshold
+
+    def to_json(self) -> dict[str, Any]:
+        """The worth of the critic, as a run's record has it."""
+        asked, source = len(self.scores), self.claims.source
+        return {"auc": self.preference, "judged": self.judged, "asked": asked, "source": source}
 
     def __str__(self) -> str:
         return (
             f"P(yes) is at most {max(self.truths):.2f} for {len(self.truths)} claims that are known to be true, and "
-            f"{max(self.falsehoods):.2f} for {len(self.falsehoods)} false ones; the true one of a pair is preferred in "
-            f"{100 * self.preference:.0f} % (chance: 50)"
+            f"{max(self.falsehoods, default=0):.2f} for {len(self.falsehoods)} false ones; the true one of a pair is "
+            f"preferred in {100 * (self.preference or 0):.0f} % (chance: 50)"
         )
 
 
-def probe_claims() -> tuple[list[str], list[str]]:
-    """The claims by which critics are probed: true ones, and as many or more false ones."""
+def probe_claims() -> KnownClaims:
+    """The claims by which critics are probed where nobody gave facts: of both ends of lists with known answers."""
     truths: list[str] = []
     falsehoods: list[str] = []
     for known in known_questions():
+        if known.question.functional:
+            continue
         slot = f"[{known.question.variable}]"
-        truths += [_claim(known.question.sentence, slot, value) for value in known.answers[:CLAIMS_PER_QUESTION]]
-        falsehoods += [_claim(known.question.sentence, slot, value) for value in known.wrong[:CLAIMS_PER_QUESTION]]
-    return truths, falsehoods
-
-
-def probe_result(probabilities: Sequence[float]) -> CriticProbe:
-    """The probe with these P(yes) of all claims, the true ones first."""
-    count = len(probe_claims()[0])
-    return CriticProbe(tuple(probabilities[:count]), tuple(probabilities[count:]))
+        right = (*known.answers[:CLAIMS_OF_END], *known.answers[-CLAIMS_OF_END:])
+        truths += [_claim(known.question.sentence, slot, value) for value in right]
+        falsehoods += [_claim(known.question.sentence, slot, value) for value in known.wrong[: 2 * CLAIMS_OF_END]]
+    return KnownClaims(tuple(truths), tuple(falsehoods))
 
 
 def reads_any_words(identity: ModelIdentity) -> bool:

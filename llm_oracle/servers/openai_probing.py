@@ -281,10 +281,10 @@ class Prober:
         return tells_apart(known.words, lambda claim: self._verdict(known, claim))
 
     def _probe_claims(self, known: Abilities) -> Abilities:
-        truths, falsehoods = probe_claims()
+        known_claims = probe_claims()
         for size in CLAIMS_SIZES:
             # True and false ones in turn, the first of which have been asked alone.
-            pairs = zip((KNOWN_CLAIM, *truths), (KNOWN_FALSEHOOD, *falsehoods), strict=False)
+            pairs = zip((KNOWN_CLAIM, *known_claims.truths), (KNOWN_FALSEHOOD, *known_claims.falsehoods), strict=True)
             claims = list(chain.from_iterable(pairs))[:size]
             together = self._verdicts(known, claims)
             if not any(together):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from money_fixture import WORLD
+from cli_fixture import invoke
+from money_fixture import RULES, WORLD
 from openai_fake import Asked, FakeServer, Reply
 from served import (
     CLAIMS,
@@ -418,12 +419,31 @@ def test_an_address_that_ends_in_the_path_of_a_request_is_its_base(tmp_path: Pat
 
 
 KNOWN = [
-    ("The Danube flows through [].", "Germany, Austria", "Spain, Egypt"),
-    ("[] is a planet of the Solar System.", "Mercury, Venus", "Sirius, Titan"),
-    ("[] is a city in Japan.", "Tokyo, Osaka", "Madrid, Chicago"),
-    ("William Shakespeare wrote [].", "Hamlet, Macbeth", "Faust, Cyrano de Bergerac"),
-    ("[] is played with a bow.", "Violin, Viola", "Trumpet, Piano"),
-    ("The First World War began in [].", "1914", "1815, 1990"),
+    (
+        "The Danube flows through [].",
+        "Germany, Austria, Slovakia, Bulgaria, Moldova, Ukraine",
+        "Spain, Egypt, Italy, Finland, Albania, Lesotho",
+    ),
+    (
+        "[] is a planet of the Solar System.",
+        "Mercury, Venus, Earth, Saturn, Uranus, Neptune",
+        "Sirius, Titan, Halley's Comet, Vega, Ganymede, Betelgeuse",
+    ),
+    (
+        "[] is a city in Japan.",
+        "Tokyo, Osaka, Kyoto, Okayama, Kanazawa, Naha",
+        "Madrid, Chicago, Shanghai, Busan, Tainan, Vladivostok",
+    ),
+    (
+        "William Shakespeare wrote [].",
+        "Hamlet, Macbeth, Othello, Henry IV, Henry VI, Henry VIII",
+        "Faust, Cyrano de Bergerac, Oedipus Rex, The Cherry Orchard, Volpone, Phaedra",
+    ),
+    (
+        "[] is played with a bow.",
+        "Violin, Viola, Cello, Erhu, Rebec, Fiddle",
+        "Trumpet, Piano, Drum, Oboe, Harpsichord, Shakuhachi",
+    ),
 ]
 """What a model that knows something says of the claims of a probe: true and false values."""
 TRUTHS, FALSEHOODS = (
@@ -604,7 +624,8 @@ def test_a_model_that_thinks_is_not_given_more_room_than_it_may_have() -> None:
 
 @pytest.mark.parametrize(("false", "area"), [(0.03, 1.0), (0.97, 0.5)], ids=["good", "always yes"])
 def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, area: float, tmp_path: Path) -> None:
-    """The AUC on claims of known truth stands in the table and in JSON; the last line says what a statement cost."""
+    """The AUC on claims of known truth stands in the table and in JSON, and the threshold of facts follows it; the last
+    line says what a statement cost."""
     with judged(set(), dict.fromkeys(FALSEHOODS, false)) as fake:
         url = f"openai:tiny@{fake.url}"
         options = ("--likelihood", "frequency", "--claims", "12")
@@ -612,8 +633,26 @@ def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, a
         told = json.loads(search(tmp_path, url, *options, "--json").stdout)
 
     assert f"critic: AUC {area:.2f} on claims of known truth" in flat(printed)
-    assert told["critic"] == {"auc": area, "certificates": []}
-    assert "For each statement: " in flat(printed)
+    worth = told["critic"]
+    assert (worth["auc"], worth["judged"], worth["asked"], worth["certificates"]) == (area, 60, 60, [])
+    # Facts need more than a critic gave to known falsehoods, so that one that says yes to all accepts none.
+    assert worth["threshold"] == (0.85 if false < 0.5 else 1.0)
+    assert ("For each statement: " in flat(printed)) is (false < 0.5)
+
+
+def test_a_critic_is_tried_on_what_the_user_gave(tmp_path: Path) -> None:
+    """Given facts of a functional predicate are the claims of known truth, and with each other's values the false ones."""
+    towns = {f"Town {number} is a city in Land {number}.": 0.97 for number in range(31)}
+    exchanged = {f"Town {number} is a city in Land {number + 1}.": 0.9 for number in range(31)}
+    facts = "".join(f'is_a_city_in("Town {number}", "Land {number}").\n' for number in range(31))
+    (tmp_path / "own.rules").write_text(RULES + facts, "utf-8")
+    with judged(set(), {**towns, **exchanged}) as fake:
+        options = ("--likelihood", "frequency", "--claims", "12", "--no-progress", "--json", "--db", tmp_path / "kb.db")
+        told = json.loads(invoke("search", tmp_path / "own.rules", "-m", f"openai:tiny@{fake.url}", *options).stdout)
+
+    worth = told["critic"]
+    assert (worth["source"], worth["auc"], worth["asked"]) == ("given facts", 1.0, 60)
+    assert 0.9 < worth["threshold"] <= 0.97
 
 
 def spoken(yes: str, no: str, answer: str, *, scored: bool) -> FakeServer:
