@@ -2,6 +2,7 @@
 
 python -m tools.critic train --out first.safetensors --device cuda --batch 512 --minutes 6
 python -m tools.critic card first.safetensors second.safetensors
+python -m tools.critic calibrate
 
 Without a graphics card, `--minutes 45` sees a fiftieth as many claims. The loss is that of the answer's token alone.
 """
@@ -16,7 +17,7 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -27,7 +28,11 @@ from torch import nn
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from hapax.evaluation.calibration.fitting import LabelledScore, logistic
 from hapax.evaluation.shared.estimates import auc
+from hapax.evaluation.shared.lazy import np
+from hapax.grammar.parsing.parser import parse_rules
+from hapax.grammar.terms import Atom, Constant
 from hapax.llm_oracle.backends.adapters import DOWN, UP, Adapter, read_adapter
 from hapax.llm_oracle.backends.checkpoints import smollm2_file
 from hapax.llm_oracle.backends.loading import load_model, multiplies_bfloat16
@@ -38,10 +43,11 @@ from hapax.llm_oracle.backends.trained_critic import (
     FOLDER,
     QUESTIONS,
     CriticCard,
+    LogisticMap,
     TrainedCritic,
 )
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, AtlasFact, load_atlas
-from hapax.llm_oracle.questions.prompts import sentence, type_claim
+from hapax.llm_oracle.questions.prompts import fact_claim, sentence, type_claim
 from hapax.llm_oracle.weights.gguf_files import converted
 from hapax.llm_oracle.weights.weight_hashes import write_sums
 from tools.embedded.corpus import Corpus
@@ -73,6 +79,13 @@ FEWEST = 16
 """Claims from which a predicate's own AUC decides; with fewer, that of all its kind (numbers or names) does."""
 PER_PREDICATE = 40
 """Most facts of a predicate that are measured, each with a falsehood."""
+
+MAPPED = 10
+"""Most facts of a predicate by which the map is fitted."""
+SUBJECTS = Path(__file__).parent / "critic_claims"
+"""Claims of subjects that nobody trained on: those for development, and those that are held out."""
+UNKNOWN_SHARE = 0.35
+"""Share of the development claims, those nearest to one half, of which the critic says that it does not know them."""
 
 Twins = tuple[str, str]
 """A true claim and a false one made from it, in the same words."""
@@ -317,24 +330,22 @@ def write_card(adapters: Sequence[Adapter], folder: Path) -> None:
     }
     save_file(mean(adapters, CARD_RANK), folder / ADAPTER, metadata)
     write_sums(folder, [ADAPTER])
-    model = converted(smollm2_file())
-    loaded = load_model(model.folder, name="smollm2-critic", dtype="bfloat16", revision=model.revision)
-    critic = TrainedCritic(loaded, read_adapter(folder / ADAPTER), CriticCard((), BAR))
     claims = AtlasClaims()
-    measured = measure(critic, claims)
+    measured = measure(opened_critic(folder), claims)
     content = {"bar": BAR, "measured": _area(measured), "predicates": predicate_entries(claims, measured)}
     (folder / CARD).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    calibrate(folder)
 
 
-def measure(critic: TrainedCritic, claims: AtlasClaims) -> list[MeasuredClaim]:
-    """Facts that were kept out of training, each with a falsehood that was, too."""
+def measure(critic: TrainedCritic, claims: AtlasClaims, most: int = PER_PREDICATE) -> list[MeasuredClaim]:
+    """Facts that were kept out of training, at most so many of a predicate, each with a falsehood that was, too."""
     rng = random.Random(16)  # noqa: S311  claims, not secrets
     by_predicate: dict[str, list[AtlasFact]] = defaultdict(list)
     for fact in claims.kept_out:
         by_predicate[fact.predicate].append(fact)
     chosen: list[tuple[AtlasFact, bool]] = []
     for facts in by_predicate.values():
-        for fact in rng.sample(facts, min(PER_PREDICATE, len(facts))):
+        for fact in rng.sample(facts, min(most, len(facts))):
             wrong = claims.corpus.falsehoods.wrong_fact(fact, rng, held_out=True)
             if wrong is not None:
                 chosen += [(fact, True), (wrong, False)]
@@ -343,6 +354,42 @@ def measure(critic: TrainedCritic, claims: AtlasClaims) -> list[MeasuredClaim]:
     for (fact, is_true), answer in zip(chosen, answers, strict=True):
         measured.append(MeasuredClaim(fact.predicate, is_true, answer.probability))
     return measured
+
+
+def calibrate(folder: Path) -> None:
+    """Fit the maps from P(yes) to a probability, and write them into the card.
+
+    Claims in the words of the card's predicates are mapped by facts that were kept out of training, all others by
+    claims of the subjects for development.
+    """
+    path = folder / CARD
+    content = json.loads(path.read_text(encoding="utf-8"))
+    judged = {name for name, entry in content["predicates"].items() if entry["judged"]}
+    critic = opened_critic(folder)
+    inside = [claim for claim in measure(critic, AtlasClaims(), MAPPED) if claim.predicate in judged]
+    library = parse_rules((SUBJECTS / "subjects.rules").read_text(encoding="utf-8"))
+    rows = [line.split("\t") for line in (SUBJECTS / "development.tsv").read_text(encoding="utf-8").splitlines()]
+    texts = [fact_claim(Atom(name, tuple(map(Constant, values))), library) for _, name, *values in rows]
+    scores = zip(rows, critic.probabilities(texts), strict=True)
+    outside = [MeasuredClaim(name, truth == "true", score.probability) for (truth, name, *_), score in scores]
+    maps = {"inside": _fitted(inside, 0.0), "outside": _fitted(outside, UNKNOWN_SHARE)}
+    content["maps"] = {name: astuple(found) for name, found in maps.items()}
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _fitted(claims: Sequence[MeasuredClaim], unknown: float) -> LogisticMap:
+    """The logistic regression on the logits, with no opinion on this share of the claims."""
+    labels = [LabelledScore(claim.probability, claim.is_true, claim.predicate, claim.predicate) for claim in claims]
+    found = logistic(labels, np.array([claim.is_true for claim in claims], dtype=int))
+    distances = sorted(abs(found.probability(label.score) - 0.5) for label in labels)
+    return LogisticMap(found.slope, found.intercept, distances[int(unknown * len(distances))] if unknown else 0.0)
+
+
+def opened_critic(folder: Path) -> TrainedCritic:
+    """The critic with the folder's adapter, before any card: it judges all claims by its own P(yes)."""
+    model = converted(smollm2_file())
+    loaded = load_model(model.folder, name="smollm2-critic", revision=model.revision)
+    return TrainedCritic(loaded, read_adapter(folder / ADAPTER), CriticCard((), BAR))
 
 
 def predicate_entries(claims: AtlasClaims, measured: Sequence[MeasuredClaim]) -> dict[str, Any]:
@@ -382,9 +429,13 @@ def main() -> None:
     card = commands.add_parser("card", help="join adapters, measure the result, and write both")
     card.add_argument("adapters", type=Path, nargs="+")
     card.add_argument("--folder", type=Path, default=FOLDER, help="where adapter and card are written")
+    fit = commands.add_parser("calibrate", help="fit the maps from scores to probabilities")
+    fit.add_argument("--folder", type=Path, default=FOLDER, help="where adapter and card are")
     options = parser.parse_args()
     if options.command == "train":
         Trainer(options).train()
+    elif options.command == "calibrate":
+        calibrate(options.folder)
     else:
         write_card([read_adapter(path) for path in options.adapters], options.folder)
 

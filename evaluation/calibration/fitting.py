@@ -132,10 +132,11 @@ def _common(method: str, labels: Sequence[LabelledScore]) -> ScoreMap:
         return ScoreMap(0.0, logit(float(share)))
     if method == "stacked":
         return _stacked(labels, truths)
-    return _logistic(labels, truths) if method == "logistic" else _isotonic(labels, truths)
+    return logistic(labels, truths) if method == "logistic" else _isotonic(labels, truths)
 
 
-def _logistic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
+def logistic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
+    """The logistic regression of these truths, 0 or 1, on the logits of the scores."""
     from sklearn.linear_model import LogisticRegression
 
     logits = np.array([[logit(label.score)] for label in labels])

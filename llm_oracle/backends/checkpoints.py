@@ -75,6 +75,10 @@ def _open(request: ModelRequest) -> Any:
     loaded = request.once(lambda: _load(request))
     if request.role == KNOWLEDGE:
         return HuggingFaceGenerator(loaded, request.options.batch_size)
+    if request.role == CRITIC and request.model == "embedded":
+        from hapax.llm_oracle.backends.trained_critic import AtlasCritic
+
+        return AtlasCritic(loaded)
     return HuggingFaceCritic(loaded) if request.role == CRITIC else HuggingFaceLikelihood(loaded)
 
 
@@ -137,7 +141,7 @@ FEW_VALUES = 10
 EMBEDDED = Backend(
     open=_open,
     roles=ALL_ROLES,
-    abilities="Hapax's own small model of its atlas; excludes given values while decoding; no network",
+    abilities="Hapax's own small model, which knows its atlas and nothing else; excludes given values; no network",
     missing=_embedded_missing,
     identify=_identify,
     price=FREE,

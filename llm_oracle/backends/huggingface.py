@@ -30,6 +30,7 @@ from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListT
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.sequence_scores import ROOM, CausalScorer, Tokens, chosen_columns
 from hapax.llm_oracle.protocols import (
+    NOTHING_KNOWN,
     CriticScore,
     Generation,
     GenerationParameters,
@@ -202,6 +203,17 @@ class HuggingFaceCritic:
         self._yes, self._no = self._answers()
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        reasons = [self._unjudged(claim) for claim in claims]
+        judged = [claim for claim, reason in zip(claims, reasons, strict=True) if not reason]
+        scores = iter(self._scores(judged))
+        return [CriticScore(NOTHING_KNOWN, covered=False, basis=why) if why else next(scores) for why in reasons]
+
+    def _unjudged(self, claim: str) -> str:
+        """Why the critic has no opinion on a claim, before it is asked; empty if it may have one."""
+        del claim
+        return ""
+
+    def _scores(self, claims: Sequence[str]) -> list[CriticScore]:
         prompts = [self._prompt(claim) for claim in claims]
         for tokens in prompts:
             if len(tokens) > self._loaded.context:
@@ -210,8 +222,11 @@ class HuggingFaceCritic:
         found = self._scorer.next_logits(prompts, self._yes + self._no, total=True)
         for (*logits, total), tokens in zip(found, prompts, strict=True):
             first = FirstToken.of_logits(logits[: len(self._yes)], logits[len(self._yes) :], total)
-            scores.append(first.score(Usage(len(tokens), 1)))
+            scores.append(self._score(first, Usage(len(tokens), 1)))
         return scores
+
+    def _score(self, first: FirstToken, usage: Usage) -> CriticScore:
+        return first.score(usage)
 
     def _prompt(self, claim: str) -> Tokens:
         """Tokens of the question about a claim."""

@@ -425,3 +425,16 @@ def test_what_holds_no_vectors_is_told(tmp_path: Path, content: str | None) -> N
 
     with pytest.raises(hapax.HapaxError, match=r"faulty\.vec: not word vectors in word2vec's format"):
         evaluator(f"vectors:{path}")
+
+
+def test_the_embedded_critic_judges_names_of_its_atlas_alone(tmp_path: Path) -> None:
+    """Of a name that its atlas does not have it has no opinion, so that there is no score to calibrate."""
+    with hapax.KnowledgeBase(tmp_path / "kb.db"):
+        pass
+    place = ("--db", tmp_path / "kb.db", "--labels", tmp_path / "labels.tsv")
+    codes = []
+    for city in ("Hamburg", "Hapaxville"):
+        (tmp_path / "labels.tsv").write_text(f"true\tis_a_city_in\t{city}\tGermany\n", "utf-8")
+        codes.append(invoke("model", "calibrate", "--critic", "embedded", *place).exit_code)
+
+    assert codes == [0, 1]

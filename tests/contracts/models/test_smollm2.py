@@ -11,6 +11,7 @@ from cli_fixture import run
 import hapax
 
 pytestmark = [pytest.mark.smollm2, pytest.mark.timeout(600)]  # the first test converts the model
+CLAIMS = Path(__file__).parents[3] / "tools" / "critic_claims"
 RULES = """
 oracle is_a_dish_from(Dish, Country): "[1] is a dish from [2]" / "[1] is not a dish from [2]" / "is [1] a dish from [2]?"
 given travels_to(Person, Country): "[1] travels to [2]" / "[1] does not travel to [2]" / "does [1] travel to [2]?"
@@ -84,3 +85,24 @@ def test_the_trained_critic_prefers_known_truths() -> None:
         [score.probability for score in backwards], abs=0.03
     )
     assert critic.identity.name == "smollm2-critic"
+
+
+def test_the_trained_critic_means_what_it_says_of_subjects_that_it_never_saw(tmp_path: Path) -> None:
+    """Of the held-out claims that it judges it accepts few false ones, and its probabilities are near the truth."""
+    skip_without("smollm2-critic")
+    rows = [line.split("\t") for line in (CLAIMS / "held_out.tsv").read_text("utf-8").splitlines()]
+    rules = hapax.parse_rules((CLAIMS / "subjects.rules").read_text("utf-8"))
+    templates = {signature.name: signature.templates.affirmative for signature in rules.signatures}
+    claims = [templates[name].replace("[1]", key).replace("[2]", value) for _, name, key, value in rows]
+
+    scores = hapax.open_models(critic="smollm2-critic").critic.probabilities(
+        [f"{claim[0].upper()}{claim[1:]}." for claim in claims]
+    )
+
+    judged = [(score.probability, row[0] == "true") for score, row in zip(scores, rows, strict=True) if score.covered]
+    accepted = [is_true for probability, is_true in judged if probability >= 0.85]
+    assert len(judged) >= len(rows) / 2
+    assert sum(accepted) >= 0.9 * len(accepted) > 0
+    assert sum(probability for probability, _ in judged) == pytest.approx(
+        sum(truth for _, truth in judged), abs=0.08 * len(judged)
+    )

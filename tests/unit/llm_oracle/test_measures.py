@@ -262,15 +262,15 @@ def test_a_merged_weight_is_the_sum_of_base_and_product(tmp_path: Path) -> None:
     assert torch.allclose(found, before[f"{name}.weight"] + up @ down, atol=1e-4)
 
 
-def test_the_longest_template_that_fits_decides_what_is_covered() -> None:
-    """A claim of a predicate that the card excludes is refused; one by a longer template of another is judged."""
+def test_the_longest_template_that_fits_is_the_claims() -> None:
+    """Of two predicates in whose words a claim is, the one with the longer template is its own; other words are of none."""
     births = MeasuredPredicate("was_born_in", ("[1] was born in [2]",), 0.5, 40, judged=False)
     places = MeasuredPredicate("was_born_in_the_city_of", ("[1] was born in the city of [2]",), 0.9, 40, judged=True)
     card = CriticCard((births, places), bar=0.65)
 
-    assert card.refusing("Marie Curie was born in 1867.") == births
-    assert card.refusing("Marie Curie was born in the city of Warsaw.") is None
-    assert card.refusing("Marie Curie won two prizes.") is None
+    assert card.entry("Marie Curie was born in 1867.") == births
+    assert card.entry("Marie Curie was born in the city of Warsaw.") == places
+    assert card.entry("Marie Curie won two prizes.") is None
 
 
 class LogitServer(FakeServer):
