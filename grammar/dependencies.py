@@ -35,7 +35,6 @@ from hapax.grammar.terms import (
 if TYPE_CHECKING:
     import networkx as nx
 
-    RuleGraph: TypeAlias = nx.Graph[str | int]
     PredicateGraph: TypeAlias = nx.DiGraph[str]
 
 Preset: TypeAlias = OneOf["cheapest", "premise-first", "conclusion-first", "link"]
@@ -652,22 +651,6 @@ def evaluation_layers(library: Library) -> tuple[frozenset[str], ...]:
 
 
 # The graph of a rule
-
-
-def dependency_graph(rule: Rule) -> RuleGraph:
-    """A graph of variables, by name, and the literals that contain them, by position; the conclusion is the last.
-
-    Literals are nodes, not edges: one may join any number of variables, and two may join the same pair.
-    """
-    import networkx as nx
-
-    graph: RuleGraph = nx.Graph()
-    for variable in rule.variables:
-        graph.add_node(variable.name, variable=variable, generic=variable.name in rule.generic)
-    for index, item in enumerate((*rule.premise, rule.conclusion)):
-        graph.add_node(index, item=item, conclusion=index == len(rule.premise))
-        graph.add_edges_from((index, variable.name) for variable in item.variables)
-    return graph
 
 
 def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:

@@ -14,9 +14,9 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from hapax.evaluation.shared.result_tables import bin_counts, bin_edges
-from hapax.grammar.dependencies import dependency_graph, graph_text
+from hapax.grammar.dependencies import graph_text
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import BodyLiteral, Literal, Variable
+from hapax.grammar.terms import BodyLiteral, Literal, Variable, variable_names
 
 Item = TypeVar("Item")
 
@@ -154,24 +154,16 @@ class Graph:
 
 def graph(rule: Rule, library: Library) -> Graph:
     """The dependency graph of a rule (paper, section 2.3): variables on the left, literals on the right."""
-    joined = dependency_graph(rule)
-    variables: dict[str, Node] = {}
-    literals: dict[int, Node] = {}
-    # Variables are nodes by name, literals by number.
-    for key, node in joined.nodes.items():
-        if isinstance(key, str):
-            kind = "generic" if key in rule.generic else "searched"
-            variables[key] = Node(0, _cut(str(node["variable"])), kind)
-        else:
-            information = not node["conclusion"] and rule.is_information(node["item"])
-            kind = "conclusion" if node["conclusion"] else "information" if information else "premise"
-            literals[key] = Node(1, _cut(_label(node["item"])), kind)
-    edges = []
-    for position, name in enumerate(variables):
-        for place, number in enumerate(literals):
-            if joined.has_edge(number, name):
-                edges.append((position, len(variables) + place))
-    return Graph((*variables.values(), *literals.values()), tuple(edges), graph_text(rule, library))
+    nodes, edges = [], []
+    for variable in rule.variables:
+        kind = "generic" if variable.name in rule.generic else "searched"
+        nodes.append(Node(0, _cut(str(variable)), kind))
+    for item in (*rule.premise, rule.conclusion):
+        kind = "information" if rule.is_information(item) else "premise"
+        names = variable_names([item])
+        edges += [(place, len(nodes)) for place, variable in enumerate(rule.variables) if variable.name in names]
+        nodes.append(Node(1, _cut(_label(item)), "conclusion" if item is rule.conclusion else kind))
+    return Graph(tuple(nodes), tuple(edges), graph_text(rule, library))
 
 
 def _cut(text: str) -> str:

@@ -17,6 +17,7 @@ from hapax.grammar.checking.satisfiable import contradiction, divisors, is_zero,
 from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.parsing.attributes import GenericBy
+from hapax.grammar.parsing.shorthand import is_empty_collection
 from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, Rule, comparison_of
 from hapax.grammar.terms import (
     MISSING,
@@ -35,6 +36,7 @@ from hapax.grammar.terms import (
 )
 from hapax.grammar.values.moments import DURATION, MOMENTS, WRITTEN, is_written
 from hapax.grammar.writing.prolog_text import is_numeric, type_of
+from hapax.grammar.writing.texts import is_variable_word
 
 
 @check(
@@ -241,7 +243,7 @@ def premise_that_never_holds(library: Library, fault: RuleFault) -> Iterator[Dia
     """
     for rule in library.written_rules:
         core = contradiction(rule.premise, library)
-        if core:
+        if core and not any(map(is_empty_collection, rule.literals)):
             first, *others = (rule.at(item_place(item)) for item in core)
             yield fault.at(
                 first,
@@ -371,7 +373,10 @@ def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault:
         if _is_mixed(comparison, library):
             kinds = [library.kind_of(type_of(side, library)) for side in comparison.sides]
             other = next((WRITTEN[kind][0] for kind in kinds if kind in WRITTEN), "a text")
-            remedy = _OF_NUMBERS.get(other, "Compare values of one kind")
+            words = [side.value for side in comparison.sides if isinstance(side, Constant) and not side.is_number]
+            is_word = any(isinstance(word, str) and is_variable_word(word[:1].upper() + word[1:]) for word in words)
+            plain = f"Compare values of one kind{'; a variable begins with a capital letter' if is_word else ''}"
+            remedy = _OF_NUMBERS.get(other, plain)
             yield fault.at(place, f'"{comparison}" of {owner} compares a number with {other}', remedy)
         for text, kind in _no_moments(comparison, library):
             meaning, example = WRITTEN[kind]

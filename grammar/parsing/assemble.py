@@ -614,7 +614,7 @@ class _Assembly:
     def _type_of(self, expression: syntax.RawExpression, types: Mapping[str, Sequence[str]]) -> str:
         """The type of an expression; empty if that of a variable in it is not known."""
         match expression:
-            case syntax.RawWords(words=words):
+            case syntax.RawWords(words=words) if not _is_constant(expression):
                 return next(iter(types.get(words[-1], ())), "")
             case syntax.RawOperation(left=left, operator=name, right=right):
                 operands = [left, right]

@@ -208,7 +208,8 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "nested atom",
         "HPX015",
         "an argument is itself a term with arguments, or a list",
-        "Use variables, quoted texts or numbers as arguments, and express the inner term by a literal of its own.",
+        "Use variables, quoted texts or numbers as arguments, and express the inner term by a literal of its own; for "
+        "findall/3, write N = count : {{ p(X) }} or N = sum X : {{ p(X) }}.",
         (
             "p(f(T X), T Y) -> q(T X)",
             "p(T X, f(T Y)) -> q(T X)",

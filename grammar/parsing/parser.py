@@ -698,7 +698,7 @@ def _is_assignment(tokens: list[Token], index: int) -> bool:
     """True for the `is` of `M is N + 1`, but not for that of `X is tasty`."""
     behind = tokens[index + 1 : index + 3]
     names_value = len(behind) == 2 and behind[0].type == "WORD" and not behind[0].value[0].isupper()
-    return tokens[index - 1].type == "WORD" and not (names_value and behind[1].type != "LPAR")
+    return tokens[index - 1].type in ("WORD", "NUMBER") and not (names_value and behind[1].type != "LPAR")
 
 
 _SIGNS: dict[str, Callable[[list[Token], int], bool]] = {

@@ -7,6 +7,7 @@ and sum are 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from hashlib import sha256
@@ -15,13 +16,16 @@ from typing import TypeGuard
 
 from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.branches import branches
-from hapax.grammar.terms import TRUTHS
+from hapax.grammar.terms import TRUTHS, Literal
 from hapax.grammar.writing.texts import is_variable_word, number_value
 
 MOST_NUMBERS = 10_000
 """Numbers of a range whose ends are written, and facts of one statement."""
 
-BUILT_IN = ("between", "member", "aggregate_all", "forall")
+_FUNCTIONS = {"atom_length": "length", "upcase_atom": "upper", "downcase_atom": "lower", "atom_concat": "concat"}
+"""Predicates of Prolog whose last argument is the value of a function of the others."""
+
+BUILT_IN = ("between", "member", "aggregate_all", "forall", *_FUNCTIONS)
 """Predicates of Prolog that rules write otherwise, unless a program has its own."""
 
 _OFTEN = ("count", "sum")
@@ -199,6 +203,9 @@ class _Premises:
                 return syntax.RawComparison(target, "=", syntax.RawOperation(low, syntax.RANGE, high, at=at), at=at)
             case "member", (target, syntax.RawListed() as values):
                 return syntax.RawComparison(target, syntax.IN, values, at=at)
+            case str(), (*texts, value) if name in _FUNCTIONS:
+                called = syntax.RawAtom(syntax.RawWords((_FUNCTIONS[name],), at=at), tuple(texts), at=at)
+                return syntax.RawComparison(value, "=", called, at=at)
             case "forall", (syntax.RawAtom() as each, syntax.RawAtom() as needed):
                 literals = (syntax.RawLiteral(each, False, at=at), syntax.RawLiteral(needed, True, at=at))
                 return syntax.RawNegation(literals, at=at)
@@ -386,6 +393,11 @@ def _never(at: syntax.Spot) -> syntax.RawComparison:
 def _named(word: str, content: str) -> syntax.RawWords:
     """The name of a predicate that stands for a shorthand: the same one wherever its content is the same."""
     return syntax.RawWords((f"{word}_{sha256(content.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}",))
+
+
+def is_empty_collection(literal: Literal) -> bool:
+    """True for the item of a rule that stands for a count or sum of no rows."""
+    return literal.negated and re.fullmatch(r"rows_[0-9a-f]{8}", literal.atom.predicate) is not None
 
 
 def _gives_values(item: syntax.RawItem) -> bool:
