@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,7 +209,8 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     mapping = _mapping(options)
     library = hapax.load_rules(*paths) if paths else None
     rules = hapax.FactRules(library, options["names"])
-    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Importing {file}"):
+    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Importing {file}") as show:
+        kb.progress = partial(show, f"Importing {file}")
         chosen = {name: options[name] for name in ("skip_faulty", "same_key")}
         report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, **chosen)
         if library is not None:

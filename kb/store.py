@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from itertools import chain
@@ -158,6 +158,8 @@ class KnowledgeBase(RecordStore):
         began = path is not None and not Path(path).exists()
         super().__init__(path, read_only=read_only)
         self._began = began
+        self.progress: Callable[[int, int], None] | None = None
+        """Called during an import with how much of the file is read, and of how much: bytes of a text, else rows."""
         if self.path is not None and not read_only:
             unfinished.sweep(self.path.resolve().parent)
             # If the file is locked again, or a process is asking for it, they come home later.

@@ -41,11 +41,15 @@ Row: TypeAlias = Sequence[Any]
 
 def text_lines(stream: IO[str], place: str) -> Iterable[str]:
     """The lines of a text file. Raises HapaxError for one that is longer than `LONGEST_LINE`."""
+    return stream if text_size(stream) <= LONGEST_LINE else _bounded_lines(stream, place)
+
+
+def text_size(stream: IO[str]) -> int:
+    """Bytes of the file of a text; 0 for a pipe, and for a text in memory."""
     try:
-        is_short = os.fstat(stream.fileno()).st_size <= LONGEST_LINE
+        return os.fstat(stream.fileno()).st_size
     except OSError:
-        is_short = True  # a text in memory
-    return stream if is_short else _bounded_lines(stream, place)
+        return 0
 
 
 def _bounded_lines(stream: IO[str], place: str) -> Iterator[str]:
@@ -75,11 +79,11 @@ def check_columns(wanted: Iterable[str], columns: Sequence[str], place: str) -> 
 
 @contextmanager
 def sqlite_table(
-    path: Path, table: str | None, wanted: Sequence[str] | None = None
-) -> Iterator[tuple[list[str], Iterator[Row]]]:
-    """Names of the wanted columns of a table in another program's SQLite file, and its rows; None: all columns.
+    path: Path, table: str | None, wanted: Sequence[str] | None = None, counts: bool = False
+) -> Iterator[tuple[list[str], Iterator[Row], int]]:
+    """Names of the wanted columns of a table in another program's SQLite file, its rows and their number.
 
-    `table`: by default the only one.
+    `table`: by default the only one. `wanted`: None: all columns. Without `counts` the number is 0.
     Nothing that the file contains is run. Raises HapaxError for a view, a virtual table and a calculated column, whose
     rows its own SQL would make, for a column that is not there and for a cell of more than `LONGEST_CELL` bytes.
     """
@@ -95,7 +99,11 @@ def sqlite_table(
             connection.set_authorizer(_only(name))
             columns = ", ".join(map(_quoted, names)) or "1"
             cursor = connection.execute(f"SELECT {columns} FROM main.{_quoted(name)}")  # noqa: S608  quoted
-            yield names, _counted((row[: len(names)] for row in cursor), path)
+            most, count = _most_rows(path), 0
+            if counts:
+                bounded = f"SELECT 1 FROM main.{_quoted(name)} LIMIT {most}"  # noqa: S608  quoted
+                ((count,),) = connection.execute(f"SELECT count(*) FROM ({bounded})")  # noqa: S608  quoted
+            yield names, _counted((row[: len(names)] for row in cursor), path, most), count
     except sqlite3.Error as fault:
         if "too big" in str(fault):
             raise HapaxError(
@@ -154,20 +162,25 @@ def _copied(path: Path, table: str) -> str:
 
 
 def _only(table: str) -> Callable[..., int]:
-    """Authorizer of SQLite that lets a statement read one table."""
+    """Authorizer of SQLite that lets a statement read one table and count its rows."""
+    allowed = ((sqlite3.SQLITE_READ, table), (sqlite3.SQLITE_FUNCTION, "count"))
 
-    def decide(action: int, name: str | None, *_: str | None) -> int:
-        allowed = action == sqlite3.SQLITE_SELECT or (action == sqlite3.SQLITE_READ and name == table)
-        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+    def decide(action: int, name: str | None, second: str | None, *_: str | None) -> int:
+        # Of a function the name comes second.
+        is_allowed = action == sqlite3.SQLITE_SELECT or (action, name or second) in allowed
+        return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
     return decide
 
 
-def _counted(rows: Iterable[Row], path: Path) -> Iterator[Row]:
-    """The rows. Raises HapaxError if they are more than the file has room for: its pages then name each other."""
+def _most_rows(path: Path) -> int:
+    """The rows that a file has room for: each takes four bytes at least."""
     logs = (path, path.with_name(f"{path.name}-wal"))
-    # A row takes four bytes at least.
-    most = sum(log.stat().st_size for log in logs if log.exists()) // 4
+    return sum(log.stat().st_size for log in logs if log.exists()) // 4
+
+
+def _counted(rows: Iterable[Row], path: Path, most: int) -> Iterator[Row]:
+    """The rows. Raises HapaxError if they are more than the file has room for: its pages then name each other."""
     for number, row in enumerate(rows):
         if number >= most:
             raise HapaxError(f"{path} is damaged: it gives more rows than it has room for. Give a sound SQLite file.")
@@ -181,8 +194,8 @@ def _quoted(name: str) -> str:
 # -- Parquet
 
 
-def parquet_table(path: Path, wanted: Sequence[str] | None = None) -> tuple[list[str], Iterator[Row]]:
-    """Names of the columns of a Parquet file, and its rows; `wanted`: the columns that are read, None: all.
+def parquet_table(path: Path, wanted: Sequence[str] | None = None) -> tuple[list[str], Iterator[Row], int]:
+    """Names of the columns of a Parquet file, its rows and their number. `wanted`: the columns to read; None: all.
 
     Raises HapaxError for a file that is not sound, for a missing column, for one that unpacks to far more than it takes
     in the file, and for a cell of more than `LONGEST_CELL` bytes.
@@ -190,11 +203,11 @@ def parquet_table(path: Path, wanted: Sequence[str] | None = None) -> tuple[list
     with extras_named():
         from pyarrow import parquet
     with _arrow_faults(path), parquet.ParquetFile(path) as file:
-        schema = file.schema_arrow
+        schema, count = file.schema_arrow, file.metadata.num_rows
     columns = list(schema.names if wanted is None else wanted)
     check_columns(columns, schema.names, f"{path}:1")
     texts = [field.name for field in schema if field.name in columns and _is_text(field.type)]
-    return columns, _parquet_rows(path, columns, texts)
+    return columns, _parquet_rows(path, columns, texts), count
 
 
 def _parquet_rows(path: Path, columns: Sequence[str], texts: Sequence[str]) -> Iterator[Row]:

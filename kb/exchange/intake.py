@@ -229,6 +229,7 @@ class FactIntake:
         """Facts that were left out for an empty cell."""
         self.unused: dict[str, int] = {}
         """Columns or fields that an import ignores, with the line where each first occurs."""
+        self.progress = kb.progress
         self._kb = kb
         self._rules = rules or RulesForFacts()
         self._arities: dict[str, set[int]] = {}

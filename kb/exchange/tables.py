@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hapax.grammar.arguments import ARROW, ArgumentRejected, is_table
 from hapax.grammar.errors import HapaxError
@@ -39,6 +40,7 @@ from hapax.kb.exchange.foreign_files import (
     parquet_table,
     sqlite_table,
     text_lines,
+    text_size,
 )
 from hapax.kb.exchange.intake import FactIntake, ImportReport, RulesForFacts
 from hapax.kb.store import KnowledgeBase
@@ -67,6 +69,7 @@ _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """Fields of an exported JSONL line. An import reads the first three: imported facts are given ones."""
 
 Row: TypeAlias = Sequence[Any]
+Item = TypeVar("Item")
 Source: TypeAlias = Any
 """A path of a file, a text stream of facts, or a table in memory."""
 
@@ -253,11 +256,11 @@ def opened(
                 columns, ((line, [entry[name] for name in columns]) for line, entry in objects), _typed_values
             )
     elif form == "parquet":
-        columns, found = parquet_table(path, wanted)
-        yield OpenTable(columns, enumerate(found, 1), _typed_values)
+        columns, found, count = parquet_table(path, wanted)
+        yield OpenTable(columns, enumerate(_followed(found, intake, count), 1), _typed_values)
     elif form in ("db", "sqlite", "sqlite3"):
-        with sqlite_table(path, name, wanted) as (columns, found):
-            yield OpenTable(columns, enumerate(found, 1), _typed_values)
+        with sqlite_table(path, name, wanted, intake.progress is not None) as (columns, found, count):
+            yield OpenTable(columns, enumerate(_followed(found, intake, count), 1), _typed_values)
     else:
         _refuse_rules(path, form)
         known = "csv, db, jsonl, ndjson, parquet, sqlite, sqlite3, tsv, txt"
@@ -415,12 +418,33 @@ def _readable(path: str | Path) -> Iterator[None]:
         raise HapaxError(f"{path}: {fault.strerror or fault}. Name a readable file.") from fault
 
 
+def _lines(stream: IO[str], intake: FactIntake) -> Iterator[str]:
+    """The lines of a text, of which the intake follows how many bytes are read if it is a file."""
+    lines, size = text_lines(stream, intake.file), text_size(stream)
+    return _followed(lines, intake, size, stream.buffer.tell) if isinstance(stream, TextIOWrapper) else iter(lines)
+
+
+def _followed(
+    items: Iterable[Item], intake: FactIntake, total: int, done: Callable[[], int] | None = None
+) -> Iterator[Item]:
+    """The items, while the progress of the intake is told: their number, or what is `done`, of a total."""
+    if intake.progress is None or not total:  # a pipe has no size
+        yield from items
+        return
+    for number, item in enumerate(items):
+        if number % _ROWS == 0:
+            # A file may grow while it is read.
+            intake.progress(min(done() if done else number, total), total)
+        yield item
+    intake.progress(total, total)
+
+
 def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     """Rows with their first lines, without those of blanks. A row that is not valid CSV is a fault.
 
     `delimiter`: None: the one of comma, tab, semicolon and vertical bar that the first line has most often.
     """
-    lines = iter(text_lines(stream, intake.file))
+    lines = _lines(stream, intake)
     first = next(lines, "")
     if first.startswith(_UTF_16):
         raise HapaxError(f"{intake.file} is UTF-16, not UTF-8. Save it as UTF-8.")
@@ -448,7 +472,7 @@ def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Ite
 
 def _objects(stream: IO[str], wanted: Sequence[str] | None, intake: FactIntake) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a text, one a line, with the wanted fields; None: those of the first. Others are faults."""
-    for line, text in enumerate(text_lines(stream, intake.file), 1):
+    for line, text in enumerate(_lines(stream, intake), 1):
         if not text.strip():
             continue
         try:

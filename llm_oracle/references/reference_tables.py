@@ -98,7 +98,7 @@ def _json_lines(path: Path) -> Iterator[TableRow]:
 
 def _parquet(path: Path) -> Iterator[TableRow]:
     """Rows of a Parquet file."""
-    columns, rows = parquet_table(path)
+    columns, rows, _ = parquet_table(path)
     for number, cells in enumerate(rows, 1):
         yield TableRow(number, dict(zip(columns, cells, strict=True)))
 

@@ -261,6 +261,34 @@ def test_every_form_of_a_table_gives_the_same_facts(
     assert stored(kb) == [("El Alto", 13355), ("Heathrow", 83), ("q", Decimal("1.5")), ("Årø", -3)]
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "sqlite"])
+def test_an_import_tells_how_much_of_a_file_is_read(ending: str, tmp_path: Path, kb: hapax.KnowledgeBase) -> None:
+    """The callback of a knowledge base gets growing numbers, up to the bytes of a text or the rows of another table."""
+    table, rows = tmp_path / f"t.{ending}", [(f"airport {number}", number) for number in range(5000)]
+    if ending == "csv":
+        table.write_text("airport,elevation\n" + "".join(f"{name},{height}\n" for name, height in rows), "utf-8")
+    elif ending == "jsonl":
+        table.write_text("".join(json.dumps({"airport": name, "elevation": height}) + "\n" for name, height in rows))
+    elif ending == "parquet":
+        pytest.importorskip("pyarrow")
+        frame = pytest.importorskip("pandas").DataFrame(rows, columns=["airport", "elevation"])
+        frame.to_parquet(table)
+    else:
+        with closing(sqlite3.connect(table)) as connection, connection:
+            connection.execute("CREATE TABLE airports (airport, elevation)")
+            connection.executemany("INSERT INTO airports VALUES (?, ?)", rows)
+    told: list[tuple[int, int]] = []
+    kb.progress = lambda done, total: told.append((done, total))
+    hapax.import_facts(kb, table, mapping=LIES_AT)
+
+    total = table.stat().st_size if ending in ("csv", "jsonl") else len(rows)
+    assert {of for _, of in told} == {total}
+    assert told == sorted(told)
+    assert told[0][0] < total / 2
+    assert told[-1] == (total, total)
+    assert len(set(told)) > 5
+
+
 @pytest.mark.parametrize("form", ["frame", "parquet"])
 def test_dates_short_floats_and_missing_cells_of_frames(form: str, tmp_path: Path, kb: hapax.KnowledgeBase) -> None:
     """Dates become ISO texts, a float of 32 bits the decimal that it shows, and every kind of missing cell is empty."""
