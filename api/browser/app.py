@@ -45,7 +45,9 @@ from hapax.engine.query_options import QueryOptions
 from hapax.evaluation.dataset.dataset_rows import rarest_word
 from hapax.evaluation.votes.voting_questions import WORDINGS
 from hapax.evaluation.winograd.schema_export import schema_items
+from hapax.grammar.checking.library_checks import check_read
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.parser import read_texts, rule_files
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
@@ -127,6 +129,12 @@ class Browser:
             kb.leave_out(fault, "A kept rule file cannot be read: ")
         return library
 
+    def rule_texts(self, kb: KnowledgeBase) -> dict[str, str]:
+        """The texts of the rule files by name: those of `rules`, else those that the knowledge base keeps."""
+        if self.rules:
+            return {str(file): file.read_text("utf-8", "replace") for file in rule_files(self.rules)}
+        return {record.name: record.text for record in kb.rule_texts()}
+
     def _read(self, kb: KnowledgeBase) -> tuple[Library, list[HapaxError]]:
         if self.rules:
             return load_rules(*self.rules), []
@@ -146,6 +154,7 @@ def browser_app(browser: Browser, access: Access) -> ASGIApp:
         Route("/statement/{identity:path}", views.statement),
         Route("/rule/{name:path}", views.rule),
         Route("/rules", views.rules),
+        Route("/edit", views.edit, methods=["GET", "POST"]),
         Route("/facts", views.filtered("facts", tables.facts)),
         # Values that models proposed, each with the verdicts of the gates.
         Route("/claims", views.filtered("claims", tables.claims)),
@@ -337,6 +346,27 @@ class _Views:
             shown = pages.rule_page(kb, library, name, _statement_url, few=self._few_or_all(request))
         parts = {"head": shown.head, "long_tail": shown.long_tail, "derived": shown.derived}
         return self._with_tables(request, "rule", f"Rule {shown.record.name}", parts, shown=shown)
+
+    async def edit(self, request: Request) -> Response:
+        """The text of a rule file with the faults that `hapax check` finds in it. Nothing is stored."""
+        sent: dict[str, str] = {}
+        if request.method == "POST":
+            async with request.form() as form:
+                # A form ends its lines as Windows does.
+                sent = {name: str(value).replace("\r\n", "\n") for name, value in form.items()}
+        return await run_in_threadpool(self._edit, request, sent)
+
+    def _edit(self, request: Request, sent: Mapping[str, str]) -> Response:
+        with self._open(request) as kb:
+            files = self._browser.rule_texts(kb)
+        file = sent.get("file") or request.query_params.get("file") or next(iter(files), "my.rules")
+        text = sent.get("text", files.get(file, ""))
+        if sent.get("form") == "file":
+            name = quote(Path(file).name or "my.rules", safe="")
+            return PlainTextResponse(text, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"})
+        faults = check_read(read_texts({**files, file: text}.items())) if text.strip() else ()
+        found = [fault for fault in faults if fault.place.file == file]
+        return self._page(request, "edit", title="Edit rules", files=[*files], file=file, text=text, faults=found)
 
     def predicates(self, request: Request) -> Response:
         def read(kb: KnowledgeBase, page: Page) -> StoredTable:

@@ -234,7 +234,7 @@ def _html(content: Report) -> str:
         for shown in content.statements[name]:
             record = shown.statement.record
             parts.append(_part(environment, "statement", _statement_anchor(record.id), record.text, shown, folded=True))
-    return environment.get_template("report.html.jinja").render(
+    return environment.get_template("report/report.html.jinja").render(
         report=content,
         version=version("hapax-kb"),
         parts=parts,
@@ -268,7 +268,7 @@ def _environment(content: Report) -> Environment:
     def more_command(rule: str) -> str:
         return content.command(rule=rule, statements=10 * (content.options.statements or STATEMENTS))
 
-    environment = page_environment("part.html.jinja")
+    environment = page_environment("report/part.html.jinja")
     environment.globals |= {
         "entity_url": _nowhere,
         "predicate_url": _nowhere,

@@ -111,7 +111,7 @@ def addresses(database: Path) -> tuple[str, ...]:
         identity = kb.runs()[0].id
     asked = ("uses_currency('Norway', X)", quote(UNKNOWN))
     return (
-        *(f"/{name}" for name in ("", "statements", "facts", "claims", f"statement/{ids[False]}", "rules")),
+        *(f"/{name}" for name in ("", "statements", "facts", "claims", f"statement/{ids[False]}", "rules", "edit")),
         *(f"/{name}" for name in ("rule/currency", "predicates", "predicate/is_a_city_in/2", "entity?name=Norway")),
         *(f"/{name}" for name in ("search?words=norw", "map", "runs", f"run/{identity}", "judge", "nothing")),
         *(f"/ask?goal={goal}" for goal in asked),
@@ -480,6 +480,18 @@ def started(database: Path, port: int, *options: str) -> tuple[subprocess.Popen[
             LINKS[found[1]] = found[0]
             return server, found[1]
     raise AssertionError("the server did not start")
+
+
+def test_rules_are_checked_while_one_writes(chromium: Any, address: str) -> None:
+    """Without a click the faults of the text come and go, and the link of one leads to its place."""
+    with opened(chromium, f"{address}/edit", DESK) as page:
+        checks = page.locator("#checks")
+        page.locator("textarea").fill("sells(Shop S, Good G) ->\n")
+        checks.get_by_text("HPX004").wait_for()
+        checks.get_by_role("link").first.click()
+        assert page.evaluate("document.activeElement.id") == "text"
+        page.locator("textarea").fill("sells(ann, tea).\n")
+        checks.get_by_text("No faults").wait_for()
 
 
 def test_a_proof_unfolds_by_keyboard(chromium: Any, address: str, proof: str) -> None:

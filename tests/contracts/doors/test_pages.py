@@ -33,6 +33,7 @@ PAGES = (
     "/claims",
     "/rules",
     "/rule/currency",
+    "/edit",
     "/predicates",
     "/predicate/uses_currency/2",
     "/entity?name=Norway",
@@ -153,6 +154,22 @@ def test_a_page_shows_what_is_known_of_its_subject(served: Served, place: str, w
     text = shown(served, place)
 
     assert [word for word in words if word not in text] == []
+
+
+def test_rules_are_checked_as_they_are_edited_and_downloaded(served: Served, judged: Path) -> None:
+    """The page has the kept rules, names each fault of an edited text with its line, stores nothing, and gives a file."""
+    kept = html.unescape(served.ask("/edit").text)
+    before = judged.read_bytes()
+    faulty = "given sells(Shop, Good)\n\nsells(Shop S, Good G) -> "
+    checked = served.send("/edit", {"file": "shop.rules", "text": faulty})
+    file = served.send("/edit", {"file": "shop.rules", "text": faulty, "form": "file"})
+
+    assert "uses_currency(" in kept
+    assert [part for part in ("line 3", "HPX004", faulty) if part not in html.unescape(checked.text)] == []
+    assert "No faults" in served.send("/edit", {"file": "shop.rules", "text": "sells(ann, tea)."}).text
+    assert file.text == faulty
+    assert "shop.rules" in str(file.headers["Content-Disposition"])
+    assert judged.read_bytes() == before
 
 
 def test_a_statement_unfolds_to_prompt_score_and_threshold(served: Served) -> None:
