@@ -270,7 +270,7 @@ class Judging:
         if (fact := kb.facts_by_id([subject]).get(subject)) is None:
             # One that a gate has rejected, which `votes next` gives out, too.
             return source.by_id({FACT + subject}).get(FACT + subject)
-        claim = sentence(atom_text(fact.ground_atom, stored_library(kb)))
+        claim = sentence(atom_text(fact.ground_atom, stored_library(kb, ())))
         return predicate_item(FACT + subject, claim, list(zip(map(str, fact.arguments), fact.types, strict=True)))
 
     @staticmethod

@@ -407,10 +407,12 @@ def chosen_ids(kb: KnowledgeBase, name: str, wanted: Wanted) -> tuple[str, tuple
             for condition in select.conditions
         ]
         select.where(STANDING)
+        # A statement has a row for each run and end; a fact has one, and DISTINCT would make the texts of all facts.
+        distinct = "DISTINCT "
     else:
-        select = fact_rows(kb, wanted)
+        select, distinct = fact_rows(kb, wanted), ""
         select.where("1")
-    return f"SELECT DISTINCT id FROM {select.where_text}", tuple(select.parameters)  # noqa: S608  ours
+    return f"SELECT {distinct}id FROM {select.where_text}", tuple(select.parameters)  # noqa: S608  ours
 
 
 def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> None:
