@@ -30,7 +30,7 @@ from hapax.api.browser.facets import Facets, RememberedCounts, facet_counts, wan
 from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
 from hapax.api.browser.plot_values import rule_map
-from hapax.api.browser.rendering import page_environment, plot_script, static_text
+from hapax.api.browser.rendering import grouped, page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
 from hapax.api.browser.statement_pages import NotStored, StatementReader, StoryLine, nested, story_table
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
@@ -52,7 +52,6 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
-from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import write_rows
 from hapax.kb.files.running_search import Wish
 from hapax.kb.store import KnowledgeBase
@@ -391,7 +390,7 @@ class _Views:
             count = kb.fact_counts().get(indicator, 0)
         if indicator not in labels and not known.rows:
             raise NotStored(f"There is no predicate {indicator}.")
-        title = f"{indicator}: {counted(count, 'fact')}"
+        title = f"{indicator}: {grouped(count, 'fact')}"
         return self._listed(request, title, known, says=labels.get(indicator, ""), stopped=stopped)
 
     def entity(self, request: Request) -> Response:

@@ -78,7 +78,7 @@ def page_environment(layout: str) -> Environment:
     }
     # Available to every macro without being passed along.
     environment.tests["long"] = is_long
-    environment.globals |= {"counted": counted, "layout": layout}
+    environment.globals |= {"counted": grouped, "layout": layout}
     return environment
 
 
@@ -95,6 +95,11 @@ def pieces(text: object) -> Iterator[tuple[str, bool]]:
         end = match.end()
     if end < len(words):
         yield words[end:], False
+
+
+def grouped(count: int, noun: str, plural: str = "") -> str:
+    """As `counted`, with the digits in groups, like every number of a page."""
+    return counted(count, noun, plural).replace(str(count), f"{count:,}", 1)
 
 
 def plain(text: object) -> str:
