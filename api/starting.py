@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from shlex import quote
 
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.values.moments import DATE, DATE_TIME, moment_of
@@ -63,12 +64,14 @@ class StartedFolder:
     notes: tuple[str, ...]
 
 
-def start_folder(table: Path, folder: Path | None = None, name: str | None = None) -> StartedFolder:
+@checked
+def start_folder(table: str | Path, folder: str | Path | None = None, name: str | None = None) -> StartedFolder:
     """Write mapping, rules and settings for a table into a folder, by default one named like the table.
 
     The table is a file that `import_facts` reads with a mapping; `name`: of the table in a SQLite file. Raises
     HapaxError for a table without a header and rows, and for a folder that has one of these files already.
     """
+    table = Path(table)
     read, faults = _first_rows(table, name)
     predicate = _names([name or table.stem])[0]
     predicate = f"{predicate}_row" if predicate in (*SYSTEM_NAMES, "mod") else predicate
@@ -77,7 +80,7 @@ def start_folder(table: Path, folder: Path | None = None, name: str | None = Non
     notes += _other_dates(columns)
     rule, goal = _first_rule(predicate, columns, key or columns[0])
     texts = {
-        (folder := folder or table.parent / predicate) / "map.yaml": _mapping(predicate, columns, key, name),
+        (folder := Path(folder or table.parent / predicate)) / "map.yaml": _mapping(predicate, columns, key, name),
         folder / f"{predicate}.rules": _rules(table, predicate, columns, rule),
         folder / "hapax.toml": _SETTINGS,
     }

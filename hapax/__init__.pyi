@@ -27,6 +27,8 @@ from .api.spending import Reconciliation as Reconciliation
 from .api.spending import SpendingLedger as SpendingLedger
 from .api.spending import ledger as ledger
 from .api.spending import reconcile as reconcile
+from .api.starting import StartedFolder as StartedFolder
+from .api.starting import start_folder as start_folder
 from .api.statements import Derivation as Derivation
 from .api.statements import Statement as Statement
 from .api.statements import Statements as Statements

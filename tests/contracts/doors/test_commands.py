@@ -498,7 +498,18 @@ def test_no_other_option_of_any_command_is_taken_from_an_unnamed_file() -> None:
     """Every command keeps its own defaults for options that name a file, a host, a model, a process or a budget."""
     settings = {
         *("answer-tokens", "beam", "calibrated", "calls", "certify-by", "compat", "confidence", "distribution"),
-        *("ends", "fact-threshold", "keep-share", "measure", "plan", "precision", "profile", "promise", "seed"),
+        *(
+            "ends",
+            "enough",
+            "fact-threshold",
+            "keep-share",
+            "measure",
+            "plan",
+            "precision",
+            "profile",
+            "promise",
+            "seed",
+        ),
         *("statement-precision", "temperature", "type-threshold", "values"),
     }
     taken, tried = set(), 0
