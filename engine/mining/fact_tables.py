@@ -1,9 +1,10 @@
 """The facts of a knowledge base as edges between integers, in temporary tables of its connection.
 
-`mining_edges (p, s, o)` has each fact twice: under the code 2k of its predicate, and mirrored under 2k + 1, so that a
-join can start at either argument. A predicate of one argument has NOTHING as its second. Constants are numbered by
-`mining_nodes`, apart for types that have no value in common; `mining_rejected` has the atoms that a critic rejected.
-`mining_labels` gives numbers to the predicates of one argument, and to those of two with a constant.
+Constants are numbered by `mining_nodes`, apart for types that have no value in common. `mining_facts_N (a1, a2)` has
+the facts of a predicate, over which premises are compiled (`engine/logic/compile.py`), and `mining_rejected_N` the
+atoms that a critic rejected. For rules of any predicates `mining_edges (s, o, p)` has each fact twice: under the code
+2k of its predicate, and mirrored under 2k + 1. A predicate of one argument has NOTHING as its second. `mining_labels`
+gives numbers to the predicates of one argument, and to those of two with a constant.
 
 Forms of rules are closed and connected: a head and up to three premises without their predicates. A premise is an edge
 between two variables, or a label of one: a predicate of one argument, or of two with a constant.
@@ -14,22 +15,24 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain, combinations, combinations_with_replacement, islice, permutations
+from itertools import chain, combinations, combinations_with_replacement, permutations
 from operator import attrgetter
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
+from hapax.engine.logic.compile import CompileContext
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.parsing.declarations import Property
 from hapax.grammar.parsing.parser import parse_library
-from hapax.grammar.rules import Library, type_key
-from hapax.grammar.terms import Constant, Value
+from hapax.grammar.rules import OBJECT, Library, Rule, type_key
+from hapax.grammar.terms import Atom, Constant, Literal, Term, Value, Variable
 from hapax.kb import rows
-from hapax.kb.atoms.derived_relations import BATCH, Relations
+from hapax.kb.atoms.derived_relations import Relations
+from hapax.kb.atoms.facts import columns_of
 from hapax.kb.atoms.symbols import MISSING_TAG
 from hapax.kb.connection import translated
 from hapax.kb.exchange import values
@@ -47,18 +50,13 @@ _CREATED = (
     "CREATE TEMP TABLE mining_nodes (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, tag INTEGER NOT NULL, "
     "UNIQUE (kind, tag))",
     "CREATE TEMP TABLE mining_edges (p INTEGER NOT NULL, s INTEGER NOT NULL, o INTEGER NOT NULL, "
-    "PRIMARY KEY (p, s, o)) WITHOUT ROWID",
-    "CREATE TEMP TABLE mining_rejected (p INTEGER NOT NULL, s INTEGER NOT NULL, o INTEGER NOT NULL, "
-    "PRIMARY KEY (p, s, o)) WITHOUT ROWID",
+    "PRIMARY KEY (s, o, p)) WITHOUT ROWID",
     "CREATE TEMP TABLE mining_labels (id INTEGER PRIMARY KEY, p INTEGER NOT NULL, o INTEGER NOT NULL, "
     "facts INTEGER NOT NULL, UNIQUE (p, o))",
     "CREATE TEMP TABLE mining_labelled (s INTEGER NOT NULL, label INTEGER NOT NULL, PRIMARY KEY (s, label)) "
     "WITHOUT ROWID",
     "CREATE TEMP TABLE mining_degrees (s INTEGER PRIMARY KEY, degree INTEGER NOT NULL)",
 )
-
-# the fourth word of CREATE TEMP TABLE name
-_TABLES = tuple(sql.split()[3] for sql in _CREATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,9 @@ class MinedPredicate:
     symmetric: bool = False
 
     @property
-    def name(self) -> str:
-        return self.indicator.rpartition("/")[0]
+    def codes(self) -> Sequence[int]:
+        """The codes of its edges that differ."""
+        return range(self.code, self.code + (1 if self.symmetric else len(self.types)))
 
 
 @checked
@@ -132,7 +131,8 @@ class MiningTables:
     """The tables of one mining; close them afterwards. Raises HapaxError for a damaged fact.
 
     `wider`: predicates with more than two arguments, which are left out. `clashes`: those whose facts have other types
-    than the library declares; the library's count.
+    than the library declares; the library's count. `facts` and `rejected`: tables by indicator. `context`: compiles
+    premises over these facts, whose constants are numbers of nodes. `labels`: the code and node of each, by number.
     """
 
     def __init__(
@@ -144,15 +144,18 @@ class MiningTables:
         self._relations = Relations(kb)
         self._check_time = check_time
         self.predicates: dict[int, MinedPredicate] = {}
-        self.wider: tuple[str, ...] = ()
+        self.wider: list[str] = []
         self.clashes: list[str] = []
-        self.rejected: set[int] = set()
+        self.facts: dict[str, str] = {}
+        self.rejected: dict[str, str] = {}
+        self.labels: dict[int, tuple[int, int]] = {}
+        self.context = CompileContext(Library(), self.facts, int, self._relations.arithmetic, self.rejected.__getitem__)
         self._kinds: dict[str, int] = {}
         relations = sorted(kb.relations.all(), key=attrgetter("indicator"))
         tables = {relation.indicator: relation.table for relation in relations}
-        self._types = self._argument_types(tables)
+        self.types = self._argument_types(tables)
         # Tables of an earlier mining on this connection.
-        self.drop()
+        self.close()
         try:
             with translated(kb.place), self._relations.interruptible(check_time):
                 for sql in _CREATED:
@@ -161,39 +164,45 @@ class MiningTables:
                 self._add_rejected()
                 self._add_labels(options.min_support if options.constants else 0)
         except BaseException:
-            self.drop()
+            self.close()
             raise
 
-    def drop(self) -> None:
+    def close(self) -> None:
         """Drop the tables."""
-        for table in _TABLES:
-            self._conn.execute(f"DROP TABLE IF EXISTS temp.{table}")
+        found = self._conn.execute("SELECT name FROM temp.sqlite_schema WHERE type = 'table' AND name GLOB 'mining_*'")
+        for (table,) in found.fetchall():
+            self._conn.execute(f"DROP TABLE temp.{table}")
 
-    def rows(
-        self, sql: str, parameters: Sequence[object] = (), check_time: Callable[[], None] | None = None
-    ) -> list[tuple[int, ...]]:
-        """All rows of a SELECT of ours. `check_time` raises an exception when it may take no longer."""
-        with translated(self._kb.place), self._relations.interruptible(check_time or self._check_time):
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement of ours; returns its rows."""
+        with translated(self._kb.place), self._relations.interruptible(self._check_time):
             return self._conn.execute(sql, parameters).fetchall()
 
-    def pairs(self, sql: str, parameters: Sequence[object] = ()) -> dict[int, int]:
-        """The rows of a SELECT of two columns, as a map."""
-        found: dict[int, int] = {}
-        for first, second in self.rows(sql, parameters):
-            found[first] = second
-        return found
+    def worded(self, rule: Rule) -> Rule:
+        """The rule with constants in place of their nodes."""
+        terms = chain.from_iterable(atom.arguments for atom in rule.atoms)
+        constants = self.constants(term.value for term in terms if isinstance(term, Constant))
 
-    def run(self, sql: str) -> int:
-        """Run a statement of ours on the temporary tables; returns the number of changed rows."""
-        with translated(self._kb.place), self._relations.interruptible(self._check_time):
-            return self._conn.execute(sql).rowcount
+        def literal(numbered: Literal) -> Literal:
+            arguments = numbered.atom.arguments
+            named = (constants[term.value] if isinstance(term, Constant) else term for term in arguments)
+            return Literal(Atom(numbered.atom.predicate, tuple(named)))
 
-    def constants(self, nodes: Sequence[int]) -> dict[int, Constant]:
+        return replace(rule, premise=tuple(map(literal, rule.literals)), conclusion=literal(rule.conclusion))
+
+    def constants(self, nodes: Iterable[Value]) -> dict[Value, Constant]:
         """Constants by node."""
-        marks = ", ".join(str(node) for node in sorted(set(nodes)))
+        marks = ", ".join(map(str, sorted(map(int, set(nodes)))))
         tags = dict(self._conn.execute(f"SELECT id, tag FROM temp.mining_nodes WHERE id IN ({marks})"))  # noqa: S608
         found = self._relations.symbols.values(tags.values())
         return {node: Constant(found[tag]) for node, tag in tags.items()}
+
+    def edges(self, code: int) -> str:
+        """A table of the edges with this code, as SQL: s is the first node, o the second."""
+        predicate = self.predicates[code & ~1]
+        ends = ["a1", "a2" if len(predicate.types) > 1 else str(NOTHING)]
+        first, second = reversed(ends) if code & 1 else ends
+        return f"(SELECT {first} AS s, {second} AS o FROM {self.facts[predicate.indicator]})"  # noqa: S608  ours
 
     def type_at(self, code: int, is_object: bool) -> str | None:
         """The type of an edge's first node, or of its second: mirrored codes have them the other way round."""
@@ -235,10 +244,10 @@ class MiningTables:
 
     def _kinds_of_nodes(self) -> dict[str, int]:
         """A number for each type, by its key: equal for types that may have values in common, directly or by others."""
-        names = list(chain.from_iterable(self._types.values()))
+        names = list(chain.from_iterable(self.types.values()))
         keys = {type_key(name): name for name in names if name}
         if None in names:
-            return dict.fromkeys(keys, 0)  # a value of unknown type may be of any
+            return {}  # a value of unknown type may be of any
         kinds = {key: number for number, key in enumerate(sorted(keys))}
         for first, second in combinations(sorted(keys), 2):
             if self.library.most_specific((keys[first], keys[second])) is not None:
@@ -253,33 +262,39 @@ class MiningTables:
         # A negative size is in KiB: 200 MB.
         self._conn.execute("PRAGMA temp.cache_size = -200000")
         self._kinds = self._kinds_of_nodes()
-        code, wider = 0, []
-        for indicator in sorted(tables):
-            types = self._types[indicator]
+        code = 0
+        for number, indicator in enumerate(sorted(tables)):
+            types = self.types[indicator]
             if not 0 < len(types) <= _MOST_ARGUMENTS:
-                wider.append(indicator)
+                self.wider.append(indicator)
                 continue
-            self._add_facts(code, types, tables[indicator])
+            table = self._new_table(f"mining_facts_{number}", indicator)
+            self._add_nodes(table, indicator, tables[indicator])
             is_symmetric = self.library.has_property(indicator, Property.SYMMETRIC)
-            if is_symmetric:
-                self._conn.execute(
-                    f"INSERT OR IGNORE INTO mining_edges SELECT {code}, o, s FROM mining_edges WHERE p = {code}"  # noqa: S608
-                )
-            self._conn.execute(f"INSERT INTO mining_edges SELECT {code + 1}, o, s FROM mining_edges WHERE p = {code}")  # noqa: S608
-            counts = "SELECT count(*), count(DISTINCT s), count(DISTINCT o) FROM mining_edges WHERE p = ?"
-            facts, subjects, objects = self._conn.execute(counts, (code,)).fetchone()
+            counts = f"SELECT count(*), count(DISTINCT a1), count(DISTINCT a{len(types)}) FROM {table}"  # noqa: S608  ours
+            facts, subjects, objects = self._conn.execute(counts).fetchone()
             if facts:
+                self.facts[indicator] = table
                 self.predicates[code] = MinedPredicate(indicator, code, types, facts, subjects, objects, is_symmetric)
+                for way in (code, code + 1):
+                    self._conn.execute(
+                        f"INSERT INTO mining_edges SELECT {way}, s, o FROM {self.edges(way)} ORDER BY s, o"  # noqa: S608
+                    )
                 code += 2
-        self.wider = tuple(wider)
-        self._conn.execute("CREATE INDEX temp.mining_edges_by_nodes ON mining_edges (s, o, p)")
         self._conn.execute("INSERT INTO mining_degrees SELECT s, count(*) FROM mining_edges GROUP BY s ORDER BY s")
 
-    def _add_facts(self, code: int, types: Sequence[str | None], table: str) -> None:
-        kinds = [self._kind(data_type) for data_type in types]
+    def _new_table(self, table: str, indicator: str) -> str:
+        """Create an empty table for atoms of a predicate."""
+        columns = ", ".join(columns_of(indicator))
+        self._conn.execute(f"CREATE TEMP TABLE {table} ({columns}, PRIMARY KEY ({columns})) WITHOUT ROWID")
+        return table
+
+    def _add_nodes(self, table: str, indicator: str, source: str) -> None:
+        """Fill a table of a predicate's atoms from one of their tags."""
+        kinds = [self._kind(data_type) for data_type in self.types[indicator]]
         for place, kind in enumerate(kinds, 1):
             self._conn.execute(
-                f"INSERT OR IGNORE INTO mining_nodes (kind, tag) SELECT DISTINCT {kind}, a{place} FROM {table} "  # noqa: S608
+                f"INSERT OR IGNORE INTO mining_nodes (kind, tag) SELECT DISTINCT {kind}, a{place} FROM {source} "  # noqa: S608
                 # An empty cell is no constant, and its row no edge.
                 f"WHERE a{place} <> {MISSING_TAG} ORDER BY a{place}"
             )
@@ -287,39 +302,31 @@ class MiningTables:
             f"CROSS JOIN mining_nodes AS n{place} ON n{place}.kind = {kind} AND n{place}.tag = f.a{place}"
             for place, kind in enumerate(kinds, 1)
         )
-        second = "n2.id" if len(kinds) > 1 else str(NOTHING)
-        self._conn.execute(
-            f"INSERT OR IGNORE INTO mining_edges SELECT {code}, n1.id, {second} FROM {table} AS f {joined}"  # noqa: S608
-        )
+        cells = ", ".join(f"n{place}.id" for place in range(1, len(kinds) + 1))
+        self._conn.execute(f"INSERT OR IGNORE INTO {table} SELECT {cells} FROM {source} AS f {joined}")  # noqa: S608  ours
+        if self.library.has_property(indicator, Property.SYMMETRIC):
+            self._conn.execute(f"INSERT OR IGNORE INTO {table} SELECT a2, a1 FROM {table}")  # noqa: S608  ours
+        if len(kinds) > 1:
+            self._conn.execute(f"CREATE INDEX temp.{table}_by_second ON {table} (a2, a1)")
+        # By the mean numbers of facts with one argument SQLite chooses where a join begins.
+        self._conn.execute(f"ANALYZE temp.{table}")
 
     def _add_rejected(self) -> None:
         """Load the atoms that a critic rejected and that are not facts."""
-        codes = {predicate.indicator: predicate.code for predicate in self.predicates.values()}
-        waiting = self._rejected_atoms()
-        while batch := list(islice(waiting, BATCH)):
-            for name, arguments in batch:
-                code = codes.get(f"{name}/{len(arguments)}")
-                if code is None:
-                    continue
-                tags = self._relations.symbols.tags(arguments)
-                kinds = [self._kind(data_type) for data_type in self.predicates[code].types]
-                nodes = [
-                    self._conn.execute("SELECT id FROM mining_nodes WHERE kind = ? AND tag = ?", pair).fetchone()
-                    for pair in zip(kinds, tags, strict=True)
-                ]
-                # A constant that no fact has is in no premise.
-                if None in nodes:
-                    continue
-                first, second, *_ = [*(node for (node,) in nodes), NOTHING]
-                ways = [(code, first, second), (code + 1, second, first)]
-                if self.predicates[code].symmetric:
-                    ways += [(code, second, first), (code + 1, first, second)]
-                self._conn.executemany(
-                    "INSERT OR IGNORE INTO mining_rejected SELECT ?1, ?2, ?3 "
-                    "WHERE NOT EXISTS (SELECT 1 FROM mining_edges WHERE p = ?1 AND s = ?2 AND o = ?3)",
-                    ways,
-                )
-        self.rejected = {code for (code,) in self._conn.execute("SELECT DISTINCT p FROM mining_rejected")}
+        tagged: dict[str, str] = {}
+        for name, arguments in self._rejected_atoms():
+            indicator = f"{name}/{len(arguments)}"
+            if indicator in self.facts:
+                if indicator not in tagged:
+                    tagged[indicator] = self._new_table(f"mining_tags_{len(tagged)}", indicator)
+                tags = ", ".join(map(str, self._relations.symbols.tags(arguments)))
+                self._conn.execute(f"INSERT OR IGNORE INTO {tagged[indicator]} VALUES ({tags})")  # noqa: S608  ours
+        for indicator, source in tagged.items():
+            self.rejected[indicator] = table = self._new_table(f"mining_rejected_{len(self.rejected)}", indicator)
+            self._add_nodes(table, indicator, source)
+            columns = ", ".join(columns_of(indicator))
+            are_facts = f"({columns}) IN (SELECT {columns} FROM {self.facts[indicator]})"  # noqa: S608  ours
+            self._conn.execute(f"DELETE FROM {table} WHERE {are_facts}")  # noqa: S608  ours
 
     def _rejected_atoms(self) -> Iterator[tuple[str, tuple[Value, ...]]]:
         """Atoms whose value the critic gate rejected by its last decision, and denials."""
@@ -345,24 +352,21 @@ class MiningTables:
     def _add_labels(self, least: int) -> None:
         """Number the predicates of one argument, and constants that occur at least `least` times (0: none)."""
         for predicate in self.predicates.values():
-            if len(predicate.types) == 1:
-                self._label(predicate.code, 1)
-            elif least:
-                # A symmetric predicate's mirrored edges are the same facts.
-                codes = [predicate.code] if predicate.symmetric else [predicate.code, predicate.code + 1]
-                for code in codes:
-                    self._label(code, least)
-        # SQLite has no exclusive or: p + 1 - 2 * (p & 1) is p ^ 1, the code of the mirrored edges.
-        self._conn.execute(
-            "INSERT INTO mining_labelled SELECT edge.o, label.id FROM mining_labels AS label CROSS JOIN "
-            "mining_edges AS edge ON edge.p = label.p + 1 - 2 * (label.p & 1) AND edge.s = label.o"
-        )
+            fewest = 1 if len(predicate.types) == 1 else least
+            for code in predicate.codes if fewest else ():
+                self._label(code, fewest)
+        sql = "SELECT id, p, o FROM mining_labels"
+        self.labels = {label: (code, node) for label, code, node in self._conn.execute(sql)}
 
     def _label(self, code: int, least: int) -> None:
-        # By the mirrored edges, which are in the order of the constants.
+        edges = self.edges(code)
         self._conn.execute(
-            f"INSERT INTO mining_labels (p, o, facts) SELECT {code}, s, count(*) FROM mining_edges "  # noqa: S608  ours
-            f"WHERE p = {code ^ 1} GROUP BY s HAVING count(*) >= {least} ORDER BY s"
+            f"INSERT INTO mining_labels (p, o, facts) SELECT {code} AS p, o, count(*) FROM {edges} "  # noqa: S608  ours
+            f"GROUP BY o HAVING count(*) >= {least} ORDER BY o"
+        )
+        self._conn.execute(
+            f"INSERT INTO mining_labelled SELECT edge.s, label.id FROM {edges} AS edge "  # noqa: S608  ours
+            f"JOIN mining_labels AS label ON label.p = {code} AND label.o = edge.o"
         )
 
 
@@ -387,11 +391,6 @@ class RuleShape:
 
     head: int
     premises: tuple[PremiseForm, ...]
-
-    @property
-    def variables(self) -> int:
-        """The number of variables."""
-        return max(self.head, 1 + max(map(max, self.premises)))
 
     @property
     def has_labels(self) -> bool:
@@ -483,6 +482,10 @@ MOST_CONSTANTS = (0, 2, 2, 1)
 """Most constants of a rule by the number of its premises: with more there are too many rules to look at."""
 
 
+NAMES = "XYZWVU"
+"""The names of a rule's variables, those of its conclusion first."""
+
+
 class MinedAtom(NamedTuple):
     """An edge from one variable to another, or to a constant: then `second` is CONSTANT, and `node` the constant."""
 
@@ -494,15 +497,24 @@ class MinedAtom(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleCandidate:
-    """A rule that may have enough support."""
+    """A rule that may have enough support, with nodes as constants. `atoms`: its edges, the conclusion first."""
 
-    head: MinedAtom
-    premises: tuple[MinedAtom, ...]
+    atoms: tuple[MinedAtom, ...]
+    rule: Rule = field(compare=False)
 
     @property
-    def variables(self) -> int:
-        atoms = (self.head, *self.premises)
-        return 1 + max(max(atom.first, atom.second) for atom in atoms)
+    def concluded(self) -> tuple[int, int]:
+        """The code of the conclusion's predicate, and the node of its constant."""
+        return self.atoms[0].code & ~1, self.atoms[0].node
+
+    @property
+    def constants(self) -> int:
+        """The number of constants."""
+        return _constants(self.atoms)
+
+
+def _constants(atoms: Sequence[MinedAtom]) -> int:
+    return sum(atom.second == CONSTANT and atom.node != NOTHING for atom in atoms)
 
 
 def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTables) -> RuleCandidate | None:
@@ -511,15 +523,30 @@ def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTabl
     It says nothing if a premise is the conclusion, mirrored under a symmetric predicate as well, or if two premises
     are one. Rules with more constants than MOST_CONSTANTS are not mined.
     """
-    constants = sum(atom.second == CONSTANT and atom.node != NOTHING for atom in (head, *premises))
-    if constants > MOST_CONSTANTS[len(premises)]:
+    if _constants([head, *premises]) > MOST_CONSTANTS[len(premises)]:
         return None
     # One spelling of a rule, whatever the order of its premises.
-    spelled = tuple(sorted(_spelled(atom, tables) for atom in premises))
+    spelled = sorted(_spelled(atom, tables) for atom in premises)
     if len(set(spelled)) < len(spelled) or _spelled(head, tables) in spelled:
         return None
-    made = RuleCandidate(head, spelled)
-    return made if all(variable_type(made, number, tables)[0] for number in range(made.variables)) else None
+    atoms = (head, *spelled)
+    variables = _variables(atoms, tables)
+    if variables is None:
+        return None
+
+    def literal(atom: MinedAtom) -> Literal:
+        terms: list[Term] = [variables[atom.first]]
+        if atom.second != CONSTANT:
+            terms.append(variables[atom.second])
+        elif atom.node != NOTHING:
+            terms.append(Constant(atom.node))
+        name = tables.predicates[atom.code & ~1].indicator.rpartition("/")[0]
+        # An odd code stands for the mirrored predicate.
+        return Literal(Atom(name, tuple(reversed(terms) if atom.code & 1 else terms)))
+
+    conclusion = literal(head)
+    rule = Rule(f"mined_{conclusion.atom.predicate}", tuple(map(literal, _in_order(spelled))), conclusion)
+    return RuleCandidate(atoms, rule)
 
 
 def _spelled(atom: MinedAtom, tables: MiningTables) -> MinedAtom:
@@ -534,23 +561,38 @@ def _spelled(atom: MinedAtom, tables: MiningTables) -> MinedAtom:
     return MinedAtom(atom.code if atom.first == first else atom.code ^ 1, first, second)
 
 
-def variable_type(rule: RuleCandidate, variable: int, tables: MiningTables) -> tuple[bool, str | None]:
-    """Tell if the places of a variable have types that fit, and the type: None if that of no place is known."""
-    types: list[str] = []
-    for atom in (rule.head, *rule.premises):
-        for place, name in enumerate((atom.first, atom.second)):
-            data_type = tables.type_at(atom.code, bool(place)) if name == variable else None
-            if data_type is not None:
-                types.append(data_type)
-    if not types:
-        return True, None
-    common = tables.library.most_specific(tuple(types))
-    return common is not None, common
+def _variables(atoms: Sequence[MinedAtom], tables: MiningTables) -> dict[int, Variable] | None:
+    """The variables of the atoms; None if the types of a variable's places do not fit."""
+    places: dict[int, list[str]] = {}
+    for atom in atoms:
+        for place, number in enumerate((atom.first, atom.second)):
+            if number != CONSTANT:
+                data_type = tables.type_at(atom.code, bool(place))
+                places.setdefault(number, []).extend([] if data_type is None else [data_type])
+    found: dict[int, Variable] = {}
+    for number, types in places.items():
+        # A variable without a known type at any place may be any object.
+        common = tables.library.most_specific(tuple(types)) if types else OBJECT
+        if common is None:
+            return None
+        found[number] = Variable(NAMES[number], common)
+    return found
 
 
-def is_not_conclusion(
-    atom: tuple[int | str, str, str], conclusion: tuple[int, str, str], symmetric: bool = False
-) -> str:
+def _in_order(premises: Sequence[MinedAtom]) -> Sequence[MinedAtom]:
+    """The premises so that each has a variable of an earlier one, beginning with X."""
+    order: list[MinedAtom] = []
+    reached = {0}
+    waiting = list(premises)
+    while waiting:
+        near = next((atom for atom in waiting if {atom.first, atom.second} & reached), waiting[0])
+        waiting.remove(near)
+        order.append(near)
+        reached |= {near.first, near.second}
+    return order
+
+
+def is_not_conclusion(atom: tuple[str, str, str], conclusion: tuple[int, str, str], symmetric: bool = False) -> str:
     """SQL that is true unless an edge (code, first and second node, as SQL) is the conclusion itself.
 
     An instance whose premise contains its conclusion supports nothing.
@@ -563,12 +605,10 @@ def is_not_conclusion(
         ways += [(head, value, subject), (head ^ 1, subject, value)]
     parts = []
     for head_code, head_first, head_second in ways:
-        if isinstance(code, int) and code != head_code:
-            continue
-        same = [] if isinstance(code, int) else [f"{code} = {head_code}"]
+        same = [f"{code} = {head_code}"]
         same += [f"{left} = {right}" for left, right in ((first, head_first), (second, head_second)) if left != right]
-        parts.append(f"NOT ({' AND '.join(same) or 'true'})")
-    return " AND ".join(dict.fromkeys(parts)) or "true"
+        parts.append(f"NOT ({' AND '.join(same)})")
+    return " AND ".join(dict.fromkeys(parts))
 
 
 def shape_atoms(shape: RuleShape, codes: Sequence[int], labels: dict[int, tuple[int, int]]) -> tuple[MinedAtom, ...]:

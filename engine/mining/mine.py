@@ -6,26 +6,24 @@ The rules go as proposals into the sheet in which people decide on rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hapax.engine.expansion.propose import Proposal
 from hapax.engine.expansion.review import Review, ReviewSheet, Sources, refuse_overwrite
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.mining.fact_tables import (
-    CONSTANT,
+    NOTHING,
     MinedAtom,
     MiningOptions,
     MiningTables,
     RuleCandidate,
-    RuleShape,
     shapes,
-    variable_type,
 )
 from hapax.engine.mining.rule_measures import (
     Conclusion,
@@ -38,8 +36,7 @@ from hapax.engine.run_memory import with_stored_predicates
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import Matcher
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Term, Variable
+from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
 from hapax.grammar.writing.printing import signature_text
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.grammar.writing.words import counted
@@ -49,8 +46,6 @@ from hapax.kb.store import KnowledgeBase
 
 _SECONDS_OF_A_RULE = 30.0
 """The time in which a rule is measured; one that needs more is named as not measured."""
-
-_NAMES = "XYZWVU"
 
 _SECONDS_TO_COMPARE = 60.0
 """The time in which the measured rules are compared with each other."""
@@ -98,6 +93,9 @@ class MinedRules:
         return {"rules": [figures(mined) for mined in self.rules], "notes": list(self.notes)}
 
 
+_T = TypeVar("_T")
+
+
 class _TimeUpError(Exception):
     """The time for a SELECT, or for all, is over."""
 
@@ -118,6 +116,17 @@ class _Clock:
         if self.rule_began is not None and now - self.rule_began > _SECONDS_OF_A_RULE:
             raise _TimeUpError
 
+    @contextmanager
+    def of_rule(self, *, anew: bool = False) -> Iterator[None]:
+        """Limit the time of a rule inside the block; `anew`: even if the time of all is over."""
+        self.rule_began = system.monotonic()
+        if anew:
+            self.began = self.rule_began
+        try:
+            yield
+        finally:
+            self.rule_began = None
+
 
 def mine(
     kb: KnowledgeBase, library: Library, options: MiningOptions, progress: Callable[[str], None] = lambda _: None
@@ -131,8 +140,8 @@ def mine(
         spent = f"The time limit of {counted(options.seconds, 'second')} was over before all facts were read"
         raise HapaxError(f"{spent}. Allow more seconds.") from None
     worded = with_stored_predicates(Theory(library, kb), thorough=True).library
-    with closing(_Miner(tables, options, clock, progress)) as miner:
-        return miner.mined(worded)
+    with closing(tables):
+        return _Miner(tables, options, clock, progress).mined(worded)
 
 
 class _Miner:
@@ -140,7 +149,7 @@ class _Miner:
         self, tables: MiningTables, options: MiningOptions, clock: _Clock, progress: Callable[[str], None]
     ) -> None:
         self._tables, self._options, self._clock, self._progress = tables, options, clock, progress
-        self._measuring = RuleMeasuring(tables, options, clock.check)
+        self._measuring = RuleMeasuring(tables, options)
         self._unmeasured: list[RuleCandidate] = []
         self._unexplored: dict[str, list[str]] = {}
         self._sampled: dict[str, tuple[int, int]] = {}
@@ -150,9 +159,6 @@ class _Miner:
         self._perfect: dict[tuple[int, int], list[Rule]] = {}
         self._pruned = 0
         self._uncompared = 0
-
-    def close(self) -> None:
-        self._tables.drop()
 
     def mined(self, worded: Library) -> MinedRules:
         """The rules that are left of those with enough support and confidence. `worded`: has the templates."""
@@ -169,10 +175,10 @@ class _Miner:
         for number, (candidate, rule) in enumerate(kept, 1):
             self._progress(f"examples of rule {number} of {len(kept)}")
             named = rule.named(f"{rule.name}_{number}")
-            sentences = []
-            for instances in self._examples(candidate):
-                sentences.append(tuple(_sentence(rule, self._values(instance), worded) for instance in instances))
-            examples, against = sentences
+            examples, against = (
+                tuple(_sentence(rule, instance, worded) for instance in instances)
+                for instances in self._examples(candidate.rule)
+            )
             signatures = [self._signature(atom.indicator) for atom in rule.atoms]
             declared = tuple(dict.fromkeys(item for item in signatures if item is not None))
             rules.append(MinedRule(named, measured[candidate], examples, against, declared))
@@ -181,46 +187,36 @@ class _Miner:
     def _conclusions(self) -> Iterator[Conclusion]:
         """Predicates to conclude: those of two arguments from the one that determines the other more nearly."""
         for code, predicate in sorted(self._tables.predicates.items()):
-            if len(predicate.types) == 1:
-                yield Conclusion(predicate, code, True)
-                continue
-            is_functional = self._tables.library.kind(predicate.indicator) is PredicateKind.FUNCTIONAL
-            # The argument with more values is the one that determines the other more nearly.
-            if predicate.symmetric or is_functional or predicate.subjects >= predicate.objects:
-                yield Conclusion(predicate, code, False)
-            else:
-                yield Conclusion(predicate, code + 1, False)
-            if self._options.constants:
-                yield Conclusion(predicate, code, True)
-                if not predicate.symmetric:
-                    yield Conclusion(predicate, code + 1, True)
+            if len(predicate.types) > 1:
+                is_functional = self._tables.library.kind(predicate.indicator) is PredicateKind.FUNCTIONAL
+                # The argument with more values is the one that determines the other more nearly.
+                is_first = predicate.symmetric or is_functional or predicate.subjects >= predicate.objects
+                yield Conclusion(predicate, code if is_first else code + 1, False)
+            if len(predicate.types) == 1 or self._options.constants:
+                yield from (Conclusion(predicate, way, True) for way in predicate.codes)
 
     def _of_conclusion(self, conclusion: Conclusion, premises: int) -> dict[RuleCandidate, RuleMeasures]:
         """The measured rules with this conclusion and number of premises."""
         found: dict[RuleCandidate, RuleMeasures] = {}
-        has_labels = any(True for _ in self._tables.rows("SELECT 1 FROM mining_labels LIMIT 1", check_time=_never))
         head = 1 if conclusion.is_label else 2
-        wanted = [s for s in shapes(premises) if s.head == head and (has_labels or not s.has_labels)]
+        wanted = [s for s in shapes(premises) if s.head == head and (self._tables.labels or not s.has_labels)]
         if conclusion.predicate.facts < self._options.min_support:
             return found
+        text = str(conclusion)
         try:
             screening = Screening(self._tables, conclusion, self._options)
+            while wanted:
+                screened = screening.screened(wanted[0])
+                del wanted[0]
+                # A note names the smallest sample of the conclusion's shapes: the rules most likely to be missed.
+                if screened.sampled < screened.facts:
+                    least, _ = self._sampled.get(text, (screened.sampled, 0))
+                    self._sampled[text] = min(least, screened.sampled), screened.facts
+                self._hubs[text] = max(self._hubs[text], screened.hubs)
+                found |= self._all_measured(screened.candidates)
         except _TimeUpError:
-            self._leave_out(conclusion, wanted)
-            return found
-        for place, shape in enumerate(wanted):
-            try:
-                screened = screening.screened(shape)
-            except _TimeUpError:
-                self._leave_out(conclusion, wanted[place:])
-                break
-            text = str(conclusion)
-            # A note names the smallest sample of the conclusion's shapes: the rules most likely to be missed.
-            if screened.sampled < screened.facts:
-                least, _ = self._sampled.get(text, (screened.sampled, 0))
-                self._sampled[text] = min(least, screened.sampled), screened.facts
-            self._hubs[text] = max(self._hubs[text], screened.hubs)
-            found |= self._all_measured(screened.candidates)
+            for shape in wanted:
+                self._unexplored.setdefault(str(shape), []).append(text)
         return found
 
     def _all_measured(self, candidates: Sequence[RuleCandidate]) -> dict[RuleCandidate, RuleMeasures]:
@@ -230,34 +226,20 @@ class _Miner:
         """
         found: dict[RuleCandidate, RuleMeasures] = {}
         for candidate in candidates:
-            # The lowest bit of a code is the direction; node 0 stands for no constant, as in a more general rule.
-            heads = {(candidate.head.code & ~1, node) for node in (0, candidate.head.node)}
-            perfect = list(chain.from_iterable(self._perfect.get(head, ()) for head in sorted(heads)))
-            rule = self._rule(candidate) if perfect else None
-            if rule is not None and any(self._matcher.subsumes(general, rule) for general in perfect):
+            if any(self._matcher.subsumes(general, candidate.rule) for general in _wider(self._perfect, candidate)):
                 self._pruned += 1
                 continue
-            measures = self._measured(candidate)
+            try:
+                with self._clock.of_rule():
+                    measures = self._measuring.measured(candidate.rule)
+            except _TimeUpError:
+                self._unmeasured.append(candidate)
+                continue
             if measures is not None:
                 found[candidate] = measures
                 if measures.pca_confidence == 1.0:
-                    key = (candidate.head.code & ~1, candidate.head.node)
-                    self._perfect.setdefault(key, []).append(self._rule(candidate))
+                    self._perfect.setdefault(candidate.concluded, []).append(candidate.rule)
         return found
-
-    def _leave_out(self, conclusion: Conclusion, left: Sequence[RuleShape]) -> None:
-        for shape in left:
-            self._unexplored.setdefault(str(shape), []).append(str(conclusion))
-
-    def _measured(self, candidate: RuleCandidate) -> RuleMeasures | None:
-        self._clock.rule_began = system.monotonic()
-        try:
-            return self._measuring.measured(candidate)
-        except _TimeUpError:
-            self._unmeasured.append(candidate)
-            return None
-        finally:
-            self._clock.rule_began = None
 
     def _informative(
         self, measured: dict[RuleCandidate, RuleMeasures]
@@ -271,9 +253,8 @@ class _Miner:
         follows, known = self._pruned, 0
         began = system.monotonic()
         # The general ones first: fewer premises, then fewer constants.
-        in_order = sorted(measured, key=lambda item: (len(item.premises), _constants(item), item.head, item.premises))
-        for candidate in in_order:
-            rule, measures = self._rule(candidate), measured[candidate]
+        for candidate in sorted(measured, key=lambda item: (len(item.atoms), item.constants, item.atoms)):
+            rule, measures = self._tables.worded(candidate.rule), measured[candidate]
             if system.monotonic() - began > _SECONDS_TO_COMPARE:
                 self._uncompared += 1
                 kept.append((candidate, rule))
@@ -281,15 +262,13 @@ class _Miner:
             if any(self._matcher.subsumes(stated, rule) for stated in self._stated):
                 known += 1
                 continue
-            code, node = candidate.head.code & ~1, candidate.head.node
-            wider = chain.from_iterable(general.get((code, constant), ()) for constant in sorted({0, node}))
             is_special = any(
                 confidence >= measures.pca_confidence and self._matcher.subsumes(wide, rule)
-                for wide, confidence in wider
+                for wide, confidence in _wider(general, candidate)
             )
             # Rules that are left out have special cases, too.
-            general.setdefault((code, node), []).append((rule, measures.pca_confidence))
-            same = alike.setdefault((candidate.head, measures), [])
+            general.setdefault(candidate.concluded, []).append((rule, measures.pca_confidence))
+            same = alike.setdefault((candidate.atoms[0], measures), [])
             if is_special or self._repeats(candidate, same):
                 follows += 1
                 continue
@@ -301,63 +280,31 @@ class _Miner:
     def _repeats(self, candidate: RuleCandidate, rivals: Sequence[RuleCandidate]) -> bool:
         """True if one of these rules, which have the same measures, predicts the same."""
         for rival in rivals:
-            # `began` as well, so that the comparison has its time even when the time of all is over.
-            self._clock.rule_began = self._clock.began = system.monotonic()
             try:
-                if not self._measuring.predicts_more(candidate, rival):
-                    return True
+                with self._clock.of_rule(anew=True):
+                    if not self._measuring.predicts_more(candidate.rule, rival.rule):
+                        return True
             except _TimeUpError:
                 return False
-            finally:
-                self._clock.rule_began = None
         return False
 
-    def _rule(self, candidate: RuleCandidate) -> Rule:
-        nodes = [atom.node for atom in (candidate.head, *candidate.premises) if atom.second == CONSTANT]
-        constants = self._tables.constants([node for node in nodes if node])
-        # A variable without a known type at any place may be any object.
-        types = [variable_type(candidate, number, self._tables)[1] or OBJECT for number in range(candidate.variables)]
-
-        def literal(atom: MinedAtom) -> Literal:
-            predicate = self._tables.predicates[atom.code & ~1]
-            terms: list[Term] = [Variable(_NAMES[atom.first], types[atom.first])]
-            if atom.second != CONSTANT:
-                terms.append(Variable(_NAMES[atom.second], types[atom.second]))
-            elif atom.node:
-                terms.append(constants[atom.node])
-            # An odd code stands for the mirrored predicate.
-            return Literal(Atom(predicate.name, tuple(reversed(terms) if atom.code & 1 else terms)))
-
-        premise = tuple(literal(atom) for atom in _in_order(candidate))
-        conclusion = literal(candidate.head)
-        return Rule(f"mined_{conclusion.atom.predicate}", premise, conclusion)
-
-    def _examples(self, candidate: RuleCandidate) -> tuple[list[Instance], list[Instance]]:
+    def _examples(self, rule: Rule) -> tuple[list[Instance], list[Instance]]:
         """Examples and counter-examples; none if they take too long, whatever the time that is left for mining."""
-        most = self._options.examples
-        self._clock.rule_began = self._clock.began = system.monotonic()
         try:
-            if most:
-                return self._measuring.examples(candidate, most), self._measuring.counter_examples(candidate, most)
+            with self._clock.of_rule(anew=True):
+                return self._measuring.examples(rule, self._options.examples)
         except _TimeUpError:
-            pass
-        finally:
-            self._clock.rule_began = None
-        return [], []
-
-    def _values(self, instance: Instance) -> dict[str, Constant]:
-        constants = self._tables.constants(instance)
-        return {_NAMES[number]: constants[node] for number, node in enumerate(instance)}
+            return [], []
 
     def _signature(self, indicator: str) -> PredicateSignature | None:
         """The declaration of a predicate that the library does not know, if all its types are known."""
         if self._tables.library.knows(indicator):
             return None
-        predicate = next(item for item in self._tables.predicates.values() if item.indicator == indicator)
-        types = tuple(data_type for data_type in predicate.types if data_type is not None)
-        if len(types) < len(predicate.types):
+        places = self._tables.types[indicator]
+        types = tuple(data_type for data_type in places if data_type is not None)
+        if len(types) < len(places):
             return None
-        return PredicateSignature(predicate.name, types, PredicateKind.GIVEN)
+        return PredicateSignature(indicator.rpartition("/")[0], types, PredicateKind.GIVEN)
 
     def _notes(self, follows: int, known: int) -> Iterator[str]:
         if follows:
@@ -381,36 +328,20 @@ class _Miner:
         for shape, conclusions in self._unexplored.items():
             yield f"not explored within {limit}: {shape} for h {_some(conclusions)}"
         if self._unmeasured:
-            texts = [self._rule(candidate).sentence for candidate in self._unmeasured]
+            texts = [self._tables.worded(candidate.rule).sentence for candidate in self._unmeasured]
             yield f"not measured in time: {counted(len(texts), 'rule')}: {_some(texts)}"
 
 
-def _sentence(rule: Rule, values: dict[str, Constant], library: Library) -> str:
+def _sentence(rule: Rule, values: Instance, library: Library) -> str:
     """An instance of the rule in words: its premises, a colon and its conclusion."""
     premise = " and ".join(atom_text(literal.atom, library, values) for literal in rule.literals)
     return f"{premise}: {atom_text(rule.conclusion.atom, library, values)}"
 
 
-def _never() -> None:
-    """No time limit."""
-
-
-def _constants(candidate: RuleCandidate) -> int:
-    """The number of constants in a rule."""
-    return sum(atom.second == CONSTANT and atom.node != 0 for atom in (candidate.head, *candidate.premises))
-
-
-def _in_order(candidate: RuleCandidate) -> Sequence[MinedAtom]:
-    """The premises so that each has a variable of an earlier one, beginning with X."""
-    order: list[MinedAtom] = []
-    reached = {0}
-    waiting = list(candidate.premises)
-    while waiting:
-        near = next((atom for atom in waiting if {atom.first, atom.second} & reached), waiting[0])
-        waiting.remove(near)
-        order.append(near)
-        reached |= {near.first, near.second}
-    return order
+def _wider(rules: Mapping[tuple[int, int], list[_T]], candidate: RuleCandidate) -> Iterator[_T]:
+    """Those of the rules that conclude the same predicate, without a constant or with the same one."""
+    code, node = candidate.concluded
+    return chain.from_iterable(rules.get((code, constant), ()) for constant in sorted({NOTHING, node}))
 
 
 def _some(texts: Sequence[str]) -> str:

@@ -24,12 +24,14 @@ their conclusion. It follows edges of any predicate, and counts the facts by the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
+from hapax.engine.logic.compile import AbsentAtom, PremiseCompiler, conclusion_cells, conjunction
 from hapax.engine.mining.fact_tables import (
     CONSTANT,
+    NAMES,
     MinedAtom,
     MinedPredicate,
     MiningOptions,
@@ -41,6 +43,9 @@ from hapax.engine.mining.fact_tables import (
     shape_atoms,
     ways_to_match,
 )
+from hapax.grammar.parsing.declarations import Property
+from hapax.grammar.rules import Rule
+from hapax.grammar.terms import Constant, Variable
 
 # --- screening --------------------------------------------------------------------------------------------------------
 
@@ -86,9 +91,6 @@ class Screening:
 
     def __init__(self, tables: MiningTables, conclusion: Conclusion, options: MiningOptions) -> None:
         self._tables, self._conclusion, self._options = tables, conclusion, options
-        self._labels: dict[int, tuple[int, int]] = {
-            label: (code, node) for label, code, node in tables.rows("SELECT id, p, o FROM mining_labels")
-        }
         self._fill(options.sample)
 
     def _fill(self, sample: int) -> None:
@@ -100,15 +102,15 @@ class Screening:
         label, joined, part = "0", "", "1"
         if self._conclusion.is_label:
             label, part = "label.id", "label.id"
-            joined = "JOIN mining_labels AS label ON label.p = edge.p AND label.o = edge.o "
+            joined = f"JOIN mining_labels AS label ON label.p = {code} AND label.o = edge.o "
         order = f"row_number() OVER (PARTITION BY {part} ORDER BY {mixed}, edge.s, edge.o)"
         tables.run(
             "CREATE TEMP TABLE mining_sample AS SELECT * FROM "  # noqa: S608  ours
-            f"(SELECT {order} AS place, {label} AS label, edge.s AS v0, edge.o AS v1 FROM mining_edges AS edge {joined}"
-            f"WHERE edge.p = {code}) {f'WHERE place <= {sample}' if sample else ''}"
+            f"(SELECT {order} AS place, {label} AS label, edge.s AS v0, edge.o AS v1 FROM {tables.edges(code)} AS edge "
+            f"{joined}) {f'WHERE place <= {sample}' if sample else ''}"
         )
         if self._conclusion.is_label:
-            self._facts = tables.pairs("SELECT id, facts FROM mining_labels WHERE p = ?", (code,))
+            self._facts = dict(tables.run("SELECT id, facts FROM mining_labels WHERE p = ?", (code,)))
         else:
             self._facts = {0: self._conclusion.predicate.facts}
         # The degree of each node, and the sum of those of its neighbours, say how many edges a way looks up.
@@ -130,19 +132,19 @@ class Screening:
         sampled, hubs = self._choose(shape, ways)
         totals: dict[tuple[int, ...], int] = {}
         for number, way in enumerate(ways):
-            for row in self._tables.rows(self._select(shape, way, number)):
+            for row in self._tables.run(self._select(shape, way, number)):
                 *key, hits = row
                 # A fact is looked up in one way, so that the hits of all ways add up.
                 totals[tuple(key)] = totals.get(tuple(key), 0) + hits
-        found: dict[RuleCandidate, None] = {}
+        found: dict[tuple[MinedAtom, ...], RuleCandidate] = {}
         for (label, *codes), hits in totals.items():
             if hits >= self._needed(self._facts[label], sampled[label]):
                 head = self._head(label)
-                made = candidate(head, shape_atoms(shape, codes, self._labels), self._tables)
+                made = candidate(head, shape_atoms(shape, codes, self._tables.labels), self._tables)
                 if made is not None:
-                    found.setdefault(made)
+                    found[made.atoms] = made
         return SampledShape(
-            tuple(sorted(found, key=lambda rule: (rule.head, rule.premises))),
+            tuple(found[atoms] for atoms in sorted(found)),
             sum(self._facts.values()),
             sum(sampled.values()),
             hubs,
@@ -150,7 +152,7 @@ class Screening:
 
     def _head(self, label: int) -> MinedAtom:
         if self._conclusion.is_label:
-            code, node = self._labels[label]
+            code, node = self._tables.labels[label]
             return MinedAtom(code, 0, CONSTANT, node)
         return MinedAtom(self._conclusion.code, 0, 1)
 
@@ -178,14 +180,14 @@ class Screening:
             f"{cheapest} AS lookups, CASE {cheapest} {chosen} END AS way "
             f"FROM mining_sample AS h {reach.format(0)} {reach.format(1)}"
         )
-        hubs = self._tables.run(f"DELETE FROM mining_chosen WHERE lookups > {_MOST_LOOKUPS_OF_A_FACT}")  # noqa: S608
+        hubs = self._tables.run(f"DELETE FROM mining_chosen WHERE lookups > {_MOST_LOOKUPS_OF_A_FACT} RETURNING 1")  # noqa: S608
         # In the order of their places, the facts whose lookups together stay within the limit are kept.
         self._tables.run(
             "DELETE FROM mining_chosen WHERE rowid IN (SELECT id FROM (SELECT rowid AS id, "  # noqa: S608  ours
             f"sum(lookups) OVER (ORDER BY place, label) AS so_far FROM mining_chosen) WHERE so_far > {MOST_LOOKUPS})"
         )
-        counts = self._tables.pairs("SELECT label, count(*) FROM mining_chosen GROUP BY label")
-        return {label: counts.get(label, 0) for label in self._facts}, hubs
+        counts = dict(self._tables.run("SELECT label, count(*) FROM mining_chosen GROUP BY label"))
+        return {label: counts.get(label, 0) for label in self._facts}, len(hubs)
 
     def _select(self, shape: RuleShape, way: Sequence[int], number: int) -> str:
         """SELECT of label, codes and number of facts for one way of matching."""
@@ -294,192 +296,116 @@ class RuleMeasures:
         return self.support / self.counted
 
 
-Instance = tuple[int, ...]
-"""The nodes of a rule's variables."""
+Instance = Mapping[str, Constant]
+"""The values of a rule's variables, by name."""
 
 
 class RuleMeasuring:
-    """Measures rules, exactly, over all facts. `check_time` raises an exception when a SELECT may take no longer."""
+    """Measures rules, exactly, over all facts."""
 
-    def __init__(self, tables: MiningTables, options: MiningOptions, check_time: Callable[[], None]) -> None:
-        self._tables, self._options, self._check_time = tables, options, check_time
+    def __init__(self, tables: MiningTables, options: MiningOptions) -> None:
+        self._tables, self._options = tables, options
 
-    def measured(self, rule: RuleCandidate) -> RuleMeasures | None:
+    def measured(self, rule: Rule) -> RuleMeasures | None:
         """The measures of a rule; None, as early as that is clear, if one of them is too low."""
-        options, of_head = self._options, self._facts_of(rule.head)
-        facts = self._count(f"SELECT count(*) FROM {of_head}")  # noqa: S608  ours
-        pairs = _Join(rule, self._tables)
-        selected = ", ".join(f"{pairs.columns[name]} AS {name}" for name in _head_names(rule))
+        options, atom, predicted = self._options, rule.conclusion.atom, _Predictions(rule, self._tables)
+        of_head, columns = f"SELECT count(*) FROM {self._tables.facts[atom.indicator]} AS h", {}  # noqa: S608  ours
+        given = []
+        for place, term in enumerate(atom.arguments, 1):
+            if isinstance(term, Variable):
+                columns[term.name] = f"h.a{place}"
+            else:
+                given.append(f"h.a{place} = {term.value}")
+        facts = self._count(f"{of_head} WHERE {conjunction(given)}")
 
-        def count(condition: str, predicted: int, threshold: float) -> int | None:
+        def count(condition: str, supported: int, threshold: float) -> int | None:
             # One more than a rule that predicts so many facts with enough confidence has, after which it is clear.
             # -2 makes LIMIT -1, which is no limit to SQLite.
-            most = math.floor(predicted / threshold + 1e-9) if threshold else -2
-            distinct = f"SELECT DISTINCT {selected} {pairs.text(condition)} LIMIT {most + 1}"
-            number = self._count(f"SELECT count(*) FROM ({distinct})")  # noqa: S608  ours
+            most = math.floor(supported / threshold + 1e-9) if threshold else -2
+            number = self._count(f"SELECT count(*) FROM ({predicted.select(condition)} LIMIT {most + 1})")  # noqa: S608
             return None if -1 < most < number else number
 
-        counts = self._counts(rule, pairs)
         # A rule that predicts too much even if it predicts all facts is seen faster than its support is counted.
-        if count(counts, facts, options.min_pca) is None:
+        if count(predicted.counts, facts, options.min_pca) is None:
             return None
-        known = _Join(rule, self._tables, {"v0": "h.v0", "v1": "h.v1"})
-        support = self._count(
-            f"SELECT count(*) FROM {of_head} AS h WHERE EXISTS (SELECT 1 {known.text(known.distinct)})"  # noqa: S608
-        )
+        known = _Predictions(rule, self._tables, columns)
+        instance = known.body.select(["1"], [*known.own, *known.distinct])
+        support = self._count(f"{of_head} WHERE {conjunction([*given, f'EXISTS ({instance})'])}")
         if support < options.least_support(facts):
             return None
-        counted = count(counts, support, options.min_pca)
-        predictions = None if counted is None else count("true", support, options.min_confidence)
+        counted = count(predicted.counts, support, options.min_pca)
+        predictions = None if counted is None else count("1", support, options.min_confidence)
         if counted is None or predictions is None:
             return None
-        rejected = 0
-        if rule.head.code in self._tables.rejected:
-            rejected = count(self._is_in("mining_rejected", rule, pairs), support, 0.0) or 0
-        return RuleMeasures(support, facts, predictions, counted, rejected)
+        rejected = count(predicted.is_rejected, support, 0.0) if predicted.is_rejected else 0
+        return RuleMeasures(support, facts, predictions, counted, rejected or 0)
 
-    def examples(self, rule: RuleCandidate, most: int) -> list[Instance]:
-        """Instances of the rule whose conclusion is a fact, at most one for each conclusion."""
-        pairs = _Join(rule, self._tables)
-        return self._instances(rule, pairs, f"{self._is_in('mining_edges', rule, pairs)} AND {pairs.distinct}", most)
+    def examples(self, rule: Rule, most: int) -> tuple[list[Instance], list[Instance]]:
+        """Instances of the rule, at most one for each conclusion: first those whose conclusion is a fact.
 
-    def predicts_more(self, rule: RuleCandidate, rival: RuleCandidate) -> bool:
-        """True if a rule predicts anything that a rival with the same conclusion does not."""
-        parts = []
-        for item in (rule, rival):
-            pairs = _Join(item, self._tables)
-            parts.append(f"SELECT {', '.join(pairs.columns[name] for name in _head_names(item))} {pairs.text()}")
-        return bool(self._rows(f"{' EXCEPT '.join(parts)} LIMIT 1"))
-
-    def counter_examples(self, rule: RuleCandidate, most: int) -> list[Instance]:
-        """Instances that count against the rule, those that a critic rejected first."""
-        pairs = _Join(rule, self._tables)
-        is_fact = self._is_in("mining_edges", rule, pairs)
-        found: list[Instance] = []
-        if rule.head.code in self._tables.rejected:
-            found = self._instances(rule, pairs, self._is_in("mining_rejected", rule, pairs), most)
-        if len(found) < most:
-            against = f"NOT {is_fact} AND {self._counts(rule, pairs)}"
-            # The second SELECT may find the rejected ones again.
-            known = {instance[: len(_head_names(rule))] for instance in found}
-            more = self._instances(rule, pairs, against, most)
-            found += [instance for instance in more if instance[: len(_head_names(rule))] not in known]
-        return found[:most]
-
-    def _instances(self, rule: RuleCandidate, pairs: _Join, condition: str, most: int) -> list[Instance]:
-        names = [f"v{number}" for number in range(rule.variables)]
-        head = [pairs.columns[name] for name in _head_names(rule)]
-        listed = ", ".join(pairs.columns[name] for name in names)
-        sql = f"SELECT {listed} {pairs.text(condition)} GROUP BY {', '.join(head)} LIMIT {most}"
-        return [tuple(row) for row in self._rows(sql)]
-
-    def _rows(self, sql: str) -> list[tuple[int, ...]]:
-        return self._tables.rows(sql, check_time=self._check_time)
-
-    def _count(self, sql: str) -> int:
-        return self._rows(sql)[0][0]
-
-    def _facts_of(self, head: MinedAtom) -> str:
-        """A table of the facts of a conclusion, with v0 and v1."""
-        if head.second == CONSTANT:
-            # By the mirrored edges, which are in the order of the constants.
-            return f"(SELECT o AS v0, s AS v1 FROM mining_edges WHERE p = {head.code ^ 1} AND s = {head.node})"  # noqa: S608
-        return f"(SELECT s AS v0, o AS v1 FROM mining_edges WHERE p = {head.code})"  # noqa: S608
-
-    def _counts(self, rule: RuleCandidate, pairs: _Join) -> str:
-        """SQL of the condition under which a prediction counts for the PCA confidence."""
-        if rule.head.second == CONSTANT and len(self._tables.predicates[rule.head.code & ~1].types) == 1:
-            return "true"
-        subject = pairs.columns["v0"]
-        known = f"EXISTS (SELECT 1 FROM mining_edges AS k WHERE k.p = {rule.head.code} AND k.s = {subject})"  # noqa: S608
-        if rule.head.code not in self._tables.rejected:
-            return known
-        return f"({known} OR {self._is_in('mining_rejected', rule, pairs)})"
-
-    @staticmethod
-    def _is_in(table: str, rule: RuleCandidate, pairs: _Join) -> str:
-        value = str(rule.head.node) if rule.head.second == CONSTANT else pairs.columns["v1"]
+        Then those that count against the rule; ones that a critic rejected come first.
+        """
+        predicted = _Predictions(rule, self._tables)
+        against = [f"NOT {predicted.is_fact}", predicted.counts]
         return (
-            f"EXISTS (SELECT 1 FROM {table} AS k WHERE k.p = {rule.head.code} "  # noqa: S608
-            f"AND k.s = {pairs.columns['v0']} AND k.o = {value})"
+            self._instances(predicted, [predicted.is_fact, *predicted.distinct], most),
+            self._instances(predicted, against, most),
         )
 
+    def predicts_more(self, rule: Rule, rival: Rule) -> bool:
+        """True if a rule predicts anything that a rival with the same conclusion does not."""
+        selects = [_Predictions(item, self._tables).select("1") for item in (rule, rival)]
+        return bool(self._tables.run(f"{' EXCEPT '.join(selects)} LIMIT 1"))
 
-def _head_names(rule: RuleCandidate) -> tuple[str, ...]:
-    return ("v0",) if rule.head.second == CONSTANT else ("v0", "v1")
+    def _instances(self, predicted: _Predictions, conditions: Sequence[str], most: int) -> list[Instance]:
+        values = predicted.body.values
+        select = predicted.body.select([*values.values()], [*predicted.own, *conditions])
+        order = f" ORDER BY {predicted.is_rejected} DESC" if predicted.is_rejected else ""
+        rows = self._tables.run(f"{select} GROUP BY {', '.join(predicted.cells)}{order} LIMIT {most}")
+        constants = self._tables.constants(chain.from_iterable(rows))
+        return [dict(zip(values, map(constants.__getitem__, row), strict=True)) for row in rows]
+
+    def _count(self, sql: str) -> int:
+        return int(self._tables.run(sql)[0][0])
 
 
-class _Join:
-    """The premises of a rule as a join. `bound`: SQL columns of the variables that an outer SELECT binds.
+class _Predictions:
+    """The compiled premise of a rule, and conditions of its instances as SQL. `bound`: variables of an outer SELECT.
 
-    `columns` has a column for each variable afterwards.
+    `own`: no premise is the conclusion. `distinct`: each variable of the premises alone has a value of its own.
+    `counts`: the prediction counts for the PCA confidence. `is_rejected` is empty if no critic rejected such an atom.
     """
 
-    def __init__(self, rule: RuleCandidate, tables: MiningTables, bound: dict[str, str] | None = None) -> None:
-        self._tables = tables
-        has_constant = rule.head.second == CONSTANT
-        self.columns = {name: column for name, column in (bound or {}).items() if name in _head_names(rule)}
-        self._head = _head_names(rule)
-        self._names: list[str] = []
-        self._conditions: list[str] = []
-        edges: list[tuple[int | str, str, str]] = []
-        waiting = list(rule.premises)
-        while waiting:
-            # The atom that gives the fewest edges for each row so far comes next.
-            atom = min(waiting, key=lambda premise: (self._fan_out(premise), premise))
-            waiting.remove(atom)
-            edges.append(self._add(atom))
-        value = str(rule.head.node) if has_constant else self.columns["v1"]
-        conclusion = (rule.head.code, self.columns["v0"], value)
-        symmetric = tables.predicates[rule.head.code & ~1].symmetric
-        self._conditions += [is_not_conclusion(edge, conclusion, symmetric) for edge in edges]
+    def __init__(self, rule: Rule, tables: MiningTables, bound: Mapping[str, str] | None = None) -> None:
+        head = rule.conclusion.atom
+        self.body = PremiseCompiler(tables.context, values=dict(bound or {})).read(rule.premise).compiled()
+        values = self.body.values
+        arguments = conclusion_cells(head, self.body, tables.context)
+        places = {term.name: place for place, term in enumerate(head.arguments, 1) if isinstance(term, Variable)}
+        self.cells = [values[name] for name in places]
+        ways = [arguments]
+        if tables.library.has_property(head.indicator, Property.SYMMETRIC):
+            ways.append(arguments[::-1])
+        self.own = []
+        for literal in rule.literals:
+            cells = conclusion_cells(literal.atom, self.body, tables.context)
+            for way in ways if literal.atom.indicator == head.indicator else ():
+                equal = [f"{cell} = {argument}" for cell, argument in zip(cells, way, strict=True)]
+                self.own.append(f"NOT ({conjunction(equal)})")
+        pairs = combinations(values, 2)
+        self.distinct = [f"{values[a]} <> {values[b]}" for a, b in pairs if not {a, b} <= places.keys()]
 
-    def text(self, condition: str = "true") -> str:
-        """FROM and WHERE of the join."""
-        conditions = [item for item in (*self._conditions, condition) if item != "true"]
-        return f"FROM {' CROSS JOIN '.join(self._names)} WHERE {' AND '.join(conditions) or 'true'}"
+        facts, rejected = tables.facts[head.indicator], tables.rejected.get(head.indicator)
+        same = AbsentAtom(head.indicator, arguments).matches("k")
+        exists = f"EXISTS (SELECT 1 FROM {{}} AS k WHERE {same})"  # noqa: S608  ours
+        self.is_fact = exists.format(facts)
+        self.is_rejected = exists.format(rejected) if rejected else ""
+        self.counts = "1"
+        if len(arguments) > 1:
+            subject = NAMES[0]
+            known = f"EXISTS (SELECT 1 FROM {facts} AS k WHERE k.a{places[subject]} = {values[subject]})"  # noqa: S608
+            self.counts = f"({known} OR {self.is_rejected})" if rejected else known
 
-    @property
-    def distinct(self) -> str:
-        """SQL that is true if each variable of the premises alone has a value of its own."""
-        pairs = combinations(self.columns, 2)
-        parts = [f"{self.columns[a]} <> {self.columns[b]}" for a, b in pairs if {a, b} - {*self._head}]
-        return " AND ".join(parts) or "true"
-
-    def _fan_out(self, atom: MinedAtom) -> float:
-        """The mean number of edges that a lookup of the atom gives, larger than all for one that nothing binds."""
-        predicate = self._tables.predicates[atom.code & ~1]
-        first, second = predicate.facts / predicate.subjects, predicate.facts / predicate.objects
-        # A mirrored edge starts at what is the second argument of the fact.
-        if atom.code & 1:
-            first, second = second, first
-        is_bound = [f"v{variable}" in self.columns or variable == CONSTANT for variable in (atom.first, atom.second)]
-        if all(is_bound):
-            return 0.0
-        if not any(is_bound):
-            # After the first atom, one that nothing binds would multiply the rows by all its facts.
-            return 1e6 * predicate.facts if self.columns else float(predicate.facts)
-        # A constant does not connect the atom with those before.
-        if atom.second == CONSTANT and self.columns:
-            return 1e6 * second
-        return first if is_bound[0] else second
-
-    def _add(self, atom: MinedAtom) -> tuple[int, str, str]:
-        """Join an atom; returns its code and the columns of its nodes."""
-        name = f"e{len(self._names)}"
-        self._names.append(f"mining_edges AS {name}")
-        first = self.columns.get(f"v{atom.first}")
-        second = str(atom.node) if atom.second == CONSTANT else self.columns.get(f"v{atom.second}")
-        code, start, end = atom.code, first, second
-        # If only its second node is bound, an edge is looked up by its mirror.
-        is_mirrored = first is None and second is not None
-        if is_mirrored:
-            code, start, end = atom.code ^ 1, second, first
-        self._conditions.append(f"{name}.p = {code}")
-        self._conditions += [f"{name}.s = {start}"] if start is not None else []
-        self._conditions += [f"{name}.o = {end}"] if end is not None else []
-        ends = (f"{name}.o", f"{name}.s") if is_mirrored else (f"{name}.s", f"{name}.o")
-        for variable, column in zip((atom.first, atom.second), ends, strict=True):
-            if variable != CONSTANT:
-                self.columns.setdefault(f"v{variable}", column)
-        return atom.code, *ends
+    def select(self, condition: str) -> str:
+        """The SELECT of the predictions under a condition, each once."""
+        return self.body.select([f"DISTINCT {', '.join(self.cells)}"], [*self.own, condition])
