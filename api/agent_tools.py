@@ -238,7 +238,7 @@ class AgentTools:
         """
         with self._spending(Budget(max_calls=0) if free else None) as (kb, models):
             generator = JournaledGenerator(instructed(models.knowledge), models.journal or Journal(kb), role=ROLE)
-            asked = QuestionInWords(question, self._rules(kb), kb, self.words)
+            asked = QuestionInWords(question, self._rules(kb), kb)
             return asked.answered(generator, self._limited(MOST_ANSWERS))
 
     def question_forecast(self, question: str) -> QuestionForecast:
@@ -246,7 +246,7 @@ class AgentTools:
         asking = self._models_to_ask()
         name = instructed(asking.models.knowledge).identity.name
         with self._open() as kb:
-            usage = QuestionInWords(question, self._rules(kb), kb, self.words).usage
+            usage = QuestionInWords(question, self._rules(kb), kb).usage
         price = price_table(asking.models).get(name)
         cost = None if price is None else price.of(usage)
         return QuestionForecast(name, usage.prompt_tokens, usage.completion_tokens, cost, self.left)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -27,8 +26,8 @@ from hapax.grammar.rules import Library, PredicateSignature
 from hapax.grammar.terms import ANY, Atom, Constant, Literal, Term, Value, Variable
 from hapax.grammar.writing.prolog_text import atom_goal, term_text
 from hapax.grammar.writing.verbalize import literal_text, template_of
+from hapax.kb.connection import translated
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.word_index import WordIndex
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journaled_models import JournaledGenerator
@@ -139,11 +138,11 @@ def ask(
 
 
 class QuestionInWords:
-    """A question over the predicates and values that exist, for a model. `words`: the index of the knowledge base."""
+    """A question over the predicates and values that exist, for a model."""
 
-    def __init__(self, question: str, rules: Library, kb: KnowledgeBase, words: WordIndex | None = None) -> None:
+    def __init__(self, question: str, rules: Library, kb: KnowledgeBase) -> None:
         self._rules, self._kb = rules, kb
-        self._reader = _QuestionReader(question, rules.completed(), kb, words)
+        self._reader = _QuestionReader(question, rules.completed(), kb)
         form = ReplyForm(1, "", json=True, schema=json.dumps(self._reader.schema()))
         self._request = GenerationRequest(self._reader.prompt(), form=form)
 
@@ -167,15 +166,11 @@ class QuestionInWords:
 class _QuestionReader:
     """The predicates and values that a question may mean, and the goal of a reply over them."""
 
-    def __init__(self, question: str, library: Library, kb: KnowledgeBase, words: WordIndex | None) -> None:
+    def __init__(self, question: str, library: Library, kb: KnowledgeBase) -> None:
         self.question, self._library, self._kb = question, library, kb
         self._words = set(_stems(question))
         constants = (term for atom in library.facts for term in atom.arguments if isinstance(term, Constant))
-        stated = [constant.value for constant in constants]
-        if kb.path is None:
-            stated += [value for fact in kb.facts() for value in fact.arguments]
-        self._stated = dict.fromkeys(value for value in stated if isinstance(value, str))
-        self._index = words or (None if kb.path is None else WordIndex(Path(kb.path)))
+        self._stated = dict.fromkeys(constant.value for constant in constants if isinstance(constant.value, str))
         near = sorted(library.signatures, key=lambda signature: -len(self._words & set(_stems(self._said(signature)))))
         self._signatures = near[:MOST_PREDICATES]
 
@@ -193,10 +188,10 @@ class _QuestionReader:
         return f"{signature.name}({', '.join(names)}): {said}"
 
     def _named(self, words: str) -> list[str]:
-        """Stored values with these words, the best first."""
-        if self._index is not None:
-            return [*self._index.search(words).names, *(name for name in self._stated if _has(name, words))]
-        return [name for name in self._stated if _has(name, words)]
+        """Stored values with these words, the shortest first, and those that the rules state."""
+        with translated(self._kb.place):
+            stored = self._kb.symbols.texts_with(words, MOST_VALUES)
+        return [*stored, *(name for name in self._stated if _has(name, words))]
 
     def prompt(self) -> str:
         """The words for the model."""

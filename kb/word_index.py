@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hapax.grammar.writing.words import plain_letters
+from hapax.kb.atoms.symbols import is_plain
 from hapax.kb.connection import reading_uri, translated
 from hapax.kb.exchange.values import refusal
 
@@ -23,8 +24,8 @@ MOST_RANKED = 20_000
 
 
 def _plain(column: str) -> str:
-    """SQL for a text with plain letters. Characters of ASCII, which are as many as their bytes, stay as they are."""
-    return f"CASE WHEN length({column}) = length(CAST({column} AS BLOB)) THEN {column} ELSE plain_letters({column}) END"
+    """SQL for a text with plain letters."""
+    return f"CASE WHEN {is_plain(column)} THEN {column} ELSE plain_letters({column}) END"
 
 
 _TOKENS = "tokenize = unicode61, prefix = '2 3'"

@@ -461,8 +461,6 @@ class _Views:
         """The page of a question in words: the goal that a model has made of it with its answers, or the forecast."""
         tools, question = self._asking_tools(), request.query_params["question"].strip()
         values = {**NOTHING_ASKED, "question": question}
-        if not self._words.ready(INDEX_SECONDS):
-            return self._waiting(request, "Ask", INDEXING)
         try:
             values["answered"] = answered = tools.answer_question(question, free=True)
             values["proofs"] = [nested(proof.story)[0] for proof in answered.proofs]

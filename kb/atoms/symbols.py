@@ -7,15 +7,17 @@ empty cell is 0.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, TypeGuard
 
 from hapax.grammar.terms import MAXIMUM_POWER, MISSING, CutDecimal, Value
+from hapax.grammar.writing.words import plain_letters
 from hapax.kb.exchange import values
 
 TAGGED_BITS = 60
@@ -25,6 +27,9 @@ MISSING_TAG = 0
 
 # Constants with cached tags; so many take about 20 MB.
 KNOWN_TAGS = 200_000
+
+# Words and letters of each by which texts are found.
+_MOST_WORDS = _MOST_LETTERS = 50
 
 # Rows of one INSERT, which is twice as fast as one by one.
 _ROWS = 500
@@ -46,6 +51,15 @@ def canonical(value: Value) -> Value:
         kept.pop()
         exponent += 1
     return Decimal((sign, tuple(kept), exponent))
+
+
+def is_plain(column: str) -> str:
+    """SQL for a text of ASCII alone, whose characters are as many as its bytes."""
+    return f"length({column}) = length(CAST({column} AS BLOB))"
+
+
+def _folded(text: str) -> str:
+    return plain_letters(text).casefold()
 
 
 def _is_whole(value: Value) -> TypeGuard[int]:
@@ -193,6 +207,28 @@ class Symbols:
         wanted = set(tags)
         yield from ((tag, str(tag >> 1)) for tag in wanted if tag & 1)
         yield from self._symbols(wanted)
+
+    def texts_with(self, words: str, most: int) -> list[str]:
+        """Texts with all these words or words that begin so, case and accents left aside; at most so many, short first.
+
+        It reads all symbols, which takes a quarter of a second for a million.
+        """
+        parts = [part[:_MOST_LETTERS] for part in re.findall(r"[^\W_]+", _folded(words))]
+        wanted = list(islice(dict.fromkeys(parts), _MOST_WORDS))
+        if not wanted:
+            return []
+        self._conn.create_function("folded", 1, _folded, deterministic=True)
+        plain = is_plain("symbol")
+        folded = f"CASE WHEN {plain} THEN lower(symbol) ELSE folded(symbol) END"
+        # LIKE is fast, and leaves few texts for GLOB, which sees that a word begins there. Texts begin with a quote.
+        sql = (
+            "SELECT symbol FROM symbols WHERE symbol GLOB '\"*' AND "  # noqa: S608  ours
+            + " AND ".join([f"(symbol LIKE ? OR NOT {plain}) AND {folded} GLOB ?"] * len(wanted))
+            # Another program may have spoiled one.
+            + " AND json_valid(symbol) ORDER BY length(symbol), symbol LIMIT ?"
+        )
+        patterns = chain.from_iterable((f"%{word}%", f"*[^a-z0-9]{word}*") for word in wanted)
+        return [str(values.decode_value(symbol)) for (symbol,) in self._conn.execute(sql, (*patterns, most))]
 
     @property
     def last_tag(self) -> int:

@@ -157,6 +157,36 @@ def test_a_question_names_what_exists_and_is_asked_once_within_a_budget(bases: P
     assert len(fake.asked) == sent
 
 
+@pytest.mark.parametrize(
+    ("said", "words", "value"),
+    [
+        ("ÖSTERREICH", "osterreich", "Österreich"),
+        ("россия", "РОССИЯ", "Россия"),
+        ('the "old" mill', "mills", 'The "Old" Mill'),
+        ("côte d'ivoire", "ivoire", "Côte d'Ivoire"),
+        ("strasse 7", "straße", "Strasse 7"),
+        ("100%_*[a]", "100", "100%_*[a]"),
+    ],
+)
+def test_values_are_found_by_their_words_in_any_case(said: str, words: str, value: str) -> None:
+    """A question finds stored values by words, case and accents left aside, and a value of the reply is the stored one."""
+    rules = hapax.parse_rules('given lies_in(Town, Country): "[1] lies in [2]"')
+    answer = {"goal": [{"predicate": "lies_in", "arguments": ["?Town", said]}], "asked": ["?Town"]}
+    with (
+        FakeServer({"generate": {}, "defaults": {"generate": json.dumps(answer)}}) as fake,
+        hapax.KnowledgeBase() as kb,
+    ):
+        hapax.add_facts(kb, "lies_in", [("Town A", value), ("Town B", "Elsewhere"), ("Town C", 100)], rules)
+        found = hapax.ask(f"Which towns are in {words}?", rules, kb, f"openai:tiny@{fake.url}")
+        prompts = [json.dumps(request.body, ensure_ascii=False) for request in fake.asked]
+
+    assert found.answers is not None
+    assert [row["Town"] for row in found.answers] == ["Town A"]
+    # A prompt has its values as JSON, and a body has the prompt so.
+    assert any(json.dumps(json.dumps(value, ensure_ascii=False), ensure_ascii=False)[1:-1] in text for text in prompts)
+    assert not any("Elsewhere" in text for text in prompts)
+
+
 def test_the_page_for_asking_shows_the_cost_of_a_question_and_then_its_answer(bases: Path) -> None:
     """A question in words costs one call, which is told before; its goal, meaning, answers and proof stay for free."""
     question = "Which airports lie above 10000 feet?"
