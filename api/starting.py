@@ -162,7 +162,8 @@ def _guessed_key(
 ) -> tuple[GuessedColumn | None, list[str]]:
     """The first column, or one named like a key, that no two rows have in common.
 
-    Where one only nearly is a key, notes tell of the rows that repeat it.
+    One that nearly is a key is one, too, and notes tell of the rows that repeat it: without a key an empty cell would
+    be a text.
     """
     lines = [line for line, row in read.rows if len(row) == len(columns)]
     rows = list(zip(*(column.values for column in columns), strict=True))
@@ -180,7 +181,10 @@ def _guessed_key(
         if not repeats and None not in first:
             return column, []
         if None not in first and len(first) > _KEYS * len(rows):
-            return None, [f"{repeat}, too, so that {column.header} is no key." for repeat in repeats]
+            told = (
+                f"if {column.header} is no key, delete the line with key in map.yaml, or import with --same-key keep."
+            )
+            return column, [f"{repeat}, too; {told}" for repeat in repeats]
     return None, []
 
 

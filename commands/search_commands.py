@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from rich.cells import cell_len
 from rich.markup import escape
 
@@ -359,7 +360,9 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
         return
 
     every = options["all_accounts"]
-    _print_statements(report, options["examples"], every)
+    # A number that somebody asked for is not cut to a screen.
+    is_chosen = click.get_current_context().get_parameter_source("examples") is not ParameterSource.DEFAULT
+    _print_statements(report, options["examples"], every or is_chosen)
     _print_rules(report, options["compat"], every)
     remarks = list(_remarks(report, library, options))
     shown = remarks if every or len(remarks) <= REMARKS else remarks[: REMARKS - 1]

@@ -57,7 +57,7 @@ def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | S
     if not lines and sum(counts[indicator] for indicator in base) <= MOST_FACTS:
         known = _known_names(theory, base, stated)
         names = dict.fromkeys(_names(parsed.term, theory.library))
-        lines = [_about(name, known) for name in names if known and name not in known]
+        lines = [_about(name, known, base) for name in names if known and name not in known]
     lines += [f"{indicator} has no facts." for indicator in base if not counts[indicator]]
     if asked := [indicator for indicator in base if part.library.is_asked(indicator)]:
         lines.append(f"{Setting('models')} asks a model for facts of {some(asked)}.")
@@ -129,13 +129,14 @@ def _plain_letters(name: str) -> str:
     return str(utils.default_process("".join(letters)))
 
 
-def _about(name: str, known: Collection[str]) -> str:
+def _about(name: str, known: Collection[str], predicates: Sequence[str]) -> str:
     found = process.extract(
         name, list(known), scorer=fuzz.ratio, processor=_plain_letters, score_cutoff=ALIKE, limit=MOST_NAMES
     )
     near = " or ".join(prolog_atom(choice) for choice, _, _ in found)
-    return f"No fact has {prolog_atom(name)}. " + (
-        f"Did you mean {near}?" if near else "No name in the facts is like it."
+    # Facts of other predicates may have it.
+    return f"No fact of {some(predicates, 3)} has {prolog_atom(name)}. " + (
+        f"Did you mean {near}?" if near else "No name in these facts is like it."
     )
 
 

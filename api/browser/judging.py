@@ -217,6 +217,8 @@ class Judging:
             ]
             if foreign := {*cells.facts, *cells.struck} - {*item.facts}:
                 raise HapaxError(f"{min(foreign)!r} is no fact of this item. Judge the next.")
+            if cells.struck and cells.answer == question.choices[0]:
+                raise HapaxError("The statement is said to be true, and a fact of it to be wrong. Answer again.")
             marks += [VoteRecord(fact, AUDIT_QUESTION, voter, "no") for fact in cells.struck]
             taken_back = [(fact, AUDIT_QUESTION, voter) for fact in cells.facts if fact not in cells.struck]
             with kb.transaction():

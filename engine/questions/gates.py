@@ -195,6 +195,14 @@ Scores = Mapping[str, float]
 """Scores of one candidate by name of the gate; a gate that has nothing to judge in it has none."""
 
 
+def _below(score: float, threshold: float) -> str:
+    """A score with as many digits as tell it from the threshold."""
+    digits = 3
+    while round(score, digits) >= threshold and digits < 15:
+        digits += 1
+    return f"{score:.{digits}f}"
+
+
 def substitution_subject(bindings: Iterable[tuple[str, Value]]) -> str:
     """A substitution as one canonical text: JSON, names in order."""
     # Sorted by name alone: values of different types have no order.
@@ -450,7 +458,7 @@ class QuestionGates:
                 continue
             threshold, condition = self._threshold(gate, candidate), gate.scoring.condition
             if score < threshold:
-                reason = f"P({condition}) {score:.3f} is below the threshold {threshold:.2f}"
+                reason = f"P({condition}) {_below(score, threshold)} is below the threshold {threshold:.2f}"
                 if gate.name in self._ranked:
                     reason += f", {RANKED}"
                 elif candidate in self._once_accepted:
