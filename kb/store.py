@@ -107,15 +107,16 @@ STANDS = f"key NOT IN ({_GONE})"
 STANDING = f"statements.{STANDS}"
 """SQL condition on rows of `statements`: all facts of the proof stand, and no later fact refutes it."""
 
-_GONE_ROWS = f"SELECT rowid FROM statements WHERE key IN ({_GONE})"  # noqa: S608  ours
+GONE_ROWS = f"SELECT rowid FROM statements WHERE key IN ({_GONE})"  # noqa: S608  ours
+"""SQL for the numbers of the rows of `statements` that do not stand."""
 
 _REPEATED = (
     "SELECT later.rowid FROM (SELECT id, min(rowid) AS first FROM statements "  # noqa: S608  ours
-    f"WHERE rowid NOT IN ({_GONE_ROWS}) GROUP BY id HAVING count(*) > 1) AS found "
+    f"WHERE rowid NOT IN ({GONE_ROWS}) GROUP BY id HAVING count(*) > 1) AS found "
     "CROSS JOIN statements AS later ON later.id = found.id WHERE later.rowid > found.first"
 )
 
-FIRST_STANDING = f"statements.rowid NOT IN ({_REPEATED} UNION ALL {_GONE_ROWS})"
+FIRST_STANDING = f"statements.rowid NOT IN ({_REPEATED} UNION ALL {GONE_ROWS})"
 """SQL condition like STANDING that also leaves out all rows of a statement but the first.
 
 It reads the index of ids once instead of a row of the table for each statement, so that a page far down is found soon.

@@ -18,7 +18,7 @@ from hapax.kb.atoms.derived_statements import UP_TO_DATE, VIEW, has_derived
 from hapax.kb.exchange.values import decode_values, encode_value, refusal
 from hapax.kb.records import FACTS, Distribution, Source, StatementRecord, statement_id
 from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
-from hapax.kb.store import STANDING, STANDS, KnowledgeBase
+from hapax.kb.store import GONE_ROWS, STANDING, STANDS, KnowledgeBase
 
 ROWS = 50
 """Rows of one page of a table."""
@@ -584,16 +584,18 @@ def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()
 
 
 def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
-    """The stored rules with the numbers of their statements, of all runs and both ends."""
+    """The stored rules with the numbers of their statements that stand, of all runs and both ends."""
     # Counted by the index alone: with millions of statements every look at a row would show.
     # Rules that only `derive` has used are not in the table `rules`.
     others = "SELECT name, '' FROM derivations WHERE kind = 'rule' AND name NOT IN (SELECT name FROM rules)"
     named = f"SELECT name, domain FROM rules UNION ALL {others}"  # noqa: S608  ours
     counted = "(SELECT rule, count(*) AS statements FROM statements GROUP BY rule)"
-    number = "coalesce(counted.statements, 0) + coalesce(derived.statements, 0)"
+    gone = f"(SELECT rule, count(*) AS statements FROM statements WHERE rowid IN ({GONE_ROWS}) GROUP BY rule)"  # noqa: S608  ours
+    number = "coalesce(counted.statements, 0) - coalesce(gone.statements, 0) + coalesce(derived.statements, 0)"
     select = _Select(
         "rules.name, coalesce(rules.domain, ''), " + number,
         f"({named}) AS rules LEFT JOIN {counted} AS counted ON counted.rule = rules.name "  # noqa: S608  ours
+        f"LEFT JOIN {gone} AS gone ON gone.rule = rules.name "
         "LEFT JOIN (SELECT name AS rule, count AS statements FROM derivations "
         f"WHERE kind = 'rule' AND stale = 0 AND {UP_TO_DATE}) AS derived ON derived.rule = rules.name",
         "rules.name",

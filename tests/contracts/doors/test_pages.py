@@ -294,14 +294,19 @@ def test_statements_leave_every_page_with_a_fact_of_theirs(database: Path) -> No
             texts = [served.ask(place).text for place in places]
             return [any(f"/statement/{name}" in text for name in names) for text in texts]
 
-        before = listing()
+        def counted() -> tuple[int, int]:
+            """The statements by rule, and those of the list."""
+            return sum(row["statements"] for row in data(served, "/rules")), len(data(served, "/statements"))
+
+        before, stood = listing(), counted()
         run("data", "retract", NORWAY, "--db", database, "--reason", "it joined the euro")
-        after = listing()
+        after, left = listing(), counted()
         run("data", "retract", "--undo", NORWAY, "--db", database)
         again = listing()
 
     assert before == again == [True] * len(places)
     assert after == [False] * len(places)
+    assert stood[0] == stood[1] > left[0] == left[1]
 
 
 def test_hostile_values_are_shown_and_never_run(served_facts: Served) -> None:
