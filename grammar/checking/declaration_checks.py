@@ -540,6 +540,39 @@ def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
             yield indicator
 
 
+@check(
+    RuleFault.warning(
+        "HPX224", "equal amounts that count once",
+        "given sold(id: Sale, day: Text, price: Number)\n"
+        "aggregate sum_of(Text D, Number N) := N = sum(Number P: sold(day: D, price: P))",
+        "given sold(id: Sale, day: Text, price: Number)\n"
+        "aggregate sum_of(Text D, Number N) := N = sum(Number P, Sale I: sold(id: I, day: D, price: P))",
+    ),
+)  # fmt: skip
+def equal_amounts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Sums and means over a table in which two rows with the same amount are one."""
+    for item in library.aggregates:
+        if item.function not in ("sum", "avg") or item.counts_derivations:
+            continue
+        kept = {variable.name for variable in (*item.counted, *item.group)}
+        for literal in item.premise:
+            if not isinstance(literal, Literal) or literal.negated or not library.knows(literal.atom.indicator):
+                continue
+            signature = library.signature(literal.atom.indicator)
+            places = signature.key or range(len(signature.columns)) if len(item.counted) == 1 or signature.key else ()
+            terms = ((place, literal.atom.arguments[place]) for place in places)
+            left = [place for place, term in terms if isinstance(term, Variable) and term.name not in kept]
+            if signature.columns and left:
+                column, table = signature.columns[left[0]], literal.atom.predicate
+                collected = ", ".join(map(str, item.counted))
+                yield fault.at(
+                    item.place,
+                    f"{item.atom.predicate} counts rows of {table} with equal {item.counted[0].name} once",
+                    f"Where each row counts, name what tells rows apart, such as {column}: "
+                    f"{item.function}({collected}, X: {table}({column}: X, ...))",
+                )
+
+
 DECLARATION_CHECKS: tuple[Check, ...] = (
     unbound_in_constraint,
     excluding_properties,
@@ -554,4 +587,5 @@ DECLARATION_CHECKS: tuple[Check, ...] = (
     aggregates_of_themselves,
     aggregates_that_are_not_monotone,
     aggregates_over_open_predicates,
+    equal_amounts,
 )
