@@ -198,7 +198,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("why", "possesses('Ann', mill)"),
     ("why-not", "possesses('Ann', crane)"),
     ("report", "-o", "report.html"),
-    ("dataset", "dataset", "--in-both", "keep", "--format", "jsonl", "--format", "lint", "--format", "lm-eval"),
+    ("dataset", "dataset", "--in-both", "keep", "--format", "jsonl", "--format", "lm-eval"),
     ("votes", "export", "statements", "--voter", "ann", "--out", "sheets"),
     ("calibrate", "--rules", "world.rules", "--critic", "simulated:12", "--labels", "labels.tsv"),
     ("mcp",),
