@@ -98,9 +98,9 @@ def test_transformers_serve_decides_as_the_model_in_this_process(transformers_se
 
 
 def test_a_search_by_transformers_serve_finds_the_same(transformers_serve: Path, tmp_path: Path) -> None:
-    """Knowledge and critic over HTTP give the facts and statements that the embedded model gives in this process."""
+    """Knowledge and critic over HTTP give the facts and statements that the same checkpoint gives in this process."""
     frequency = ("--likelihood", "frequency")
-    search(tmp_path / "own.db", "-m", "embedded", *frequency)
+    search(tmp_path / "own.db", "-m", f"hf:{EMBEDDED}", *frequency)
     search(tmp_path / "http.db", "-m", "openai:served", "--aliases", transformers_serve, *frequency)
 
     assert found(tmp_path, "http.db") == found(tmp_path, "own.db")
