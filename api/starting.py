@@ -181,10 +181,10 @@ def _guessed_key(
         if not repeats and None not in first:
             return column, []
         if None not in first and len(first) > _KEYS * len(rows):
-            told = (
+            advice = (
                 f"if {column.header} is no key, delete the line with key in map.yaml, or import with --same-key keep."
             )
-            return column, [f"{repeat}, too; {told}" for repeat in repeats]
+            return column, [f"{repeat}, too; {advice}" for repeat in repeats]
     return None, []
 
 
@@ -232,8 +232,8 @@ def _first_rule(predicate: str, columns: Sequence[GuessedColumn], key: GuessedCo
         name = f"has_much_{number.name}"
         premise = f"{predicate}({key.name}: K, {number.name}: N) & N > {middle}"
         return f"{premise} -> {name}(K)", f"{name}(K)"
-    other = others[0] if others else key
-    return f"{predicate}({key.name}: K, {other.name}: V) -> has_{other.name}(K, V)", f"has_{other.name}(K, V)"
+    column = others[0] if others else key
+    return f"{predicate}({key.name}: K, {column.name}: V) -> has_{column.name}(K, V)", f"has_{column.name}(K, V)"
 
 
 _SETTINGS = """\

@@ -464,10 +464,8 @@ class _GoalChecker:
         if name in _AGGREGATED:
             return _COUNTED
         if name in TESTS:
-            example = (
-                "trip(id: I, air_time: T), is_missing(T)" if name == IS_MISSING else f'person(name: N), {name}(N, "A")'
-            )
-            return f"Test the variable of a column, as in {example}."
+            test = "is_missing(N)" if name == IS_MISSING else f'{name}(N, "A")'
+            return f"Test the variable of a column, as in person(name: N), {test}."
         if columns := self.library.columns_of(name):
             return f"Did you mean {name}/{len(columns)}? Name the columns that you need, as in {name}({columns[0]}: X)."
         for signature in self.library.signatures:

@@ -130,8 +130,12 @@ class Browser:
 
     def rule_texts(self, kb: KnowledgeBase) -> dict[str, str]:
         """The texts of the rule files by name: those of `rules`, else those that the knowledge base keeps."""
-        if self.rules:
-            return {str(file): file.read_text("utf-8", "replace") for file in rule_files(self.rules)}
+        try:
+            if self.rules:
+                return {str(file): file.read_text("utf-8", "replace") for file in rule_files(self.rules)}
+        except OSError as fault:
+            remedy = Remedy("Restore the file, or start the server with another {}.", Setting("rules"))
+            raise HapaxError(f"{fault.filename}: the rules cannot be read: {fault.strerror}.", remedy) from None
         return {record.name: record.text for record in kb.rule_texts()}
 
     def _read(self, kb: KnowledgeBase) -> tuple[Library, list[HapaxError]]:

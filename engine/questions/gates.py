@@ -196,11 +196,11 @@ Scores = Mapping[str, float]
 
 
 def _below(score: float, threshold: float) -> str:
-    """A score with as many digits as tell it from the threshold."""
-    digits = 3
-    while round(score, digits) >= threshold and digits < 15:
+    """A score and the threshold above it, with as many digits as tell them apart."""
+    digits = 2
+    while round(threshold, digits) <= round(score, digits + 1) and digits < 15:
         digits += 1
-    return f"{score:.{digits}f}"
+    return f"{score:.{digits + 1}f} is below the threshold {threshold:.{digits}f}"
 
 
 def substitution_subject(bindings: Iterable[tuple[str, Value]]) -> str:
@@ -458,7 +458,7 @@ class QuestionGates:
                 continue
             threshold, condition = self._threshold(gate, candidate), gate.scoring.condition
             if score < threshold:
-                reason = f"P({condition}) {_below(score, threshold)} is below the threshold {threshold:.2f}"
+                reason = f"P({condition}) {_below(score, threshold)}"
                 if gate.name in self._ranked:
                     reason += f", {RANKED}"
                 elif candidate in self._once_accepted:

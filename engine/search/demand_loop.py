@@ -205,9 +205,9 @@ def with_stated_values(term: GoalTerm) -> GoalTerm:
         parts = condition.arguments if isinstance(condition, Compound) and condition.functor == "," else (condition,)
         whole = with_stated_values(Compound(",", (*parts, then), term.place))
         ways = whole.arguments if isinstance(whole, Compound) and whole.functor == ";" else (whole,)
-        each = [Compound("forall", (_joined(way.arguments[:-1]), way.arguments[-1]), term.place) for way in ways]  # type: ignore[union-attr]  # conjunctions
+        cases = [Compound("forall", (_joined(way.arguments[:-1]), way.arguments[-1]), term.place) for way in ways]  # type: ignore[union-attr]  # conjunctions
         # As ways of a disjunction, each of which is looked at; a conjunction ends where one part fails.
-        return each[0] if len(each) == 1 else Compound(";", tuple(each), term.place)
+        return cases[0] if len(cases) == 1 else Compound(";", tuple(cases), term.place)
     if term.functor != ",":
         return Compound(term.functor, tuple(map(with_stated_values, term.arguments)), term.place)
     for place, part in enumerate(term.arguments):

@@ -178,13 +178,13 @@ class Scorer:
             return None
         said = f"{self._models.critic.identity.name} as critic says no to everything: {self._probe}"
         where = "Where no value of a question reached a threshold"
-        other = (
+        advice = (
             f"Choose another critic with {Setting('critic')}, or set a threshold with "
             f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}"
         )
         if self._settings.accept_by_rank:
-            return f"{said}. {where}, the better half was accepted by rank. Expect false statements. {other}."
-        return f"{said}. {where}, none was accepted. {other}; {Setting('settings.accept_by_rank')} takes guesses."
+            return f"{said}. {where}, the better half was accepted by rank. Expect false statements. {advice}."
+        return f"{said}. {where}, none was accepted. {advice}; {Setting('settings.accept_by_rank')} takes guesses."
 
     # -- likelihood
 
@@ -237,9 +237,9 @@ def given_claims(known: RunFacts) -> KnownClaims | None:
     falsehoods: list[str] = []
     for signature in known.library.completed().signatures:
         if signature.kind in ASKED_KINDS and known.has_given(signature.indicator):
-            for row, other in pairwise(known.given_rows(signature.indicator)):
+            for row, following in pairwise(known.given_rows(signature.indicator)):
                 true, false = (
-                    Atom(signature.name, tuple(map(Constant, (*row[:-1], last)))) for last in (row[-1], other[-1])
+                    Atom(signature.name, tuple(map(Constant, (*row[:-1], last)))) for last in (row[-1], following[-1])
                 )
                 is_decided = signature.kind is PredicateKind.FUNCTIONAL or known.is_covered(false)
                 if is_decided and known.truth(false) != 1.0:

@@ -34,7 +34,7 @@ class Served:
 
     @property
     def origin(self) -> str:
-        """What a browser says of the page that a form comes from."""
+        """The server as a browser names it in what it sends from a page of it."""
         return f"http://{self.host}:{self.port}"
 
     def ask(self, place: str, method: str = "GET", body: str = "", **headers: str) -> Answer:

@@ -192,7 +192,7 @@ def probabilities(section: Section) -> dict[str, float]:
 
 
 def check_probabilities(section: Section, rules: hapax.Library) -> None:
-    """What follows with a probability is no statement, so that `derive` refuses the rules."""
+    """A conclusion with a probability is no statement, so that `derive` refuses the rules."""
     program = hapax.program(section.text)
     for atom, wanted in probabilities(section).items():
         found = program.query(atom).rows
