@@ -486,6 +486,8 @@ class _ScriptWriter:
             texts = list(map(self.text, values))
             cased = {"lower": exp.Lower, "upper": exp.Upper}
             return _Cell(cased[name](this=texts[0]) if name in cased else reduce(_joined, texts), False)
+        if name in ("substring", "replace"):
+            return _Cell(self._part(call, values), False)
         if name == "length":
             return _Cell(self._typed(exp.Length(this=self.text(values[0])), True), True)
         if name in ("min", "max") and not all(value.is_number for value in values):
@@ -494,6 +496,16 @@ class _ScriptWriter:
         if name in ("+", "-", "*", "/"):
             return _Cell(self.calculated(name, *numbers), True)
         return _Cell(self._typed(self._number_function(call, numbers), True), True)
+
+    def _part(self, call: Arithmetic, values: Sequence[_Cell]) -> exp.Expr:
+        """A part of a text, or the text with a part exchanged: what is taken out is written in the rule."""
+        given = [operand.value if isinstance(operand, Constant) else None for operand in call.operands]
+        if call.operator == "replace" and isinstance(given[1], str) and given[1]:
+            return exp.func("REPLACE", *map(self.text, values), dialect=self._dialect)
+        if call.operator == "substring" and all(isinstance(value, int) and value >= 1 for value in given[1:]):
+            start, size = map(self.number, values[1:])
+            return exp.Substring(this=self.text(values[0]), start=start, length=size)
+        raise HapaxError(f'"{call}" has another meaning in each database.', "Write constants for its last arguments.")
 
     def _number_function(self, call: Arithmetic, numbers: Sequence[exp.Expr]) -> exp.Expr:
         name, first, last = call.operator, numbers[0], call.operands[-1]

@@ -36,6 +36,8 @@ LONGEST_PATTERN = 1_000
 
 _REPEATED = re.compile(r"\{(\d{0,300})(?:,(\d{0,300}))?\}")
 
+_NUMERAL = re.compile(r"[+-]?\d{1,300}(\.\d{1,300})?([eE][+-]?\d{1,2})?", re.ASCII)
+
 SECONDS_PER_MATCH = 1.0
 """Time that a regular expression may take on one text."""
 
@@ -262,6 +264,29 @@ def _test(holds: Callable[..., bool]) -> Callable[..., Exact]:
     return lambda *values: "true" if holds(*map(_text, values)) else "false"
 
 
+def _part(text: Exact, first: Exact, size: Exact) -> Exact:
+    """So many characters from one on, counted from 1; fewer where the text ends."""
+    start, length = _whole(first) - 1, _whole(size)
+    if start < 0 or length < 0:
+        raise NoValue(f"there is no part from {start + 1} on with {length} characters")
+    return _text(text)[start : start + length]
+
+
+def _exchanged(text: Exact, old: Exact, new: Exact) -> Exact:
+    if not _text(old):
+        raise NoValue("an empty text cannot be replaced")
+    return _text(text).replace(_text(old), _text(new))
+
+
+def _stated_number(value: Exact) -> Exact:
+    """The number that a text states in digits, with or without a point and a power of ten."""
+    if _are_numbers(value):
+        return value
+    if _NUMERAL.fullmatch(_text(value).strip()) is None:
+        raise NoValue(f"{_quoted(value)} does not state a number")
+    return Fraction(_text(value).strip())
+
+
 def _matches(text: str, pattern: str) -> bool:
     try:
         if pattern not in _slow:
@@ -339,6 +364,9 @@ FUNCTIONS: dict[str, ExactFunction] = {
     "upper": ExactFunction(lambda value: _text(value).upper(), 1, 1, TEXT),
     "length": ExactFunction(lambda value: len(_text(value)), 1, 1, NUMBER),
     "concat": ExactFunction(lambda *values: "".join(map(_text, values)), 2, 99, TEXT),
+    "substring": ExactFunction(_part, 3, 3, TEXT),
+    "replace": ExactFunction(_exchanged, 3, 3, TEXT),
+    "number": ExactFunction(_stated_number, 1, 1, NUMBER),
     "starts_with": ExactFunction(_test(str.startswith), 2, 2, TEXT),
     "ends_with": ExactFunction(_test(str.endswith), 2, 2, TEXT),
     "contains": ExactFunction(_test(operator.contains), 2, 2, TEXT),

@@ -106,6 +106,8 @@ trip(T, M, L, D) & V = L / M * 60 & V > 500 & month(D) = 12 & D < "2013-12-25" -
 | `abs(A)`, `floor(A)`, `round(A)`, `round(A, 2)` | `round` goes away from zero where two are as near |
 | `min(A, B)`, `max(A, B)` | the smallest and the largest of two or more |
 | `lower(T)`, `upper(T)`, `length(T)`, `concat(S, ", ", T)` | `length` counts characters |
+| `substring(T, 1, 3)`, `replace(T, " kg", "")` | the first three characters; each `" kg"` taken out |
+| `number(T)` | the number that a text such as `"12.50"` states |
 | `starts_with(T, "Nor")`, `ends_with(T, "way")`, `contains(T, "rw")` | tests, which hold or do not |
 | `matches(T, "^[A-C]")` | a test: the regular expression is found in the text, within a second |
 | `like(T, "A%b_")` | a test, as in SQL: `%` is any text, `_` one character |

@@ -479,6 +479,12 @@ _TEXT_GOALS = {
     "upper": "upcase_atom({0}, {value})",
     "length": "atom_length({0}, {value})",
     "concat": "atomic_list_concat([{all}], {value})",
+    "substring": (
+        "integer({1}), {1} >= 1, integer({2}), {2} >= 0, atom_length({0}, {value}_all), "
+        "{value}_start is min({1} - 1, {value}_all), {value}_size is min({2}, {value}_all - {value}_start), "
+        "sub_atom({0}, {value}_start, {value}_size, _, {value})"
+    ),
+    "replace": "{1} \\== '', atomic_list_concat({value}_, {1}, {0}), atomic_list_concat({value}_, {2}, {value})",
     "starts_with": "sub_atom({0}, 0, _, _, {1})",
     "ends_with": "sub_atom({0}, _, _, 0, {1})",
     "contains": "sub_atom({0}, _, _, _, {1})",

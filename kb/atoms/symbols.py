@@ -272,11 +272,12 @@ class Symbols:
         self._conn.executemany("INSERT INTO symbols (symbol, id) VALUES (?, ?)", made.items())
 
     def _symbols(self, tags: Iterable[int]) -> Iterator[tuple[int, str]]:
-        """Symbols by even tag."""
+        """Symbols by even tag, those that no table has yet included."""
         # Sorted, because neighbours are on one page.
         even = sorted(tag for tag in tags if not tag & 1)
-        if self._borrowed and even and even[0] < 0:
-            wanted = set(even)
-            yield from ((tag, text) for text, tag in self._borrowed.items() if tag in wanted)
         sql = "SELECT id, symbol FROM symbols WHERE id IN (SELECT value FROM json_each(?))"
-        yield from self._conn.execute(sql, (json.dumps(even),))
+        stored = dict(self._conn.execute(sql, (json.dumps(even),)))
+        yield from stored.items()
+        if missing := set(even).difference(stored):
+            beside = chain(self._made.items(), (self._borrowed or {}).items())
+            yield from ((tag, text) for text, tag in beside if tag in missing)
