@@ -1,4 +1,4 @@
-"""The commands `check`, `fmt`, `explain` and `compile`, for rule files, and the forms in which `check` reports."""
+"""`check`, `fmt`, `explain`, `compile` and `lsp`, for rule files, and the forms in which `check` reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from rich.markup import escape
 
 import hapax
 from hapax.api.rules import FORMS, check_files, fix_files, formatted_files
-from hapax.commands.shared.common_options import open_kb, read_library, with_chosen, with_json, with_paths
+from hapax.commands.shared.common_options import (
+    open_kb,
+    read_library,
+    with_chosen,
+    with_json,
+    with_paths,
+    with_rules,
+)
 from hapax.commands.shared.console import (
     DONE,
     FAILED,
@@ -185,6 +192,29 @@ def compile(paths: tuple[Path, ...], chosen: tuple[str, ...], form: str) -> None
     """
     # `echo` ends the text with a line break.
     click.echo(hapax.compile_rules(read_library(paths), form, only=chosen).rstrip())
+
+
+@click.command("lsp")
+@with_rules
+@click.option(
+    "--db",
+    "database",
+    envvar="HAPAX_DB",
+    type=click.Path(path_type=Path),
+    help="Knowledge base whose facts are counted.",
+)
+def serve_editor(paths: tuple[Path, ...], database: Path | None) -> None:
+    """Serve editors over stdin and stdout by the Language Server Protocol: faults, meanings, completion, new names.
+
+    A file is checked with the other files of --rules if it is one of them, otherwise alone, as `hapax check FILE` does.
+
+    \b
+    hapax rules lsp
+    hapax rules lsp --rules rules --db hapax.db
+    """
+    from hapax.api.rule_editor import RuleEditor
+
+    RuleEditor(paths, database).server.start_io()
 
 
 # --- forms of diagnostics for other programs --------------------------------------------------------------------------

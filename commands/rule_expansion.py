@@ -70,7 +70,7 @@ with_review = together(
         "compile": "hapax.commands.rule_commands:compile",
         "explain": "hapax.commands.rule_commands:explain",
         "fmt": "hapax.commands.rule_commands:fmt",
-        "lsp": "hapax.commands.editor:serve_editor",
+        "lsp": "hapax.commands.rule_commands:serve_editor",
     },
 )
 def rules() -> None:

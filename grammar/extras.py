@@ -24,7 +24,7 @@ EXTRAS = {
     "openai": ("tiktoken",),
     "agents": ("mcp",),
     "serve": ("python_multipart", "starlette", "uvicorn"),
-    "editor": ("pygls",),
+    "editor": ("lsprotocol", "pygls"),
 }
 """The import names that each extra of pyproject.toml installs."""
 
