@@ -37,7 +37,7 @@ from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.registry import BudgetedModels, instructed, price_table
 
 if TYPE_CHECKING:
-    from hapax.engine.costs.estimate import RunEstimate
+    from hapax.engine.search.estimate import RunEstimate
 
 MOST_ROWS = 1_000
 """Most answers or statements of one call: more would fill a model's context."""
@@ -71,8 +71,8 @@ class AskForecast:
     """Forecast of the questions of a goal to models, before anything is sent.
 
     `questions`: the first ones, goals with `?` at the value that is asked for; `atoms`: the first claims to be judged;
-    `calls`: most requests to the knowledge model for these questions; `whole`: what is expected of them, and the most
-    that the goal may ask, because answers may raise further questions; `left`: what the budget leaves.
+    `calls`: most requests to the knowledge model for these questions; `whole`: what is expected of them, though
+    their answers may raise further questions; `left`: what the budget leaves.
     """
 
     questions: tuple[str, ...]
@@ -258,9 +258,9 @@ class AgentTools:
 
     def forecast(self, goal: str) -> AskForecast:
         """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
-        from hapax.engine.costs.estimate import estimate_goal
         from hapax.engine.inference.theory import Theory
         from hapax.engine.search.demand_loop import DemandBudget, run_demand
+        from hapax.engine.search.estimate import estimate_goal
 
         asking = self._models_to_ask()
         models, settings, calls, needs = asking.models, asking.settings, 0, []

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, overload
 
 from hapax.api.statements import Statements
-from hapax.engine.costs.estimate import RunEstimate, estimate_run
 from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.questions.account import StepAccount
 from hapax.engine.questions.gates import CRITIC, TYPE
+from hapax.engine.search.estimate import RunEstimate, estimate_run
 from hapax.engine.search.profile_choice import ProfileChooser, settled
 from hapax.engine.search.progress import Progress
 from hapax.engine.search.search import search as search_rules

@@ -70,7 +70,7 @@ from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.registry import FALLBACK_RANKER, find_backend, price_table, runs_in_process
 
 if TYPE_CHECKING:
-    from hapax.engine.costs.estimate import Range, RuleEstimate, RunEstimate
+    from hapax.engine.search.estimate import RuleEstimate, RunEstimate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -229,7 +229,7 @@ def estimated(
     library: Library, rules: Sequence[Rule], options: dict[str, Any], with_orders: bool = False
 ) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
     """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
-    from hapax.engine.costs.estimate import estimate_orders, estimate_run
+    from hapax.engine.search.estimate import estimate_orders, estimate_run
     from hapax.engine.search.profile_choice import settled
     from hapax.engine.search.settings import SearchJob
 
@@ -258,13 +258,13 @@ def print_plans(rule: Rule, orders: Sequence[tuple[SearchPlan, RuleEstimate]], a
     if as_json:
         plans = []
         for order, estimate in orders:
-            counts = {name: asdict(estimate.total(name)) for name in ("questions", "calls", "claims")}
+            counts = {name: estimate.total(name) for name in ("questions", "calls", "claims")}
             plans.append({"order": order.order, "steps": list(map(str, order.steps)), **counts})
         click.echo(json.dumps({"rule": rule.name, "plans": plans}, ensure_ascii=False))
         return
     rows: list[tuple[str, ...]] = []
     for order, estimate in orders:
-        totals = [_spread(estimate.total(name)) for name in ("questions", "calls", "claims")]
+        totals = [f"{estimate.total(name):,}" for name in ("questions", "calls", "claims")]
         rows.append((" ".join(order.order), *totals, "; ".join(map(str, order.steps))))
     print_table(
         ("order", "questions", "calls", "claims judged", "steps"),
@@ -282,8 +282,8 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     for rule in estimate.rules:
         # Skipped rules follow below the table.
         if rule.skipped is None:
-            totals = [_spread(rule.total(name)) for name in ("questions", "calls", "claims")]
-            values = ", ".join(f"{step.variable} {step.values.expected:,}" for step in rule.steps)
+            totals = [f"{rule.total(name):,}" for name in ("questions", "calls", "claims")]
+            values = ", ".join(f"{step.variable} {step.values:,}" for step in rule.steps)
             rows.append((rule.rule, rule.generic, " ".join(rule.order), values, *totals))
     print_table(("rule", "generic", "order", "values by step", "questions", "calls", "claims judged"), rows)
     for remark in _skipped({rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None}):
@@ -291,11 +291,11 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     out.print()
     costs = []
     for role, need in estimate.roles.items():
-        money = "price unknown" if need.cost is None else f"{need.cost[0]:.2f} to {need.cost[1]:.2f}"
-        seconds = "-" if need.seconds is None else f"{_duration(need.seconds[0])}, at most {_duration(need.seconds[1])}"
-        costs.append((role, need.model, _spread(need.calls), _spread(need.tokens), money, seconds))
+        money = "price unknown" if need.cost is None else f"{need.cost:.2f}"
+        seconds = "-" if need.seconds is None else _duration(need.seconds)
+        costs.append((role, need.model, f"{need.calls:,}", f"{need.tokens:,}", money, seconds))
     columns = ("role", "model", "calls", "tokens", "money", "wall time")
-    print_table(columns, costs, title="The whole run, as expected and at most")
+    print_table(columns, costs, title="The whole run, as expected")
     if measured := [f"{role} {need.measured:,}" for role, need in estimate.roles.items() if need.measured]:
         err.print(
             f"[dim]Expected calls, tokens and money follow from answered requests in the ledger, repeated ones "
@@ -305,11 +305,11 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     if assumed := [role for role, need in estimate.roles.items() if need.assumed]:
         err.print(
             f"[dim]Nobody has asked the server of {', '.join(assumed)} what it can do. By default it is expected to "
-            "give log-probabilities; the most holds for votes. A search first probes it once. State `logprobs` in an "
+            "give log-probabilities; votes take more calls. A search first probes it once. State `logprobs` in an "
             "alias of the model to plan by it.[/]",
             soft_wrap=True,
         )
-    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls.most]
+    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls]
     # Only for models on servers can an alias state limits.
     served = any("openai/" in estimate.roles[role].model for role in untimed)
     if untimed:
@@ -326,11 +326,6 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _spread(count: Range) -> str:
-    """`40, at most 120`."""
-    return f"{count.expected}, at most {count.most}"
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

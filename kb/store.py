@@ -461,11 +461,6 @@ class KnowledgeBase(RecordStore):
             found.setdefault(candidate.question_id, []).append(candidate)
         return found
 
-    def most_candidates(self) -> int:
-        """The number of candidates of the question that has most."""
-        sql = "SELECT coalesce(max(number), 0) FROM (SELECT count(*) AS number FROM candidates GROUP BY question_id)"
-        return int(self.connection.execute(sql).fetchone()[0])
-
     # -- assessments and decisions
 
     def assessments(self, texts: Iterable[str], measure: str, model: str) -> dict[str, Assessment]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain, islice
+from itertools import chain
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.run_facts import RunFacts
@@ -143,15 +143,6 @@ class GivenFacts:
         passed = {distinct[int(number)] for (number,) in found}
         return [key in passed for key in keys]
 
-    def size(self, literal: Literal, most: int) -> int:
-        """Number of rows of a literal's predicate, counted up to this many."""
-        open_terms = tuple(Variable(f"A{place}", "") for place, _ in enumerate(literal.atom.arguments))
-        item = Literal(replace(literal.atom, arguments=open_terms))
-        try:
-            return len(self._joined([], [()], [item], [term.name for term in open_terms], most=most))
-        except LimitExceeded:
-            return most
-
     def _joined(
         self,
         terms: Sequence[Term],
@@ -160,7 +151,6 @@ class GivenFacts:
         names: Sequence[str] = (),
         *,
         seconds: float | None = None,
-        most: int | None = None,
     ) -> list[tuple[Value, ...]]:
         """The numbers of the rows, as values of these terms, for which premises hold, with the values of `names`."""
         indicators = [item.atom.indicator for item in items if isinstance(item, Literal)]
@@ -176,8 +166,7 @@ class GivenFacts:
         source = FactSource(kb, self.known.given, self.known.denials, stored=lambda _: "source IS NULL")
         with reading(kb), time_limit(kb, seconds or self._seconds):
             demand = Demand(source, part, given=given)
-            answers = demand.answers([Literal(keys), *items], [_NUMBER.name, *names])
-            return list(answers if most is None else islice(answers, most))
+            return list(demand.answers([Literal(keys), *items], [_NUMBER.name, *names]))
 
 
 def _shape(atom: Atom) -> Atom:

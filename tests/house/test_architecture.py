@@ -184,7 +184,6 @@ CORE = (
     "engine/probability",
     "engine/search",
     "engine/answers",
-    "engine/costs",
     "engine/prolog",
     "engine/questions",
 )

@@ -96,7 +96,7 @@ def plan(*more: str) -> int:
     """The number of statements that `plan` expects."""
     command = ("plan", "gems.rules", "-m", "scripted:gems.json", "--likelihood", "scripted:gems.json", "--values", 120)
     (rule,) = told(*command, "--db", "kb.db", *more)["rules"]
-    return int(rule["statements"]["expected"])
+    return int(rule["statements"])
 
 
 def facts() -> set[str]:

@@ -60,18 +60,17 @@ class Reluctant:
         return replies
 
 
-def calls(estimate: Any) -> dict[str, Any]:
+def calls(estimate: Any) -> dict[str, int]:
     return {role: estimated.calls for role, estimated in estimate.roles.items()}
 
 
 @pytest.mark.parametrize("way", [{"profile": "hapax"}, {"compat": "paper"}, {"compat": "released"}], ids=str)
 @pytest.mark.parametrize("knowledge", [lambda model: model, Reluctant], ids=["ready", "reluctant"])
 @pytest.mark.parametrize("text", [ALLERGY, OLDER, OLD])
-def test_a_plan_asks_and_writes_nothing_and_bounds_the_search(text: str, way: dict[str, Any], knowledge: Any) -> None:
-    """In each role the search sends at most the upper limit, and afterwards the same plan is free.
-
-    A model that gives the one right value late takes every sample that a question may need.
-    """
+def test_a_plan_asks_and_writes_nothing_and_is_free_after_the_search(
+    text: str, way: dict[str, Any], knowledge: Any
+) -> None:
+    """Calls are expected before the search, none is sent, and afterwards the same plan is free."""
     library, kb = rules_of(text), hapax.KnowledgeBase()
     world, settings = simulated(library), hapax.SearchSettings(**SAME, **way)
     models = hapax.Models(knowledge(world.knowledge), world.critic, world.likelihood, world.evaluator)
@@ -81,9 +80,9 @@ def test_a_plan_asks_and_writes_nothing_and_bounds_the_search(text: str, way: di
     again = hapax.plan(library, kb, models, settings)
 
     assert empty
-    assert 0 < estimate.calls.expected <= estimate.calls.most
-    assert all(used.calls <= calls(estimate)[role].most for role, used in spent.items())
-    assert {(count.expected, count.most) for role, count in calls(again).items() if role != "evaluator"} == {(0, 0)}
+    assert estimate.calls > 0
+    assert spent["knowledge"].calls > 0
+    assert {count for role, count in calls(again).items() if role != "evaluator"} == {0}
 
 
 def test_a_plan_over_given_facts_and_equations_is_exact() -> None:
@@ -94,15 +93,9 @@ def test_a_plan_over_given_facts_and_equations_is_exact() -> None:
     (rule,) = estimate.rules
     result = searched(rules, scripted(SILENT), kb, **SAME)
 
-    assert [(step.variable, step.values.expected, step.values.most) for step in rule.steps] == [
-        ("A", 2, 2),
-        ("G", 2, 2),
-        ("K", 2, 2),
-    ]
-    assert (rule.statements.expected, rule.statements.most) == (2, 2) == (len(result.statements),) * 2
-    assert {
-        (count.expected, count.most) for role, count in calls(estimate).items() if role in ("knowledge", "critic")
-    } <= {(0, 0)}
+    assert [(step.variable, step.values) for step in rule.steps] == [("A", 2), ("G", 2), ("K", 2)]
+    assert rule.statements == 2 == len(result.statements)
+    assert {count for role, count in calls(estimate).items() if role in ("knowledge", "critic")} <= {0}
 
 
 def test_a_plan_knows_what_follows_from_given_facts() -> None:
@@ -111,14 +104,11 @@ def test_a_plan_knows_what_follows_from_given_facts() -> None:
     hapax.add_facts(kb, "is_in", [("brie", "toast"), ("cheddar", "toast"), ("brie", "tart")], rules)
     (rule,) = hapax.plan(rules, kb, scripted(SILENT), SETTINGS, only=["avoids"]).rules
 
-    assert [(step.variable, step.values.expected, step.values.most) for step in rule.steps] == [
-        ("C", 2, 2),
-        ("D", 3, 3),
-    ]
+    assert [(step.variable, step.values) for step in rule.steps] == [("C", 2), ("D", 3)]
 
 
 def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path) -> None:
-    """An alias that states its abilities is believed; what is not stated is a range."""
+    """An alias that states its abilities is believed; what is not stated is said to be assumed."""
     served = "model_name: m, api_base: 'http://127.0.0.1:9/v1', latency: 0.5, max_concurrency: 10"
     aliases, rules = tmp_path / "models.yaml", tmp_path / "a.rules"
     aliases.write_text(
@@ -131,17 +121,15 @@ def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path) -> None:
     options = (rules, "--aliases", aliases, "--db", tmp_path / "none.db", "--json", "--likelihood", "frequency")
 
     knowledge = json.loads(invoke("plan", *options, "-m", "openai:big").stdout)["roles"]["knowledge"]
-    critic = json.loads(invoke("plan", *options, "-m", "openai:big", "--critic", "openai:voting").stdout)["roles"][
-        "critic"
-    ]
+    voting = invoke("plan", *options, "-m", "openai:big", "--critic", "openai:voting")
+    critic = json.loads(voting.stdout)["roles"]["critic"]
     unstated = json.loads(invoke("plan", *options, "-m", "openai:unstated").stdout)["roles"]["critic"]
 
-    assert knowledge["cost"][0] > 0
+    assert knowledge["cost"] > 0
     # Ten at a time, half a second each, and no faster than the rounds of the calls allow.
-    assert knowledge["calls"]["expected"] * 0.05 <= knowledge["seconds"][0] <= knowledge["calls"]["expected"] * 0.5
-    assert critic["seconds"][0] == critic["calls"]["expected"]  # one a second
+    assert knowledge["calls"] * 0.05 <= knowledge["seconds"] <= knowledge["calls"] * 0.5
+    assert critic["seconds"] == critic["calls"]  # one a second
     assert unstated["assumed"]
-    assert unstated["calls"]["most"] >= 10 * unstated["calls"]["expected"]  # at most ten votes each
 
 
 def test_the_plan_of_a_new_server_is_near_what_the_search_sends(tmp_path: Path) -> None:
@@ -166,9 +154,9 @@ def test_the_plan_of_a_new_server_is_near_what_the_search_sends(tmp_path: Path) 
             expected = planned[row["role"]]
             tokens = row["prompt_tokens"] + row["completion_tokens"]
             figures = [
-                (expected["calls"]["expected"], row["requests"]),
-                (expected["tokens"]["expected"], tokens),
-                (expected["cost"][0], row["cost"]),
+                (expected["calls"], row["requests"]),
+                (expected["tokens"], tokens),
+                (expected["cost"], row["cost"]),
             ]
             for figure, used in figures:
                 assert used / 1.3 <= figure <= 1.3 * used, (row["role"], figures)

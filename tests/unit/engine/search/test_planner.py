@@ -1,4 +1,4 @@
-"""The planner: figures of a plan by hand, and that no search goes beyond its upper limits."""
+"""The planner: figures of a plan by hand, and beside those of a search."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from math import ceil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
-from random_cases import cases
-from search_fixture import ALLERGY, HARMLESS, OLDER, RECURSIVE, VOCABULARY
+from search_fixture import ALLERGY, OLDER, VOCABULARY
 
-from hapax.engine.costs.estimate import estimate_run
 from hapax.engine.inference.theory import Theory
 from hapax.engine.prolog.session import PrologSession
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.demand_loop import DemandBudget, DemandResult, Missing, missing_questions, run_demand
+from hapax.engine.search.estimate import estimate_run
 from hapax.engine.search.search import search
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.parsing.parser import load_library, parse_goal, parse_library
@@ -45,47 +42,6 @@ def prepared(*texts):
     library = library_of(*texts)
     model = SimulatedModel(SimulatedWorld(library, 1, SMALL))
     return library, model, Models(model, model, model, model)
-
-
-@example(  # whose last premise holds of all beams
-    HARMLESS,
-    2,
-    SearchSettings(beam=6, calls_per_question=1, values_per_call=2, critic=False, likelihood="model"),
-    False,
-)
-@settings(max_examples=cases(4), deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    text=st.sampled_from([ALLERGY, OLDER, HARMLESS, RECURSIVE, ALLERGY + HARMLESS]),
-    seed=st.integers(0, 50),
-    wanted=st.builds(
-        SearchSettings,
-        beam=st.integers(1, 6),
-        keep_share=st.sampled_from([None, 0.3, 0.5]),
-        calls_per_question=st.integers(1, 3),
-        values_per_call=st.integers(1, 8),
-        compat=st.sampled_from([None, "paper", "released"]),
-        critic=st.booleans(),
-        likelihood=st.sampled_from(["model", "random"]),
-    ),
-    before=st.booleans(),
-)
-def test_no_search_goes_beyond_the_upper_bound(text, seed, wanted, before):
-    """Whatever the rules, the world and the settings, and whatever another search has left in the journal."""
-    library = library_of(text)
-    rules = [rule for rule in library.rules if not library.is_definition(rule)]
-    # A malformed line may hold a value more than was asked for, and the bound is for models that keep to the number.
-    model = SimulatedModel(SimulatedWorld(library, seed, replace(SMALL, malformed=0.0)))
-    models = Models(model, model, model, model)
-    with KnowledgeBase() as kb:
-        if before:
-            search(
-                SearchJob(library, rules, kb, models, SearchSettings(beam=2, calls_per_question=1, values_per_call=3))
-            )
-        estimate = estimate_run(SearchJob(library, rules, kb, models, wanted))
-        report = search(SearchJob(library, rules, kb, models, wanted))
-
-    for role, spent in report.statistics.items():
-        assert spent.calls <= estimate.roles[role].calls.most, role
 
 
 class Served:
@@ -125,11 +81,10 @@ def test_the_expected_figures_are_near_what_a_search_takes(beam):
         spent = search(SearchJob(library, rules, kb, models, wanted)).statistics
 
     for role, estimated in estimate.roles.items():
-        assert spent[role].calls / 2 <= estimated.calls.expected <= 2 * spent[role].calls, role
-        assert spent[role].calls <= estimated.calls.most, role
+        assert spent[role].calls / 2 <= estimated.calls <= 2 * spent[role].calls, role
     for role in ("knowledge", "critic"):
-        assert spent[role].calls / 1.3 <= estimate.roles[role].calls.expected <= 1.3 * spent[role].calls, role
-        assert spent[role].tokens / 1.3 <= estimate.roles[role].tokens.expected <= 1.3 * spent[role].tokens, role
+        assert spent[role].calls / 1.3 <= estimate.roles[role].calls <= 1.3 * spent[role].calls, role
+        assert spent[role].tokens / 1.3 <= estimate.roles[role].tokens <= 1.3 * spent[role].tokens, role
 
 
 @pytest.mark.parametrize("path", ["allergy/my.rules", "models/dish.rules"])
@@ -143,8 +98,8 @@ def test_calls_and_tokens_of_all_roles_are_foreseen(path):
         spent = search(SearchJob(library, library.rules, kb, models, wanted)).statistics
 
     for role, used in spent.items():
-        assert used.calls / 1.3 <= estimate.roles[role].calls.expected <= 1.3 * used.calls, role
-        assert used.tokens / 1.3 <= estimate.roles[role].tokens.expected <= 1.3 * used.tokens, role
+        assert used.calls / 1.3 <= estimate.roles[role].calls <= 1.3 * used.calls, role
+        assert used.tokens / 1.3 <= estimate.roles[role].tokens <= 1.3 * used.tokens, role
 
 
 def test_a_comparison_lets_half_of_the_expected_beams_pass():
@@ -155,7 +110,7 @@ def test_a_comparison_lets_half_of_the_expected_beams_pass():
         estimate = estimate_run(
             SearchJob(library, library.rules, kb, models, SearchSettings(beam=1000, likelihood="random"))
         )
-    compared, uncompared = (rule.statements.expected for rule in estimate.rules)
+    compared, uncompared = (rule.statements for rule in estimate.rules)
 
     assert compared == pytest.approx(uncompared / 2, rel=0.01)
 
@@ -169,7 +124,7 @@ def test_money_needs_every_price():
         unpriced = estimate_run(SearchJob(library, library.rules, kb, models, SETTINGS))
 
     assert priced.cost is not None
-    assert 0 < priced.cost[0] <= priced.cost[1]
+    assert priced.cost > 0
     assert unpriced.cost is None
 
 
@@ -186,11 +141,11 @@ def test_repeated_requests_are_expected_again(fresh_kb: KnowledgeBase) -> None:
         )
         fresh_kb.add(ATTEMPTS, attempts)
     after = estimate_run(SearchJob(library, library.rules, fresh_kb, models, SETTINGS), prices=prices).roles
-    calls = ceil(before["critic"].calls.expected * 50 / 40)
+    calls = ceil(before["critic"].calls * 50 / 40)
 
-    assert after["critic"].calls.expected == calls
-    assert after["critic"].tokens.expected == 32 * calls
-    assert after["critic"].cost[0] == 30 * calls
+    assert after["critic"].calls == calls
+    assert after["critic"].tokens == 32 * calls
+    assert after["critic"].cost == 30 * calls
     assert after["knowledge"] == before["knowledge"]
 
 

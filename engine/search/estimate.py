@@ -1,35 +1,28 @@
-"""Estimate of a run before anything is asked: calls, tokens and money, as expected and at most.
+"""Estimate of a run before anything is asked: expected calls, tokens, money and time.
 
 The rules are searched over the answers that the knowledge base has, which cost nothing. What lacks an answer goes on as
-expected numbers, by the costs of the plan's other steps. Nothing is sent, and nothing is written.
+expected numbers, by the usual costs of the plan's other steps. Nothing is sent, and nothing is written. What a run
+takes at most is for its budget to say.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from math import ceil
-from typing import Any
 
-from hapax.engine.costs.question_costs import CostLimits, ExpectedCosts, usual_yields
 from hapax.engine.prolog.session import LimitExceeded
 from hapax.engine.questions.decidable import Origin, origin_of
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.beams import POOL, Beam, RuleSearch
-from hapax.engine.search.demand_loop import DemandBudget, Missing
+from hapax.engine.search.beams import Beam, RuleSearch
+from hapax.engine.search.demand_loop import Missing
 from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import journaled
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.ranking import TextWriter, ranked_literals
-from hapax.engine.search.search import (
-    Answers,
-    SearchRun,
-    rows_of,
-    settled_measure,
-    trial,
-)
+from hapax.engine.search.search import Answers, SearchRun, rows_of, settled_measure, trial
 from hapax.engine.search.search_report import Unanswerable, unanswerable
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.dependencies import (
@@ -38,11 +31,13 @@ from hapax.grammar.dependencies import (
     Rows,
     SearchPlan,
     SearchStep,
+    Yield,
+    Yields,
     asked_predicates,
     plan,
     search_plans,
 )
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library, Rule, type_key
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.store import KnowledgeBase
@@ -64,7 +59,6 @@ from hapax.llm_oracle.protocols import (
 )
 from hapax.llm_oracle.questions.lists_together import SAMPLE
 from hapax.llm_oracle.questions.pair_frames import OTHERS
-from hapax.llm_oracle.questions.profile_probing import PROBED_TOKENS
 from hapax.llm_oracle.questions.prompts import critic_prompt
 
 QUICK_SECONDS = 2.0
@@ -86,32 +80,27 @@ ROOM_OF_A_VOTE = 64
 """Ratio of the tokens that a vote may use, so that a model can think aloud, to those that a plain yes or no uses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """An expected number and its upper limit."""
-
-    expected: int = 0
-    most: int = 0
-
-    def __add__(self, other: Range) -> Range:
-        return Range(self.expected + other.expected, self.most + other.most)
+LIMITED = Yields(open=Yield(1, 36, 35, 34), keyed=Yield(1, 2.7, 2.6, 2.3), functional=Yield(1, 1, 1, 1))
+"""Measured on the shipped rules with the embedded model, which knows the facts of its atlas alone."""
+LINK = Yields(open=Yield(4, 121, 92, 29), keyed=Yield(3, 16, 12, 3.3))
+"""Measured as the defaults of `Yields` were: LINK's thresholds rise with the scores, and pass fewer values."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
-    """One step. `known`: the questions that the journal answers; `calls`, `claims`, `texts`: what would be sent.
+    """One step. `known`: the questions that the journal answers; `calls`, `claims`, `texts`: expected to be sent.
 
     `values`: partial substitutions that pass the step's tests, before the beam and the share cut them.
     """
 
     variable: str
     asks: str
-    questions: Range = Range()
+    questions: int = 0
     known: int = 0
-    calls: Range = Range()
-    claims: Range = Range()
-    texts: Range = Range()
-    values: Range = Range()
+    calls: int = 0
+    claims: int = 0
+    texts: int = 0
+    values: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,53 +114,51 @@ class RuleEstimate:
     generic: str = ""
     order: tuple[str, ...] = ()
     steps: tuple[StepEstimate, ...] = ()
-    statements: Range = Range()
+    statements: int = 0
     scored: int = 0
     skipped: Unanswerable | None = None
 
-    def total(self, count: str) -> Range:
+    def total(self, count: str) -> int:
         """The sum of a count of its steps, such as `calls`."""
-        return sum((getattr(step, count) for step in self.steps), Range())
+        return sum(getattr(step, count) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleEstimate:
-    """Calls, tokens, money and time of one role.
+    """Calls, tokens, money and time of one role, as expected.
 
-    `cost`: expected and most; None if the model's price is unknown. `seconds`: likewise the wall time of requests to a
-    server by its alias, else by the answers that the knowledge base has of the model; None without any.
-    `measured`: answered requests in the ledger from which the expected calls, tokens and money follow; 0: from none.
-    `assumed`: the server was never probed, so that it is expected to give log-probabilities, and at most votes.
+    `cost`: None if the model's price is unknown. `seconds`: the wall time of requests to a server by its alias, else by
+    the answers that the knowledge base has of the model; None without any. `measured`: answered requests in the ledger
+    from which calls, tokens and money follow; 0: from none. `assumed`: the server was never probed, so that it is
+    expected to give log-probabilities.
     """
 
     model: str
-    calls: Range = Range()
-    tokens: Range = Range()
-    cost: tuple[float, float] | None = None
-    seconds: tuple[float, float] | None = None
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    seconds: float | None = None
     measured: int = 0
     assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
-    """The whole run. Shared questions are expected of the first rule that asks them; at most, each rule asks them."""
+    """The whole run. Questions that rules share are expected of the first rule that asks them."""
 
     rules: tuple[RuleEstimate, ...]
     roles: Mapping[str, RoleEstimate] = field(default_factory=dict)
 
     @property
-    def calls(self) -> Range:
+    def calls(self) -> int:
         """Calls of the knowledge model."""
-        return sum((rule.total("calls") for rule in self.rules), Range())
+        return sum(rule.total("calls") for rule in self.rules)
 
     @property
-    def cost(self) -> tuple[float, float] | None:
-        """Expected and most money; None if a price is unknown."""
+    def cost(self) -> float | None:
+        """Money; None if a price is unknown."""
         known = [role.cost for role in self.roles.values() if role.cost is not None]
-        if len(known) < len(self.roles):
-            return None
-        return sum(expected for expected, _ in known), sum(most for _, most in known)
+        return sum(known) if len(known) == len(self.roles) else None
 
 
 def estimate_run(
@@ -226,12 +213,8 @@ def estimate_goal(
     *,
     prices: Mapping[str, Price] | None = None,
 ) -> RunEstimate:
-    """Estimate of a goal that first needs what is `missing`.
-
-    Expected: this first round alone. At most: all that the goal may ask within its own limits, because answers may
-    raise further questions, which nobody can know before.
-    """
-    limits, yields = DemandBudget(), settings.yields(usual_yields(models, settings))
+    """Estimate of the first round of a goal that needs what is `missing`; its answers may raise further questions."""
+    yields = settings.yields(usual_yields(models, settings))
     calls = proposed = claims = 0.0
     for need in missing.needs:
         functional, narrowed = need.question.functional, not need.is_opening
@@ -239,16 +222,8 @@ def estimate_goal(
         calls, proposed = calls + answer.calls, proposed + answer.proposed
         # One claim about the type of a value, and one about the fact that it makes.
         claims += answer.proposed * (narrowed + (not library.is_numeric(need.question.data_type)))
-    most = limits.questions * settings.calls_per_question if missing else 0
-    judged = Range(round(claims) + len(missing.atoms), 2 * most * settings.values_per_call + limits.verifications)
-    step = StepEstimate(
-        "",
-        "",
-        Range(len(missing.needs), limits.questions if missing else 0),
-        calls=Range(round(calls), most),
-        claims=judged if settings.critic and missing else Range(),
-    )
-    rule = RuleEstimate("", steps=(step,))
+    judged = round(claims) + len(missing.atoms) if settings.critic else 0
+    rule = RuleEstimate("", steps=(StepEstimate("", "", len(missing.needs), calls=round(calls), claims=judged),))
     roles = _Roles(kb, models, settings, prices or {}, _Prompts(proposed=proposed)).estimates([rule])
     return RunEstimate((rule,), {role: roles[role] for role in (KNOWLEDGE, CRITIC)})
 
@@ -258,7 +233,7 @@ def estimate_goal(
 
 @dataclass
 class _Prompts:
-    """Prompt tokens of an average request by role, as expected, and the most that a critic needs for a claim.
+    """Prompt tokens of an average request by role, and what the critic uses for a claim.
 
     `proposed`: values that the knowledge model is expected to propose in all its calls. `joined`: lists that it is
     asked for together with others.
@@ -273,49 +248,31 @@ class _Prompts:
 def _estimates(
     job: SearchJob, plans: Sequence[SearchPlan], retry_unusable: bool = False
 ) -> tuple[list[RuleEstimate], _Prompts]:
-    """The estimate of each plan, by one search as expected and one of the most that can be needed."""
-    with _walk(job, retry_unusable, upper=False) as walk:
-        expected = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
-        prompts = walk.prompts(plans)
-    with _walk(job, retry_unusable, upper=True) as walk:
-        most = [_RuleWalk(walk, rule_plan).numbers() for rule_plan in plans]
-    estimates = []
-    for rule_plan, (few, low), (many, high) in zip(plans, expected, most, strict=True):
-        steps = []
-        for step, less, more in zip(rule_plan.steps, few, many, strict=True):
-            asks = "" if step.assignment else str(step.generators[0])
-            ranges = {name: Range(round(less[name]), max(round(less[name]), ceil(more[name]))) for name in _COUNTED}
-            steps.append(StepEstimate(step.variable.name, asks, known=less["known"], **ranges))
-        rule, statements = rule_plan.rule, Range(round(low), max(round(low), ceil(high)))
-        estimates.append(RuleEstimate(rule.name, rule.generic_text, rule_plan.order, tuple(steps), statements))
-    return estimates, prompts
-
-
-_COUNTED = ("questions", "calls", "claims", "texts", "values")
+    """The estimate of each plan."""
+    with _walk(job, retry_unusable) as walk:
+        return [_RuleWalk(walk, rule_plan).estimate() for rule_plan in plans], walk.prompts(plans)
 
 
 @contextmanager
-def _walk(job: SearchJob, retry_unusable: bool, upper: bool) -> Iterator[_Walk]:
+def _walk(job: SearchJob, retry_unusable: bool) -> Iterator[_Walk]:
     """A search that sends nothing. Its oracle stores facts as it goes, in a scratch file in memory."""
     journal = PlanningJournal(job.kb, retry_unusable=retry_unusable)
     promises = Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
     planned = replace(job, models=journaled(job.models, journal), journal=journal)
     with trial(planned, promises) as (own, oracle):
         lists = getattr(job.models.knowledge, "lists_together", 1)
-        yield _Walk(own, oracle, seconds=QUICK_SECONDS, journal=journal, upper=upper, lists=lists)
+        yield _Walk(own, oracle, seconds=QUICK_SECONDS, journal=journal, lists=lists)
 
 
 @dataclass
 class _Walk(SearchRun):
     """A search over known answers. `waiting`: the beams of a phase that lack one; `answers`: to its questions.
 
-    `upper`: the most is counted, not what is expected. `lists`: number of lists in one request. `shared`: numbers of
-    expected questions, claims and texts by what they have in common, over all rules. `claims`: examples of them.
-    `ranked`: examples of the ranked texts, with their numbers.
+    `lists`: number of lists in one request. `shared`: numbers of expected questions, claims and texts by what they have
+    in common, over all rules. `claims`: examples of them. `ranked`: examples of the ranked texts, with their numbers.
     """
 
     journal: PlanningJournal = field(kw_only=True)
-    upper: bool = field(kw_only=True)
     lists: int = 1
     waiting: list[Beam] = field(default_factory=list)
     answers: dict[Inquiry, QuestionAnswer] = field(default_factory=dict)
@@ -345,11 +302,11 @@ class _Walk(SearchRun):
         """Nothing is derived here: all beams pass."""
 
     def more(self, key: Hashable, count: float) -> float:
-        """The number of these questions, claims or texts that no earlier rule has counted; at most, all of them.
+        """The number of these questions, claims or texts that no earlier rule has counted.
 
         Of the rules with the same key, the one with the most asks those of the others too.
         """
-        before = 0.0 if self.upper else self.shared.get(key, 0.0)
+        before = self.shared.get(key, 0.0)
         self.shared[key] = max(before, count)
         return max(0.0, count - before)
 
@@ -377,83 +334,65 @@ class _Walk(SearchRun):
 
 
 class _RuleWalk:
-    """Numbers of one rule: of its beams as far as answers are known, and of the others, `rest`.
-
-    For the most, all beams are among the others from the first missing answer on.
-    """
+    """Numbers of one rule: of its beams as far as answers are known, and of the others, `rest`."""
 
     def __init__(self, walk: _Walk, rule_plan: SearchPlan) -> None:
         self.walk, self.plan, self.settings, self.library = walk, rule_plan, walk.job.settings, walk.job.library
         facts = None if self.settings.compat else walk.facts
         self.search = RuleSearch(rule_plan, self.library, self.settings, "", facts=facts)
-        self.costs: PlanCosts = (CostLimits if walk.upper else ExpectedCosts)(walk, rule_plan.rule)
+        self.costs = _ExpectedCosts(rule_plan.rule, self.library, walk.job.models, self.settings)
         self.rest, self.was_ranked = Rows(0), False
-        self.waited = False
-        """True if the step before may have left more beams than the beam is wide, for a step of few rows."""
 
-    def numbers(self) -> tuple[list[dict[str, Any]], float]:
-        """The counts of each step by name, and the number of statements."""
+    def estimate(self) -> RuleEstimate:
+        """The rule's counts, step by step."""
         steps = [self._step(number, step) for number, step in enumerate(self.plan.steps)]
         most = self.settings.pool if self.settings.enough is None else 2 * self.settings.enough
         statements = min(most, self._beams)
         promise = self.walk.oracle.promises.statements
         if promise is not None:
-            share = promise.expected_share(self.plan.rule.name)
-            # Without a promise none is kept.
-            statements *= bool(share) if self.walk.upper else share
-        return steps, statements
-
-    def kept(self, rows: Rows, count: float) -> Rows:
-        """So many of the rows at most."""
-        return rows.kept(count) if self.walk.upper else rows.sampled(count)
+            statements *= promise.expected_share(self.plan.rule.name)
+        rule = self.plan.rule
+        return RuleEstimate(rule.name, rule.generic_text, self.plan.order, tuple(steps), round(statements))
 
     @property
     def _beams(self) -> float:
         return len(self.search.beams) + self.rest.count
 
-    def _step(self, number: int, step: SearchStep) -> dict[str, Any]:
+    def _step(self, number: int, step: SearchStep) -> StepEstimate:
         self.search.step_number = number
-        if self.settings.enough is not None and not self.walk.upper:
+        if self.settings.enough is not None:
             needed = ceil(self.search.enough_now[1])
             self.search.beams = self.search.beams[:needed]
             self.rest = self.rest.sampled(needed - len(self.search.beams))
+        asks = "" if step.assignment else str(step.generators[0])
         step = replace(step, functional=self.search.is_functional)
-        counts = self._ask(step)
-        counts["claims"] += self._close(step)
-        counts["values"] = self._beams
-        counts["texts"] = self._rank(step)
-        return counts
+        known, questions, calls, claims = self._ask(step)
+        claims += self._close(step)
+        values = self._beams
+        counts = (questions, known, calls, claims, self._rank(step), values)
+        return StepEstimate(step.variable.name, asks, *map(round, counts))
 
-    def _ask(self, step: SearchStep) -> dict[str, Any]:
+    def _ask(self, step: SearchStep) -> tuple[int, float, float, float]:
+        """The questions that the journal answers, all questions, and the calls and claims to be sent."""
         search, name = self.search, step.variable.name
         if search.origin is Origin.DERIVED and not self._is_quick():
             self._leave(search.names[:-1])
         key = ("asked", *(self._shape(literal, step) for literal in step.generators[:1]))
         cost, self.rest = self.costs.ask(step, self.rest)
-        if self.waited:
-            self.rest = self.kept(self.rest, POOL)
         share = self.walk.more(key, cost.questions) / cost.questions if cost.questions else 0.0
         cost = PlanCost(*(share * count for count in astuple(cost)))
         new, waiting = self.walk.phase(self.walk.extend, search)
-        missing = sum(not answer.complete for answer in self.walk.answers.values())
         if waiting.count:
             answer = self.costs.yield_of(step, search.names[:-1])
             asked = new[KNOWLEDGE] / (self.walk.oracle.settings.samples if step.functional else 1)
-            asked = missing if self.walk.upper else asked
             cost += PlanCost(asked, asked * answer.calls, asked * answer.proposed)
             keys = waiting.keys(variable_names(step.generators[:1]))
-            self._join(waiting.extended(name, keys, answer.accepted), search.names)
-        known = len(self.walk.answers) - missing
+            self.rest = self.rest.joined(waiting.extended(name, keys, answer.accepted))
+        known = sum(answer.complete for answer in self.walk.answers.values())
         self.walk.proposed += cost.proposed
         cost = self._together(step, cost)
         claims = self._claims(step, cost) if search.origin is Origin.MODEL else cost.checks
-        claims = claims if self.settings.critic else 0.0
-        return {
-            "questions": known + cost.questions,
-            "known": known,
-            "calls": cost.calls,
-            "claims": new[CRITIC] + claims,
-        }
+        return known, known + cost.questions, cost.calls, new[CRITIC] + (claims if self.settings.critic else 0.0)
 
     def _is_quick(self) -> bool:
         """True if given facts give the values of a derived step in the time that there is."""
@@ -475,8 +414,6 @@ class _RuleWalk:
         has_value = variable_names(step.generators[:1]) & set(self.search.names[:-1])
         if not has_value:
             return cost
-        if self.walk.upper:  # each may be asked alone in the end, too
-            return replace(cost, calls=cost.calls + ceil(joined / lists))
         sample = 0 if self.walk.joined else SAMPLE
         self.walk.joined += joined
         return replace(cost, calls=cost.calls - joined + ceil(joined / lists) + sample)
@@ -486,9 +423,6 @@ class _RuleWalk:
         for literal in self.plan.rule.literals:
             terms = (USUAL_NAME if isinstance(term, Variable) else term for term in literal.atom.arguments)
             self.walk.claims[self.walk.oracle.claim(Atom(literal.atom.predicate, tuple(terms)))] = None
-        if self.walk.upper:
-            # LINK asks with all literals at once, and each of them may become ground.
-            return cost.proposed * (2 if self.settings.compat is None else 2 + len(self.plan.rule.literals))
         data_type = step.variable.data_type
         # A value is judged once by its type, and the questions of a step propose the same values again and again.
         different = min(cost.proposed, self.costs.most_values(data_type))
@@ -507,7 +441,7 @@ class _RuleWalk:
         checks = self.walk.more(("closed", shapes), cost.checks) if self.settings.critic else 0.0
         new, waiting = self.walk.phase(self.walk.close, search)
         if waiting.count:
-            self._join(self.kept(waiting, waiting.count * self.costs.yields.passing), search.names)
+            self.rest = self.rest.joined(waiting.sampled(waiting.count * self.costs.yields.passing))
         return new[CRITIC] + checks
 
     def _rank(self, step: SearchStep) -> float:
@@ -515,26 +449,19 @@ class _RuleWalk:
         search, settings = self.search, self.settings
         ranks = settings.beam is not None and search.ranks(round(self._beams))
         texts = self._texts(step) if ranks and settings.likelihood == "model" else 0.0
-        names, divides, following = search.names, search.divides, self.plan.steps[search.step_number + 1 :][:1]
+        divides = search.divides
         new, waiting = self.walk.phase(self.walk.rank, search)
         if ranks and (divides or settings.compat):
             # The distributions keep different ends of the first ranking, and then each its share of its own.
-            ends = 1 if self.was_ranked and not self.walk.upper else len(settings.distributions)
+            ends = 1 if self.was_ranked else len(settings.distributions)
             size = ceil(self.rest.count * settings.share)
-            if divides and not self.walk.upper:
+            if divides:
                 size = settings.end_size.of(round(self.rest.count))
-            self.rest = self.kept(self.rest, ends * size)
+            self.rest = self.rest.sampled(ends * size)
             self.was_ranked = True
         if new[LIKELIHOOD]:  # otherwise the ranker has refused the texts
-            self._join(waiting, names)
-        # Ranking waits for a step that asks no model.
-        waits = search.facts is not None and any(
-            later.assignment is not None or not asked_predicates(later.generators[0], self.library)
-            for later in following
-        )
-        self.waited = waits and self.walk.upper
-        if not self.waited:
-            self.rest = self.kept(self.rest, max(0, settings.pool - len(search.beams)))
+            self.rest = self.rest.joined(waiting)
+        self.rest = self.rest.sampled(max(0, settings.pool - len(search.beams)))
         return texts + new[LIKELIHOOD]
 
     def _texts(self, step: SearchStep) -> float:
@@ -563,12 +490,6 @@ class _RuleWalk:
             count += self.walk.more(("pairs", shape, len(named)), pairs)
         return count
 
-    def _join(self, waiting: Rows, names: Sequence[str]) -> None:
-        """Add beams that lack an answer to the others; for the most, all known beams with them."""
-        self.rest = self.rest.joined(waiting)
-        if self.walk.upper:
-            self._leave(names)
-
     def _leave(self, names: Sequence[str]) -> None:
         """Go on with numbers in place of known beams. `names`: those of the beams' values."""
         self.rest = self.rest.joined(rows_of(names, self.search.beams))
@@ -589,6 +510,43 @@ class _RuleWalk:
         return (item.negated, item.atom.indicator, tuple(terms))
 
 
+class _ExpectedCosts(PlanCosts):
+    """Expected costs where a question has as many more values as its type has parts."""
+
+    def __init__(self, rule: Rule, library: Library, models: Models, settings: SearchSettings) -> None:
+        self.settings, self.usual = settings, usual_yields(models, settings)
+        super().__init__(rule, library, settings.yields(self.usual))
+
+    def yield_of(self, step: SearchStep, bound: Collection[str]) -> Yield:
+        limited = super().yield_of(step, bound)
+        if step.functional:
+            return limited
+        atom, size = step.generators[0].atom, _parts_of(step.variable.data_type, self.library)
+        if limited is self.yields.open:
+            return self.settings.within(self.usual.open.scaled(size))
+        # A predicate has a typical number of last arguments; other ones have as many more as their type is larger.
+        last = self.library.signature(atom.indicator).argument_types[-1]
+        size = 1.0 if atom.arguments[-1] == step.variable else size / _parts_of(last, self.library)
+        return self.settings.within(self.usual.keyed.scaled(size))
+
+    def most_values(self, data_type: str) -> float:
+        """Number of different values of a type, in answers to any questions."""
+        return self.usual.open.accepted * _parts_of(data_type, self.library)
+
+
+def usual_yields(models: Models, settings: SearchSettings) -> Yields:
+    """The usual yields: a model that states the predicates that it knows has few values of each."""
+    if settings.compat:
+        return LINK
+    return Yields() if models.knowledge.identity.knows is None else LIMITED
+
+
+def _parts_of(data_type: str, library: Library) -> float:
+    """Number of types without subtypes that a type consists of."""
+    parts = {type_key(lower) for lower, _ in library.subtypes if library.is_declared_subtype(lower, data_type)}
+    return max(1, len(parts - {type_key(upper) for _, upper in library.subtypes}))
+
+
 # --- the roles --------------------------------------------------------------------------------------------------------
 
 
@@ -604,84 +562,57 @@ class _Roles:
 
     def estimates(self, rules: Sequence[RuleEstimate], probes: int = 0) -> dict[str, RoleEstimate]:
         """The estimate of each role; of choosing a prompt profile too, if that takes requests."""
-        models, settings, votes = self.models, self.settings, self.prompts.claim
-        calls, claims, texts = (
-            sum((rule.total(name) for rule in rules), Range()) for name in ("calls", "claims", "texts")
-        )
-        statements = sum((rule.statements for rule in rules), Range())
-        unscored = sum(max(0, rule.statements.expected - rule.scored) for rule in rules)
-        # A vote takes several requests for a claim. A server that was not probed may need one.
+        models, votes = self.models, self.prompts.claim
+        calls, claims, texts = (sum(rule.total(name) for rule in rules) for name in ("calls", "claims", "texts"))
+        unscored = sum(max(0, rule.statements - rule.scored) for rule in rules)
+        # A vote takes several requests for a claim. A server that was not probed is expected to need one.
         assumed = getattr(models.critic, "is_assumed", False)
         together = getattr(models.critic, "claims_together", 1)
-        requests = ceil(claims.expected / together)
-        judged = Range(requests * (1 if assumed else votes.requests), claims.most * votes.requests)
-        vote = ceil(votes.completion_tokens / votes.requests)
-        plain = 1 if assumed else ceil(vote / ROOM_OF_A_VOTE)
-        plain = plain if together == 1 else together * TOKENS_PER_VERDICT
-        listed = ceil(self.prompts.proposed * TOKENS_PER_VALUE / max(1, calls.expected))
-        # Names may be twice as long as usual.
-        full = settings.values_per_call * 2 * TOKENS_PER_VALUE
-        rounds = ceil(sum(len(rule.steps) for rule in rules) / settings.rules_together) * settings.calls_per_question
+        judged = ceil(claims / together) * (1 if assumed else votes.requests)
+        verdict = 1 if assumed else ceil(votes.completion_tokens / votes.requests / ROOM_OF_A_VOTE)
+        verdict = verdict if together == 1 else together * TOKENS_PER_VERDICT
+        listed = ceil(self.prompts.proposed * TOKENS_PER_VALUE / max(1, calls))
+        steps = sum(len(rule.steps) for rule in rules)
+        rounds = ceil(steps / self.settings.rules_together) * self.settings.calls_per_question
         found = {
-            KNOWLEDGE: self._role(KNOWLEDGE, models.knowledge, calls, (listed, full), rounds),
-            CRITIC: self._role(CRITIC, models.critic, judged, (plain, vote), rounds),
-            LIKELIHOOD: self._role(LIKELIHOOD, models.likelihood, texts, (0, 0), rounds),
-            EVALUATOR: self._role(EVALUATOR, models.evaluator, Range(unscored, statements.most), (0, 0), rounds),
+            KNOWLEDGE: self._role(KNOWLEDGE, models.knowledge, calls, listed, rounds),
+            CRITIC: self._role(CRITIC, models.critic, judged, verdict, rounds),
+            LIKELIHOOD: self._role(LIKELIHOOD, models.likelihood, texts, 0, rounds),
+            EVALUATOR: self._role(EVALUATOR, models.evaluator, unscored, 0, rounds),
         }
         abilities: dict[str, int] = {}
         for model in (models.knowledge, models.critic, models.likelihood, models.evaluator):
             abilities |= getattr(model, "probes_to_come", dict)()
+        # Most models understand one of the first wordings.
         if probes or abilities:
-            tokens = PROBE_TOKENS.completion_tokens, PROBED_TOKENS
-            # Most models understand one of the first wordings.
-            asked = Range(sum(abilities.values()) + max(0, probes - 1), 2 * sum(abilities.values()) + probes)
-            found[PROBE] = self._role(PROBE, models.knowledge, asked, tokens, asked.expected)
+            asked = sum(abilities.values()) + max(0, probes - 1)
+            found[PROBE] = self._role(PROBE, models.knowledge, asked, PROBE_TOKENS.completion_tokens, asked)
         return found
 
     def _role(
-        self,
-        role: str,
-        model: Generator | Critic | LikelihoodModel,
-        calls: Range,
-        completions: tuple[int, int],
-        rounds: int,
+        self, role: str, model: Generator | Critic | LikelihoodModel, calls: int, completion: int, rounds: int
     ) -> RoleEstimate:
-        """The estimate of so many calls. `completions`: tokens of one answer, as expected and at most."""
-        name, alone = model.identity.name, self.prompts.tokens.get(role, PROMPT_TOKENS)
-        prompt = alone
+        """The estimate of so many calls. `completion`: tokens of one answer."""
+        name, prompt = model.identity.name, self.prompts.tokens.get(role, PROMPT_TOKENS)
         if role == KNOWLEDGE:
             # Of a list that is asked for with others only the sentence stands there, about half of a prompt.
-            prompt += round(self.prompts.joined * prompt / 2 / max(1, calls.expected))
+            prompt += round(self.prompts.joined * prompt / 2 / max(1, calls))
         if role == CRITIC and (together := getattr(model, "claims_together", 1)) > 1:
             # The question stands once before the claims.
             question = ceil(len(critic_prompt("")) / CHARACTERS_PER_TOKEN)
             prompt = question + together * (max(1, prompt - question) + TOKENS_PER_NUMBER)
-        reserved = ceil(self.prompts.claim.prompt_tokens / self.prompts.claim.requests) if role == CRITIC else 0
-        usual, full = Usage(prompt, completions[0]), Usage(max(alone, reserved), max(completions))
-        expected, per = calls.expected, 1
+        sent, usage, per = calls, Usage(prompt, completion), 1
         requests, answered, prompt_tokens, completion_tokens = self.kb.attempt_sums().get((name, role), (0, 0, 0, 0))
         measured = answered if answered >= LEAST_MEASURED else 0
         if measured:
             # Requests that failed were sent again: as many more than answers are expected now.
-            expected, usual, per = (
-                ceil(expected * requests / answered),
-                Usage(prompt_tokens, completion_tokens),
-                requests,
-            )
-        calls = Range(expected, max(expected, calls.most))
-        tokens = ceil(expected * (usual.prompt_tokens + usual.completion_tokens) / per)
-        most = calls.most * (full.prompt_tokens + full.completion_tokens)
-        cost, price = None, self.prices.get(name)
-        if price is not None:
-            money = price.of(usual) * expected / per
-            cost = money, max(money, price.of(full) * calls.most)
+            sent, usage, per = ceil(calls * requests / answered), Usage(prompt_tokens, completion_tokens), requests
+        tokens, price = ceil(sent * (usage.prompt_tokens + usage.completion_tokens) / per), self.prices.get(name)
+        cost = None if price is None else price.of(usage) * sent / per
         # By the limits of the alias, else by the answers that the knowledge base has of the model.
         pace: ServerPace | None = getattr(model, "pace", None)
-        least = None if pace is None else pace.seconds(calls.expected, Usage(prompt, completions[0]), rounds)
-        longest = None if pace is None else pace.seconds(calls.most, full, rounds)
-        seconds = None if least is None or longest is None else (least, longest)
+        seconds = None if pace is None else pace.seconds(sent, Usage(prompt, completion), rounds)
         pause = self.kb.seconds_per_answer(role, model.identity.title) if seconds is None else None
         if pause is not None:
-            seconds = calls.expected * pause, calls.most * pause
-        assumed = getattr(model, "is_assumed", False)
-        return RoleEstimate(name, calls, Range(tokens, max(tokens, most)), cost, seconds, measured, assumed)
+            seconds = sent * pause
+        return RoleEstimate(name, sent, tokens, cost, seconds, measured, getattr(model, "is_assumed", False))

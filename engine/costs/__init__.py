@@ -1,1 +1,0 @@
-"""Costs of a run before anything is asked."""
