@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from io import TextIOWrapper
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -64,6 +64,9 @@ _QUOTED = re.compile('"[^"]*"')
 
 _ROWS = 50
 """Rows of a table in memory at a time, which may be long."""
+
+_FRAME_ROWS = 10_000
+"""Rows of a data frame whose cells are objects of Python at a time."""
 
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """Fields of an exported JSONL line. An import reads the first three: imported facts are given ones."""
@@ -201,21 +204,24 @@ def _add_facts_of(lines: Sequence[int], rows: Sequence[Row], fact: _RowFact, int
     if fact.empty == "refuse" or not any(None in arguments for arguments in found):
         intake.add(lines, fact.kind, found, fact.columns)
         return
-    for line, arguments in zip(lines, found, strict=True):
-        _add_incomplete(line, fact, arguments, intake)
+    for has_empty, part in groupby(zip(lines, found, strict=True), lambda row: None in row[1]):
+        if has_empty:
+            for line, arguments in part:
+                _add_incomplete(line, fact, arguments, intake)
+        else:
+            complete, arguments_of = zip(*part, strict=True)
+            intake.add(complete, fact.kind, arguments_of, fact.columns)
 
 
 def _add_incomplete(line: int, fact: _RowFact, arguments: Sequence[Any], intake: FactIntake) -> None:
-    """Add the fact of a row that may have empty cells, unless these leave it out."""
-    if None in arguments:
-        intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
-        key = fact.kind.key
-        if fact.empty == "skip" and (not key or any(arguments[place] is None for place in key)):
-            intake.incomplete += 1
-            return
-        filler = MISSING if fact.empty == "skip" else ""
-        arguments = [filler if cell is None else cell for cell in arguments]
-    intake.add([line], fact.kind, [arguments], fact.columns)
+    """Add the fact of a row that has empty cells, unless these leave it out."""
+    intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
+    key = fact.kind.key
+    if fact.empty == "skip" and (not key or any(arguments[place] is None for place in key)):
+        intake.incomplete += 1
+        return
+    filler = MISSING if fact.empty == "skip" else ""
+    intake.add([line], fact.kind, [[filler if cell is None else cell for cell in arguments]], fact.columns)
 
 
 @contextmanager
@@ -232,7 +238,7 @@ def opened(
     JSON objects are those of the first. Raises HapaxError for a file that cannot be read.
     """
     if is_table(source):
-        yield _in_memory(source)
+        yield _in_memory(source, wanted)
         return
     path = Path(source)
     with _readable(path):
@@ -495,15 +501,15 @@ def _objects(stream: IO[str], wanted: Sequence[str] | None, intake: FactIntake) 
 # -- tables in memory, and their cells
 
 
-def _in_memory(source: Any) -> OpenTable:
+def _in_memory(source: Any, wanted: Sequence[str] | None = None) -> OpenTable:
     # An index of pandas would be a column of Arrow, so its own way comes first.
     if hasattr(source, "itertuples"):
-        columns = [source.iloc[:, place] for place in range(source.shape[1])]
-        # Pandas gives Python's floats, which show further digits of narrow ones; numpy's show theirs (see `_plain`).
-        columns = [column.to_numpy() if str(column.dtype) in _NARROW else column for column in columns]
-        return OpenTable(
-            [str(name) for name in source.columns], enumerate(zip(*columns, strict=True), 1), _typed_values
-        )
+        names = [str(name) for name in source.columns]
+        # All of them where one is missing: their names help to find it.
+        kept = range(len(names))
+        if wanted is not None and set(wanted) <= set(names):
+            kept = [names.index(name) for name in wanted]
+        return OpenTable([names[place] for place in kept], enumerate(_frame_rows(source, kept), 1), _typed_values)
     if hasattr(source, ARROW):
         names, cells = arrow_table(source)
         return OpenTable(names, enumerate(cells, 1), _typed_values)
@@ -511,6 +517,16 @@ def _in_memory(source: Any) -> OpenTable:
         f"A {type(source).__name__} does not say how its rows are read: it has columns, but no {ARROW}. Make it a "
         "list of tuples, or a table of pandas, polars or pyarrow."
     )
+
+
+def _frame_rows(frame: Any, places: Sequence[int]) -> Iterator[Row]:
+    """The rows of a data frame of pandas, of the columns at these places."""
+    for begin in range(0, len(frame), _FRAME_ROWS):
+        columns = [frame.iloc[begin : begin + _FRAME_ROWS, place] for place in places]
+        # Pandas gives Python's floats, which show further digits of narrow ones; numpy's show theirs (see `_plain`).
+        narrow = [str(column.dtype) in _NARROW for column in columns]
+        cells = (column.to_numpy() if few else column.astype(object) for column, few in zip(columns, narrow, strict=True))
+        yield from zip(*cells, strict=True)
 
 
 def _typed_values(cells: Sequence[Any]) -> Sequence[Any]:
