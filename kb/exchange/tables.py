@@ -204,12 +204,12 @@ def _add_facts_of(lines: Sequence[int], rows: Sequence[Row], fact: _RowFact, int
     if fact.empty == "refuse" or not any(None in arguments for arguments in found):
         intake.add(lines, fact.kind, found, fact.columns)
         return
-    for has_empty, part in groupby(zip(lines, found, strict=True), lambda row: None in row[1]):
+    for has_empty, run in groupby(zip(lines, found, strict=True), lambda row: None in row[1]):
         if has_empty:
-            for line, arguments in part:
+            for line, arguments in run:
                 _add_incomplete(line, fact, arguments, intake)
         else:
-            complete, arguments_of = zip(*part, strict=True)
+            complete, arguments_of = zip(*run, strict=True)
             intake.add(complete, fact.kind, arguments_of, fact.columns)
 
 
@@ -506,7 +506,7 @@ def _in_memory(source: Any, wanted: Sequence[str] | None = None) -> OpenTable:
     if hasattr(source, "itertuples"):
         names = [str(name) for name in source.columns]
         # All of them where one is missing: their names help to find it.
-        kept = range(len(names))
+        kept = list(range(len(names)))
         if wanted is not None and set(wanted) <= set(names):
             kept = [names.index(name) for name in wanted]
         return OpenTable([names[place] for place in kept], enumerate(_frame_rows(source, kept), 1), _typed_values)
@@ -525,7 +525,10 @@ def _frame_rows(frame: Any, places: Sequence[int]) -> Iterator[Row]:
         columns = [frame.iloc[begin : begin + _FRAME_ROWS, place] for place in places]
         # Pandas gives Python's floats, which show further digits of narrow ones; numpy's show theirs (see `_plain`).
         narrow = [str(column.dtype) in _NARROW for column in columns]
-        cells = (column.to_numpy() if few else column.astype(object) for column, few in zip(columns, narrow, strict=True))
+        cells = [
+            column.to_numpy() if is_narrow else column.astype(object)
+            for column, is_narrow in zip(columns, narrow, strict=True)
+        ]
         yield from zip(*cells, strict=True)
 
 
