@@ -27,8 +27,8 @@ from hapax.engine.judgements import (
 )
 from hapax.engine.questions.score_maps import AUDIT_QUESTION
 from hapax.evaluation.shared.stored_statements import judgement_text, stored_library
+from hapax.evaluation.votes.agreement import krippendorff_alpha, percent
 from hapax.evaluation.votes.sheets import ENOUGH, NextOptions, check_voter_names, next_items
-from hapax.evaluation.votes.tally import krippendorff_alpha, percent
 from hapax.evaluation.votes.voting_items import FACT, STATEMENT, ItemSource, derived_records, subject_id
 from hapax.evaluation.votes.voting_questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.grammar.errors import HapaxError

@@ -30,7 +30,7 @@ from hapax.engine.judgements import Judgements
 from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
 from hapax.evaluation.shared.stored_statements import JudgedCounts
 from hapax.evaluation.votes.sheets import mended_lines
-from hapax.evaluation.votes.vote_report import truth_lines
+from hapax.evaluation.votes.soundness import truth_lines
 from hapax.evaluation.votes.voting_items import judged_derived
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

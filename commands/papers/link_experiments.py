@@ -211,7 +211,7 @@ def probe(output: Any, **options: Any) -> None:
     if output is not None:
         output.writelines(json.dumps(answer, ensure_ascii=False) + "\n" for answer in evaluation.value.answers_json())
     print_result(evaluation, options["as_json"])
-    sys.exit(BUDGET_REACHED if evaluation.value.run.stopped else DONE)
+    sys.exit(BUDGET_REACHED if evaluation.value.stopped else DONE)
 
 
 @evaluate.command()

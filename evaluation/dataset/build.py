@@ -81,7 +81,7 @@ def write_dataset(
         sinks = open_sinks(formats, folder, target.tasks)
         counter = _fed(sinks, source, progress)
         notes = source.judged_notes
-        for _, _, forms in source.forms.values():
+        for forms in source.forms.values():
             notes += forms.notes
         for sink in sinks:
             notes += sink.notes

@@ -19,12 +19,12 @@ from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
 from hapax.engine.judgements import Judgements, shared_judgements
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.evaluation.dataset.columns import CONTRADICTS, ENTAILS, Row, probe_rows
-from hapax.evaluation.link.probing_questions import ConclusionForms, probe_item, rule_forms
+from hapax.evaluation.link.probing_questions import ConclusionForms, rule_forms
 from hapax.evaluation.shared.stored_statements import JudgedCounts, draw_order_key, skipped_runs, stored_library
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option
-from hapax.grammar.parsing.attributes import Polarity, default_principle
+from hapax.grammar.parsing.attributes import default_principle
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
@@ -457,9 +457,9 @@ class DatasetSource:
         return stored_library(self.kb, {place.rule for place in self.selection.places})
 
     @cached_property
-    def forms(self) -> dict[str, tuple[str, Polarity, ConclusionForms]]:
-        """Domain, polarity and conclusion by rule."""
-        return rule_forms(self.kb, {place.rule for place in self.selection.places}, None)
+    def forms(self) -> dict[str, ConclusionForms]:
+        """Domain, polarity and forms of the conclusion by rule."""
+        return rule_forms(self.kb, {place.rule for place in self.selection.places})
 
     @cached_property
     def runs(self) -> dict[str, RunRecord]:
@@ -561,12 +561,12 @@ class DatasetSource:
     ) -> Entry:
         record, proof = derivations[0]
         rule, judgement = self.library.rule(record.rule), self.selection.judgements.of(text.id)
-        domain, polarity, forms = self.forms[record.rule]
+        forms = self.forms[record.rule]
         # As many for as against leave the statement to the rule.
         is_voted = judgement.is_true is not None and self.judged != "keep"
         entailed = not is_voted or judgement.is_true is True
         # A row may bear the id of a statement of the other distribution (`SameText.id`).
-        item = replace(probe_item(record, domain, polarity, forms, entailed=entailed), statement_id=text.id)
+        item = replace(forms.item(record, entailed=entailed), statement_id=text.id)
         # Proofs share facts; each is listed once, in the order of the first proof that uses it.
         fact_ids = tuple(dict.fromkeys(_fact_ids(derivations)))
         used = [facts[fact_id] for fact_id in fact_ids if fact_id in facts]
@@ -587,9 +587,9 @@ class DatasetSource:
             "distribution": record.distribution.value,
             "in_both": text.in_both,
             "rule": record.rule,
-            "domain": domain,
-            "principle": (rule.principle or default_principle(polarity)).value,
-            "polarity": polarity.value,
+            "domain": forms.domain,
+            "principle": (rule.principle or default_principle(forms.polarity)).value,
+            "polarity": forms.polarity.value,
             "premise": record.premise,
             "conclusion": record.conclusion,
             "negation": item.negation,

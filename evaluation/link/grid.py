@@ -6,10 +6,10 @@ base, for figures and for people's votes. Facts are not: a cell without a critic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,24 +31,9 @@ from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.search import search
 from hapax.engine.search.search_report import SearchReport
 from hapax.engine.search.settings import SearchJob, SearchSettings
-from hapax.evaluation.link.instruct import Instructed, InstructSettings, instruct
-from hapax.evaluation.link.sessions import (
-    COLUMNS,
-    GRID,
-    TABLE_7,
-    TABLE_8,
-    TABLE_9,
-    TABLE_10,
-    JudgedAccuracy,
-    Jury,
-    PrintedTable,
-    accuracy,
-    accuracy_cells,
-    printed_table,
-    two_decimals,
-)
+from hapax.evaluation.link.instruct import Instructed, InstructSettings, instruct, two_decimals
+from hapax.evaluation.link.judging import COLUMNS, PRINTED, UNKNOWN_CELLS, JudgedAccuracy, judge_of, printed_table
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
@@ -222,31 +207,34 @@ class GridCell:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """Result of a cell. `accuracies`: by distribution; that of None is for all statements together.
+    """Result of a cell. `accuracies`: by distribution, or "all" for both together; none unless the cell is done.
 
-    `failed`: why it could not run. `cut`: a budget ended it, so its figures are not shown. `note`: a remark.
+    `failed`: why it could not run. `cut`: a budget ended it. `note`: a remark.
     """
 
     cell: GridCell
-    statements: Mapping[Distribution, int]
-    accuracies: Mapping[Distribution | None, JudgedAccuracy]
+    statements: Mapping[Distribution, int] = field(default_factory=lambda: dict.fromkeys(Distribution, 0))
+    accuracies: Mapping[str, JudgedAccuracy] = field(default_factory=dict)
     delta: float | None = None
     calls: int = 0
     hits: int = 0
-    failed: str = ""
+    failed: str | None = None
     cut: bool = False
-    note: str = ""
+    note: str | None = None
 
     @property
     def outcome(self) -> str:
         """The end of the run, in words."""
-        if self.failed:
-            return "could not run"
-        return "cut by the budget" if self.cut else "done"
+        return "could not run" if self.failed else "cut by the budget" if self.cut else "done"
 
-    def accuracy(self, distribution: Distribution | None) -> JudgedAccuracy | None:
-        """The accuracy to show; None for a cell that was cut or could not run."""
-        return None if self.cut or self.failed else self.accuracies.get(distribution)
+
+_TABLES = {
+    7: ("all", "head and long tail together"),
+    8: (Distribution.LONG_TAIL, "long tail"),
+    9: (Distribution.HEAD, "head"),
+    10: (Distribution.LONG_TAIL, "long tail"),
+}
+"""The part of the statements that each table counts, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,75 +252,59 @@ class GridResult:
 
     def to_result(self) -> ExperimentResult:
         """Each of tables 7 to 10 in the paper's layout, followed by the paper's own; and the calls of each cell."""
-        variants = self._variants()
-        ours = {
-            7: self._table(TABLE_7, self._temperatures(), None),
-            8: self._table(TABLE_8, variants, Distribution.LONG_TAIL),
-            9: self._table(TABLE_9, variants, Distribution.HEAD),
-            10: self._table(TABLE_10, self._knowledge_models(), Distribution.LONG_TAIL),
-        }
         tables: list[ResultTable] = []
         rows_by_table: dict[str, list[dict[str, object]]] = {}
-        for number, table in ours.items():
-            tables += [table, printed_table(GRID[number])]
+        for number in _TABLES:
+            table = self._table(number)
+            tables += [table, printed_table(number)]
             rows_by_table[str(number)] = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-        figures = {
-            "cells": [_cell_json(result) for result in self.cells.values()],
+        cells, rows, notes = [], [], []
+        for cell, result in self.cells.items():
+            notes += [f"{cell}: {text}" for text in (result.failed, result.note) if text]
+            counts = (*result.statements.values(), two_decimals(result.delta), result.calls, result.hits)
+            rows.append((str(cell), *counts, result.outcome))
+            figures = {name: getattr(result, name) for name in ("statements", "delta", "calls", "hits", "outcome")}
+            kind = {"variant": cell.variant or "instruction only", "temperature": cell.temperature}
+            ends = {"accuracy": result.accuracies, "failed": result.failed, "note": result.note}
+            cells.append({"model": cell.model.model_dump(), **kind, **figures, **ends})
+        overview = ResultTable("Cells", ("cell", "head", "long tail", "delta", "calls", "hits", "outcome"), rows)
+        shown = {
+            "cells": cells,
             "tables": rows_by_table,
-            "links_paper": {str(number): printed.rows for number, printed in GRID.items()},
+            "links_paper": {str(number): PRINTED[number].rows for number in _TABLES},
             "stopped": self.budget,
         }
-        notes = []
-        for result in self.cells.values():
-            notes += [f"{result.cell}: {text}" for text in (result.failed, result.note) if text]
-        if self.budget:
-            notes.append(self.budget)
-        return ExperimentResult([*tables, self._overview()], figures, notes=notes)
+        return ExperimentResult([*tables, overview], shown, notes=[*notes, *([self.budget] if self.budget else [])])
 
-    def _table(
-        self, printed: PrintedTable, cells: Sequence[tuple[str, GridCell]], distribution: Distribution | None
-    ) -> ResultTable:
-        accuracies = [(label, self.cells[cell].accuracy(distribution)) for label, cell in cells]
-        judges = dict.fromkeys(judged.judge for _, judged in accuracies if judged is not None)
-        part = "head and long tail together" if distribution is None else DISTRIBUTION_NAMES[distribution]
-        judged_by = f", judged by {', '.join(judges)}" if judges else ""
-        title = f"Table {printed.number}, on our rules and models: {part}{judged_by}"
-        rows = [(label, *accuracy_cells(judged)) for label, judged in accuracies]
-        return ResultTable(title, (printed.first, *COLUMNS), rows)
-
-    def _temperatures(self) -> list[tuple[str, GridCell]]:
-        first = self.config.models[0]
-        cells = []
-        for temperature in dict.fromkeys(self.config.temperatures):
-            # As in the paper: 1.0, not 1; but not 0.2 for 0.25.
-            label = f"{temperature:.1f}" if temperature == round(temperature, 1) else f"{temperature:g}"
-            cells.append((label, GridCell(first, FULL, temperature)))
-        return cells
-
-    def _variants(self) -> list[tuple[str, GridCell]]:
-        cells = []
-        for model in self.config.models:
-            # In the order of the tables, whatever order the file has.
-            for variant in [variant for variant in AblationVariant if variant in self.config.variants]:
-                label = model.name if variant is FULL else f"    {variant}"
-                cells.append((label, GridCell(model, variant, self.config.temperature)))
-        return cells
-
-    def _knowledge_models(self) -> list[tuple[str, GridCell]]:
-        models, temperature = self.config.models, self.config.temperature
-        # The paper's order: instruction only above the searches.
-        zero_shot = [(f"Zero-shot {model.knowledge}", GridCell(model, None, temperature)) for model in models]
-        searched = [(model.name, GridCell(model, FULL, temperature)) for model in models]
-        return [(label, cell) for label, cell in (*zero_shot, *searched) if cell in self.cells]
-
-    def _overview(self) -> ResultTable:
+    def _table(self, number: int) -> ResultTable:
+        part, name = _TABLES[number]
         rows = []
-        for result in self.cells.values():
-            statements = [str(result.statements.get(distribution, 0)) for distribution in Distribution]
-            delta = "n/a" if result.cut else two_decimals(result.delta)
-            rows.append((str(result.cell), *statements, delta, str(result.calls), str(result.hits), result.outcome))
-        columns = ("cell", "head", "long tail", "delta", "calls", "hits", "outcome")
-        return ResultTable("Cells", columns, rows)
+        judges: dict[str, None] = {}
+        for label, cell in self._rows(number):
+            judged = self.cells[cell].accuracies.get(part)
+            rows.append((label, *(judged.cells if judged else UNKNOWN_CELLS)))
+            if judged:
+                judges[judged.judge] = None
+        judged_by = f", judged by {', '.join(judges)}" if judges else ""
+        title = f"Table {number}, on our rules and models: {name}{judged_by}"
+        return ResultTable(title, (PRINTED[number].first, *COLUMNS), rows)
+
+    def _rows(self, number: int) -> Iterator[tuple[str, GridCell]]:
+        """Labels and cells of a table's rows, in the order of the paper's."""
+        models, usual = self.config.models, self.config.temperature
+        if number == 7:
+            for temperature in dict.fromkeys(self.config.temperatures):
+                # As in the paper: 1.0, not 1; but not 0.2 for 0.25.
+                label = f"{temperature:.1f}" if temperature == round(temperature, 1) else f"{temperature:g}"
+                yield label, GridCell(models[0], FULL, temperature)
+        elif number == 10:
+            for model in models if self.config.baseline else ():
+                yield f"Zero-shot {model.knowledge}", GridCell(model, None, usual)
+            yield from ((model.name, GridCell(model, FULL, usual)) for model in models)
+        else:
+            for model, variant in product(models, AblationVariant):
+                if variant in self.config.variants:
+                    yield model.name if variant is FULL else f"    {variant}", GridCell(model, variant, usual)
 
 
 @dataclass
@@ -346,6 +318,8 @@ class GridRun:
     def __post_init__(self) -> None:
         # Shared by all cells, so that each model is loaded once.
         self._opened = OpenedModels(self.opening)
+        self._journal = self.opening.journal or Journal(self.kb)
+        self._library = self.opening.library or Library()
         self._budget: str | None = None
 
     def result(self, progress: Callable[[int, int, GridCell], None] | None = None) -> GridResult:
@@ -361,54 +335,37 @@ class GridRun:
     def cells(self) -> tuple[GridCell, ...]:
         """All cells of the tables, each once: cells that tables share run once."""
         config = self.config
-        cells = []
-        for model in config.models:
-            # Table 10 shows the full variant, even if the file does not list it.
-            cells += [GridCell(model, variant, config.temperature) for variant in (FULL, *config.variants)]
+        # Table 10 shows the full variant, even if the file does not list it.
+        ablated = product(config.models, (FULL, *config.variants))
+        cells = [GridCell(model, variant, config.temperature) for model, variant in ablated]
         cells += [GridCell(config.models[0], FULL, temperature) for temperature in config.temperatures]
         if config.baseline:
             cells += [GridCell(model, None, config.temperature) for model in config.models]
         return tuple(dict.fromkeys(cells))
 
-    @cached_property
-    def _library(self) -> Library:
-        return self.opening.library or Library()
-
-    @cached_property
-    def _rules(self) -> list[Rule]:
-        library, names = self._library, self.config.rules
-        if names:
-            return [library.rule(name) for name in names]
-        return [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None]
-
-    @cached_property
-    def _journal(self) -> Journal:
-        return self.opening.journal or Journal(self.kb)
-
-    @cached_property
-    def _jury(self) -> Jury:
-        judge = self.config.judge
-        critic = None if judge == AUTO else JournaledCritic(open_shared(self._opened, judge, CRITIC), self._journal)
-        return Jury(self.kb, self._library, critic)
-
     def _run(self, cell: GridCell) -> CellResult:
         """Run a cell. If it cannot run, its result says why, and the other cells continue."""
         before = self._journal.total
         try:
-            baseline = self.config.baseline or InstructionBaseline()
-            result = self._search(cell, cell.variant) if cell.variant else self._instruct(cell, baseline)
+            entry = cell.model
+            roles = (entry.knowledge, entry.critic, entry.likelihood, self.config.evaluator)
+            models = open_roles(self._opened, *roles)
+            result = self._search(cell, cell.variant, models) if cell.variant else self._instruct(cell, models)
         except BudgetReached as reached:  # a HapaxError itself, so it comes first
             # The first message tells why; later cells only meet the same budget.
             self._budget = self._budget or str(reached)
-            result = CellResult(cell, {}, {}, cut=True)
+            result = CellResult(cell, cut=True)
         except (HapaxError, OSError) as fault:
-            result = CellResult(cell, {}, {}, failed=str(fault))
+            result = CellResult(cell, failed=str(fault))
         # The journal counts over all cells.
         after = self._journal.total
         return replace(result, calls=after.calls - before.calls, hits=after.hits - before.hits)
 
-    def _search(self, cell: GridCell, variant: AblationVariant) -> CellResult:
-        models = self._models(cell.model)
+    def _search(self, cell: GridCell, variant: AblationVariant, models: Models) -> CellResult:
+        """Search with a store of its own, in memory, which begins with the given facts of the knowledge base.
+
+        Kept are statements alone: facts that no critic has judged must not reach the knowledge base.
+        """
         settings = SearchSettings(
             distributions=tuple(end for end in Distribution if end in self.config.distributions),
             temperature=cell.temperature,
@@ -420,25 +377,9 @@ class GridRun:
             measure=Measure.PAPER.value,
             **self.config.search.settings(),
         )
-        report = self._searched(models, settings)
-        self._budget = self._budget or report.budget
-        # There is nothing to judge then; the reason becomes the outcome of the cell.
-        if not report.searched:
-            raise HapaxError(_skipped(report))
-        accuracies = self._accuracies(report.statements, models, searched=True)
-        note = _skipped(report) if report.skipped else ""
-        return CellResult(
-            cell, _counts(report.statements), accuracies, report.mean_delta, cut=report.status == "budget", note=note
-        )
-
-    def _searched(self, models: Models, settings: SearchSettings) -> SearchReport:
-        """Search with a store of its own, in memory, which begins with the given facts of the knowledge base.
-
-        Kept are statements alone: facts that no critic has judged must not reach the knowledge base.
-        """
         with KnowledgeBase(None) as temporary:
             temporary.add_facts(fact for fact in self.kb.facts() if fact.source is Source.GIVEN)
-            report = search(SearchJob(self._library, self._rules, temporary, models, settings, self._journal))
+            report = search(SearchJob(self._library, self._rules(), temporary, models, settings, self._journal))
             texts = [statement.text for statement in report.statements]
             # One transaction: after a kill, a run is there with all its statements or not at all.
             with self.kb.transaction():
@@ -447,11 +388,22 @@ class GridRun:
                 self.kb.add_statements(report.statements)
                 scores = temporary.assessments(texts, "log_likelihood", models.evaluator.identity.title)
                 self.kb.add(ASSESSMENTS, scores.values())
-        return report
+        self._budget = self._budget or report.budget
+        # There is nothing to judge then; the reason becomes the outcome of the cell.
+        if not report.searched:
+            raise HapaxError(_skipped(report) or "")
+        result = self._judged(cell, report.statements, models, cut=report.status == "budget")
+        return replace(result, delta=None if result.cut else report.mean_delta, note=_skipped(report))
 
-    def _instruct(self, cell: GridCell, baseline: InstructionBaseline) -> CellResult:
-        models = self._models(cell.model)
-        instructed = Instructed(self._library, self._rules, models.knowledge, models.evaluator)
+    def _rules(self) -> list[Rule]:
+        library, names = self._library, self.config.rules
+        if names:
+            return [library.rule(name) for name in names]
+        return [rule for rule in library.rules if not library.is_definition(rule) and rule.withdrawn is None]
+
+    def _instruct(self, cell: GridCell, models: Models) -> CellResult:
+        baseline = self.config.baseline or InstructionBaseline()
+        instructed = Instructed(self._library, self._rules(), models.knowledge, models.evaluator)
         settings = InstructSettings(
             count=baseline.count,
             values_per_call=baseline.values,
@@ -459,36 +411,35 @@ class GridRun:
             temperature=cell.temperature,
             seed=self.opening.seed,
         )
-        reports = [
-            instruct(instructed, self.kb, replace(settings, wording=wording), self._journal)
-            for wording in baseline.wordings
-        ]
+        reports = []
+        for wording in baseline.wordings:
+            reports.append(instruct(instructed, self.kb, replace(settings, wording=wording), self._journal))
+            self._budget = self._budget or reports[-1].budget
         # Tables show the first wording; the others are stored for figure 13.
         first = reports[0]
-        budgets = [report.budget for report in reports if report.budget]
-        self._budget = self._budget or (budgets[0] if budgets else None)
-        accuracies = self._accuracies(first.statements, models, searched=False)
-        note = "" if first.statements else "no reply held a row in the format that was asked for."
-        return CellResult(
-            cell, _counts(first.statements), accuracies, first.mean_delta, cut=bool(first.budget), note=note
-        )
+        result = self._judged(cell, first.statements, models, cut=bool(first.budget))
+        note = None if first.statements else "no reply held a row in the format that was asked for."
+        return replace(result, delta=None if result.cut else first.mean_delta, note=note)
 
-    def _accuracies(
-        self, statements: Sequence[StatementRecord], models: Models, searched: bool
-    ) -> dict[Distribution | None, JudgedAccuracy]:
-        judge = self._jury.judge(statements, models.knowledge, searched)
-        # Accuracies of some of the statements would look like those of all.
-        if self._jury.budget:
-            raise self._jury.budget
-        # None: head and long tail together, for table 7.
-        accuracies: dict[Distribution | None, JudgedAccuracy] = {None: accuracy(statements, judge)}
-        for distribution in self.config.distributions:
-            part = [statement for statement in statements if statement.distribution is distribution]
-            accuracies[distribution] = accuracy(part, judge)
-        return accuracies
-
-    def _models(self, entry: ModelEntry) -> Models:
-        return open_roles(self._opened, entry.knowledge, entry.critic, entry.likelihood, self.config.evaluator)
+    def _judged(
+        self, cell: GridCell, statements: Sequence[StatementRecord], models: Models, *, cut: bool
+    ) -> CellResult:
+        """Counts and accuracies of a cell; none if it was cut: those of a part would look like those of all."""
+        by_part = {part: [record for record in statements if record.distribution is part] for part in Distribution}
+        counts = {part: len(records) for part, records in by_part.items()}
+        if cut:
+            return CellResult(cell, counts, cut=True)
+        critic = None
+        if self.config.judge != AUTO:
+            critic = JournaledCritic(open_shared(self._opened, self.config.judge, CRITIC), self._journal)
+        searched = cell.variant is not None
+        judge = judge_of(self.kb, self._library, statements, models.knowledge, critic=critic, searched=searched)
+        if judge.budget:
+            raise judge.budget
+        accuracies = {"all": JudgedAccuracy.of(statements, judge)}
+        for part in self.config.distributions:
+            accuracies[part.value] = JudgedAccuracy.of(by_part[part], judge)
+        return CellResult(cell, counts, accuracies)
 
 
 @checked
@@ -513,40 +464,11 @@ def evaluate_grid(
     return Evaluation.of(GridRun(grid, kb, opening).result(progress))
 
 
-def _counts(statements: Sequence[StatementRecord]) -> dict[Distribution, int]:
-    counts = dict.fromkeys(Distribution, 0)
-    for statement in statements:
-        counts[statement.distribution] += 1
-    return counts
-
-
-def _skipped(report: SearchReport) -> str:
-    """A note on the rules that were not searched, with the predicates that the first of them needs."""
+def _skipped(report: SearchReport) -> str | None:
+    """A note on the rules that were not searched, and on the predicates that the first of them needs."""
     skipped = [(rule.rule, rule.skipped) for rule in report.rules if rule.skipped is not None]
     if not skipped:
-        return "no rule was searched."
+        return None if report.searched else "no rule was searched."
     rule, reason = skipped[0]
     rules = f"{counted(len(skipped), 'rule was', 'rules were')} skipped, such as {rule}"
     return f"{rules}: {reason.model} does not know {', '.join(reason.unknown)}."
-
-
-def _cell_json(result: CellResult) -> dict[str, Any]:
-    cell = result.cell
-    accuracies = {}
-    for distribution in result.accuracies:
-        judged = result.accuracy(distribution)
-        if judged is not None:
-            accuracies["all" if distribution is None else distribution.value] = judged
-    return {
-        "model": cell.model.model_dump(),
-        "variant": cell.variant or "instruction only",
-        "temperature": cell.temperature,
-        "statements": result.statements,
-        "accuracy": accuracies,
-        "delta": None if result.cut else result.delta,
-        "calls": result.calls,
-        "hits": result.hits,
-        "outcome": result.outcome,
-        "failed": result.failed or None,
-        "note": result.note or None,
-    }

@@ -1,26 +1,32 @@
-"""Instruction-only generation: a model fills in a whole rule at once, without search, critic or ranking (LINK, 3.1)."""
+"""LINK's baseline by instruction only (3.1): a model fills in a whole rule, without search, critic or ranking."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, product
+from statistics import fmean
 from typing import Annotated, Any
 
+from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.search.oracle import GENERATION_BATCH
-from hapax.evaluation.link.likelihood_measures import KNOWLEDGE_MODEL
+from hapax.evaluation.link.judging import COLUMNS, JudgedAccuracy, judge_of, printed_table
+from hapax.evaluation.link.likelihood import KNOWLEDGE_MODEL
 from hapax.evaluation.link.lint import GivenStatementWriter
-from hapax.evaluation.shared.stored_statements import INSTRUCT
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, INSTRUCT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option, Seed, Temperature, check_ranges
+from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option, Seed, Temperature, check_ranges, made
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Arithmetic, Constant, Expression, Literal, Value, Variable
 from hapax.grammar.writing.verbalize import literal_text
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import (
     ASSESSMENTS,
     PREDICATES,
@@ -35,11 +41,14 @@ from hapax.kb.records import (
     content_id,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import BudgetReached
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
+from hapax.llm_oracle.budget import BudgetReached, CallStatistics
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.journaled_models import JournaledGenerator, JournaledLikelihood
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.protocols import (
+    CRITIC,
     EVALUATOR,
+    KNOWLEDGE,
     Generation,
     GenerationParameters,
     GenerationRequest,
@@ -47,8 +56,14 @@ from hapax.llm_oracle.protocols import (
     LikelihoodModel,
     LogLikelihood,
 )
-from hapax.llm_oracle.questions.prompts import LONG_TAIL_WORDINGS, InstructionParts, instruction_prompt
+from hapax.llm_oracle.questions.prompts import (
+    LONG_TAIL_WORDINGS,
+    InstructionParts,
+    instruction_prompt,
+    long_tail_wording,
+)
 from hapax.llm_oracle.reading.link_replies import MOST_LINES, parse_values, without_numbering
+from hapax.llm_oracle.registry import open_shared, with_journal
 
 LONGEST_ROW = 1000
 """Characters of a line that are parsed."""
@@ -246,51 +261,100 @@ class InstructSettings:
         return GenerationParameters(self.temperature, max_tokens=tokens, seed=self.seed)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamReport:
-    """Statements of one rule and distribution. `dropped`: lines by reason; `end`: why the model was not asked again."""
+@dataclass
+class Stream:
+    """Statements of one rule and distribution, asked for call by call.
 
-    rule: str
-    distribution: Distribution
-    statements: tuple[StatementRecord, ...]
-    dropped: Mapping[Drop, int]
-    calls: int
-    hits: int
-    end: str
+    `dropped`: lines by reason; `calls`, `hits`: replies of the model and of the journal; `idle`: calls since the last
+    new row; `end`: why the model was not asked again; `statements`: written and measured at the end.
+    """
+
+    writer: GivenStatementWriter
+    prompt: str
+    variables: tuple[RowVariable, ...]
+    settings: InstructSettings
+    rows: dict[tuple[Value, ...], tuple[Value, ...]] = field(default_factory=dict)
+    dropped: Counter[Drop] = field(default_factory=Counter)
+    calls: int = 0
+    hits: int = 0
+    idle: int = 0
+    end: str = ""
+    statements: list[StatementRecord] = field(default_factory=list)
+
+    @property
+    def distribution(self) -> Distribution:
+        return self.writer.distribution
+
+    def request(self) -> GenerationRequest:
+        """The next request; it excludes the rows so far, in the way that the backend supports."""
+        excluded = tuple(row_text(self.variables, values) for values in self.rows.values())
+        # After a reply without a new row the request is the same: the index makes the journal ask for another sample.
+        return GenerationRequest(self.prompt, excluded, sample_index=self.idle)
+
+    def take(self, reply: Generation, sent: bool) -> None:
+        """Parse a reply and decide whether to ask again. `sent` False: the journal had the reply."""
+        self.calls += sent
+        self.hits += not sent
+        rows = parse_rows(reply.text, self.variables, cut=reply.finish_reason == "length")
+        known = len(self.rows)
+        for row in rows:
+            # By the key, so that rows that differ in case alone are repeats, within one reply, too.
+            key = row_key(row.values)
+            if row.dropped is not None or key in self.rows:
+                self.dropped[row.dropped or Drop.REPEATED] += 1
+            # Rows beyond the count are not kept, but they are not dropped for a fault either.
+            elif len(self.rows) < self.settings.count:
+                self.rows[key] = row.values
+        self.idle = 0 if len(self.rows) > known else self.idle + 1
+        if len(self.rows) >= self.settings.count:
+            self.end = COMPLETE
+        elif self.idle >= IDLE_CALLS:
+            self.end = REPEATS if any(row.dropped is None for row in rows) else NO_ROWS
+        elif self.calls + self.hits >= self.settings.calls:
+            self.end = CALLS
+
+    def written(self) -> list[StatementRecord]:
+        """The rows as statements."""
+        names = [variable.name for variable in self.variables]
+        return [self.writer.statement(dict(zip(names, values, strict=True))) for values in self.rows.values()]
 
 
 @dataclass(frozen=True, slots=True)
 class InstructReport:
-    """Statements by one wording. `budget`: the message of the budget that was reached."""
+    """Statements by one wording. `streams`: head and long tail of each rule; `budget`: the budget that was reached."""
 
     run_id: str
     model: str
     settings: InstructSettings
-    streams: tuple[StreamReport, ...]
+    streams: tuple[Stream, ...]
     budget: str | None = None
 
     @property
-    def statements(self) -> tuple[StatementRecord, ...]:
-        return tuple(chain.from_iterable(stream.statements for stream in self.streams))
-
-    def of(self, rule: str) -> dict[Distribution, StreamReport]:
-        """The streams of a rule."""
-        return {stream.distribution: stream for stream in self.streams if stream.rule == rule}
+    def statements(self) -> list[StatementRecord]:
+        return list(chain.from_iterable(stream.statements for stream in self.streams))
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(stream.rule for stream in self.streams))
-
-    def delta(self, rule: str) -> float | None:
-        """The rule's mean log-likelihood of head minus long tail, in nats per token; None if either has none."""
-        streams = self.of(rule)
-        head, long_tail = (_mean(streams[distribution].statements) for distribution in Distribution)
-        return None if head is None or long_tail is None else head - long_tail
+    def by_rule(self) -> dict[str, list[Stream]]:
+        """Head and long tail by rule."""
+        by_rule: dict[str, list[Stream]] = {}
+        for stream in self.streams:
+            by_rule.setdefault(stream.writer.rule.name, []).append(stream)
+        return by_rule
 
     @property
     def mean_delta(self) -> float | None:
-        deltas = [delta for delta in map(self.delta, self.rules) if delta is not None]
-        return math.fsum(deltas) / len(deltas) if deltas else None
+        deltas = [delta for delta in map(delta_of, self.by_rule.values()) if delta is not None]
+        return fmean(deltas) if deltas else None
+
+
+def delta_of(streams: Iterable[Stream]) -> float | None:
+    """Mean log-likelihood of head minus long tail, in nats per token; None if either has none."""
+    means = []
+    for stream in streams:
+        scores = [record.log_likelihood for record in stream.statements if record.log_likelihood is not None]
+        means.append(fmean(scores) if scores else None)
+    head, long_tail = means
+    return None if head is None or long_tail is None else head - long_tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,14 +376,24 @@ def instruct(instructed: Instructed, kb: KnowledgeBase, settings: InstructSettin
     kb.add(RUNS, [run])
     kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in instructed.library.completed().signatures))
     kb.add(RULES, map(RuleRecord.of, instructed.rules))
+    streams = []
+    for rule, distribution in product(instructed.rules, Distribution):
+        library = instructed.library
+        prompt = _prompt(rule, library, settings, settings.wording if distribution is Distribution.LONG_TAIL else None)
+        writer = GivenStatementWriter(library, rule, distribution, run.id)
+        streams.append(Stream(writer, prompt, row_variables(rule, library), settings))
     try:
-        report = _Instruction(instructed, kb, settings, journal, run.id).report()
+        reached = _ask(streams, JournaledGenerator(instructed.knowledge, journal, GENERATION_BATCH), settings, journal)
+        measuring = _measure(streams, JournaledLikelihood(instructed.evaluator, journal, role=EVALUATOR), kb)
     except BaseException as fault:  # Ctrl-C too: no run may stay unfinished in the knowledge base
         kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
         raise
+    budget = reached or measuring
+    name = instructed.knowledge.identity.title
+    report = InstructReport(run.id, name, settings, tuple(streams), str(budget) if budget else None)
     with kb.transaction():
         kb.add_statements(report.statements)
-        kb.finish_run(run.id, "budget" if report.budget else "done", _summary(report))
+        kb.finish_run(run.id, "budget" if budget else "done", _summary(report))
     return report
 
 
@@ -342,158 +416,256 @@ def run_record(instructed: Instructed, settings: InstructSettings) -> RunRecord:
 
 def _prompt(rule: Rule, library: Library, settings: InstructSettings, wording: int | None) -> str:
     variables = tuple((variable.name, variable.data_type) for variable in row_variables(rule, library))
-    parts = InstructionParts(
-        variables, rule_sentence(rule, library), settings.values_per_call, wording, settings.released
+    sentence = rule_sentence(rule, library)
+    return instruction_prompt(
+        InstructionParts(variables, sentence, settings.values_per_call, wording, settings.released)
     )
-    return instruction_prompt(parts)
 
 
-@dataclass
-class _Stream:
-    """Rows of one rule and distribution while the model is asked for more."""
-
-    writer: GivenStatementWriter
-    prompt: str
-    variables: tuple[RowVariable, ...]
-    settings: InstructSettings
-    rows: dict[tuple[Value, ...], tuple[Value, ...]] = field(default_factory=dict)
-    dropped: Counter[Drop] = field(default_factory=Counter)
-    calls: int = 0
-    hits: int = 0
-    idle: int = 0
-    end: str | None = None
-
-    def request(self) -> GenerationRequest:
-        """The next request; it excludes the rows so far, in the way that the backend supports."""
-        excluded = tuple(row_text(self.variables, values) for values in self.rows.values())
-        # After a reply without a new row the request is the same: the index makes the journal ask for another sample.
-        return GenerationRequest(self.prompt, excluded, sample_index=self.idle)
-
-    def take(self, reply: Generation, sent: bool) -> None:
-        """Parse a reply and decide whether to ask again. `sent` False: the journal had the reply."""
-        self.calls += sent
-        self.hits += not sent
-        rows = parse_rows(reply.text, self.variables, cut=reply.finish_reason == "length")
-        new = 0
-        for row in rows:
-            # By the key, so that rows that differ in case alone are repeats.
-            key = row_key(row.values)
-            if row.dropped is not None:
-                self.dropped[row.dropped] += 1
-            # A repeat within one reply counts like a repeat of an earlier one.
-            elif key in self.rows:
-                self.dropped[Drop.REPEATED] += 1
-            # Rows beyond the count are not kept, but they are not dropped for a fault either.
-            elif len(self.rows) < self.settings.count:
-                self.rows[key] = row.values
-                new += 1
-        self.idle = 0 if new else self.idle + 1
-        self.end = self._end(any(row.dropped is None for row in rows))
-
-    def _end(self, has_rows: bool) -> str | None:
-        if len(self.rows) >= self.settings.count:
-            return COMPLETE
-        if self.idle >= IDLE_CALLS:
-            return REPEATS if has_rows else NO_ROWS
-        return CALLS if self.calls + self.hits >= self.settings.calls else None
-
-    def statements(self) -> list[StatementRecord]:
-        names = [variable.name for variable in self.variables]
-        return [self.writer.statement(dict(zip(names, values, strict=True))) for values in self.rows.values()]
-
-
-class _Instruction:
-    """A run of an instruction. In each round, every stream that has not ended makes one call."""
-
-    def __init__(
-        self, instructed: Instructed, kb: KnowledgeBase, settings: InstructSettings, journal: Journal, run_id: str
-    ) -> None:
-        self._instructed, self._kb, self._settings, self._journal = instructed, kb, settings, journal
-        self._run_id = run_id
-        self._budget: BudgetReached | None = None
-
-    def report(self) -> InstructReport:
-        streams = []
-        for rule in self._instructed.rules:
-            streams.append(self._stream(rule, Distribution.HEAD, None))
-            streams.append(self._stream(rule, Distribution.LONG_TAIL, self._settings.wording))
-        generator = JournaledGenerator(self._instructed.knowledge, self._journal, GENERATION_BATCH)
-        while active := [stream for stream in streams if stream.end is None]:
-            self._round(active, generator)
-        reports = self._measured(streams)
-        name = generator.identity.title
-        return InstructReport(
-            self._run_id, name, self._settings, tuple(reports), str(self._budget) if self._budget else None
-        )
-
-    def _stream(self, rule: Rule, distribution: Distribution, wording: int | None) -> _Stream:
-        library = self._instructed.library
-        prompt = _prompt(rule, library, self._settings, wording)
-        writer = GivenStatementWriter(library, rule, distribution, self._run_id)
-        return _Stream(writer, prompt, row_variables(rule, library), self._settings)
-
-    def _round(self, streams: Sequence[_Stream], generator: JournaledGenerator) -> None:
-        requests = [stream.request() for stream in streams]
-        parameters = self._settings.parameters
-        call_ids = generator.call_ids(requests, parameters)
+def _ask(
+    streams: Sequence[Stream], generator: JournaledGenerator, settings: InstructSettings, journal: Journal
+) -> BudgetReached | None:
+    """Ask in rounds, in which every stream that has not ended makes one call; the budget that was reached."""
+    budget: BudgetReached | None = None
+    while active := [stream for stream in streams if not stream.end]:
+        requests = [stream.request() for stream in active]
+        call_ids = generator.call_ids(requests, settings.parameters)
         # Before the requests: afterwards the journal has all of them.
-        known = self._journal.store.calls(call_ids)
+        known = journal.store.calls(call_ids)
         try:
-            replies: Sequence[Generation | None] = generator.generate(requests, parameters)
+            replies: Sequence[Generation | None] = generator.generate(requests, settings.parameters)
         except BudgetReached as reached:
-            self._budget = self._budget or reached
+            budget = budget or reached
             replies = reached.answers
-        for stream, call_id, reply in zip(streams, call_ids, replies, strict=True):
+        for stream, call_id, reply in zip(active, call_ids, replies, strict=True):
             if reply is None:  # not answered within the budget
                 stream.end = BUDGET
             else:
                 stream.take(reply, call_id not in known)
-
-    def _measured(self, streams: Iterable[_Stream]) -> list[StreamReport]:
-        """Reports with the evaluator's mean token log-likelihood of each statement, as far as the budget goes."""
-        written = [(stream, stream.statements()) for stream in streams]
-        every_statement = chain.from_iterable(statements for _, statements in written)
-        texts = list(dict.fromkeys(statement.text for statement in every_statement))
-        evaluator = JournaledLikelihood(self._instructed.evaluator, self._journal, role=EVALUATOR)
-        try:
-            scores: Sequence[LogLikelihood | None] = evaluator.log_likelihoods(texts)
-        except BudgetReached as reached:
-            self._budget = self._budget or reached
-            scores = reached.answers
-        scored = {text: score for text, score in zip(texts, scores, strict=True) if score is not None}
-        name = evaluator.identity.title
-        self._kb.add(
-            ASSESSMENTS,
-            (
-                Assessment(text, "log_likelihood", name, score.total, score.token_count)
-                for text, score in scored.items()
-            ),
-        )
-        # A text without a token has no mean.
-        means = {text: score.per_token for text, score in scored.items() if score.token_count}
-        reports = []
-        for stream, statements in written:
-            measured = [replace(statement, log_likelihood=means.get(statement.text)) for statement in statements]
-            rule, distribution = stream.writer.rule.name, stream.writer.distribution
-            counts = (dict(stream.dropped), stream.calls, stream.hits)
-            reports.append(StreamReport(rule, distribution, tuple(measured), *counts, stream.end or COMPLETE))
-        return reports
+    return budget
 
 
-def _mean(statements: Sequence[StatementRecord]) -> float | None:
-    scores = [statement.log_likelihood for statement in statements if statement.log_likelihood is not None]
-    return math.fsum(scores) / len(scores) if scores else None
+def _measure(streams: Sequence[Stream], evaluator: JournaledLikelihood, kb: KnowledgeBase) -> BudgetReached | None:
+    """Write the statements with the evaluator's mean token log-likelihoods, as far as the budget goes; that budget."""
+    budget = None
+    for stream in streams:
+        stream.statements = stream.written()
+    texts = list(dict.fromkeys(record.text for stream in streams for record in stream.statements))
+    try:
+        answers: Sequence[LogLikelihood | None] = evaluator.log_likelihoods(texts)
+    except BudgetReached as reached:
+        answers, budget = reached.answers, reached
+    name, means, assessments = evaluator.identity.title, {}, []
+    for text, score in zip(texts, answers, strict=True):
+        if score is not None:
+            assessments.append(Assessment(text, "log_likelihood", name, score.total, score.token_count))
+            # A text without a token has no mean.
+            means[text] = score.per_token if score.token_count else None
+    kb.add(ASSESSMENTS, assessments)
+    for stream in streams:
+        stream.statements = [replace(record, log_likelihood=means.get(record.text)) for record in stream.statements]
+    return budget
 
 
 def _summary(report: InstructReport) -> dict[str, Any]:
-    dropped: Counter[str] = Counter()
-    statements = {distribution.value: 0 for distribution in Distribution}
+    statements = dict.fromkeys(Distribution, 0)
     for stream in report.streams:
-        dropped.update({drop.value: count for drop, count in stream.dropped.items()})
-        statements[stream.distribution.value] += len(stream.statements)
+        statements[stream.distribution] += len(stream.statements)
     return {
         "statements": statements,
-        "dropped": dict(dropped),
+        "dropped": {reason: count for reason, count in dropped_lines(report.streams).items() if count},
         "mean_delta": report.mean_delta,
-        "cut": sorted({stream.rule for stream in report.streams if stream.end == BUDGET}),
+        "cut": sorted({stream.writer.rule.name for stream in report.streams if stream.end == BUDGET}),
     }
+
+
+# --- the experiment ---------------------------------------------------------------------------------------------------
+
+_NAMES = ("A", "B", "Z")
+"""Variables of the paper's example."""
+
+MOST_DROPPED = 0.5
+"""Share of dropped lines above which a note says that the model does not follow the format."""
+
+
+def wording_numbers(names: Iterable[str]) -> tuple[int, ...]:
+    """The numbers of wordings named `paper`, `all`, or `1` to `10`; ascending, each once."""
+    numbers: set[int] = set()
+    for name in names:
+        # Section 3.1 uses the first wording of table 11.
+        numbers.update(
+            range(1, len(LONG_TAIL_WORDINGS) + 1) if name == "all" else [1 if name == "paper" else int(name)]
+        )
+    return tuple(sorted(numbers))
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class InstructOptions:
+    """Options of the command. `wordings`: numbers in LINK's table 11, ascending."""
+
+    model: Annotated[str, Option("Model that is instructed.", short="-m")] = "embedded"
+    wordings: tuple[int, ...] = (1,)
+    settings: InstructSettings = field(default_factory=InstructSettings)
+    evaluator: Annotated[str, Option("Model that measures delta.")] = "frequency"
+    critic: Annotated[
+        str | None,
+        Option("Model that judges the statements; default: votes if there are any, else known facts."),
+    ] = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> InstructOptions:
+        """From the options of the command line."""
+        wordings = wording_numbers(options["wordings"])
+        return made(cls, options, wordings=wordings, settings=made(InstructSettings, options))
+
+
+@dataclass(frozen=True, slots=True)
+class InstructResult:
+    """Statements that a model wrote, measured and judged. `accuracies`: by distribution, for each report."""
+
+    reports: tuple[InstructReport, ...]
+    accuracies: tuple[Mapping[Distribution, JudgedAccuracy], ...]
+    calls: CallStatistics
+    budget: str | None = None
+
+    def examples(self, count: int) -> Iterator[tuple[Distribution, str]]:
+        """The first statements of each rule and distribution by the first wording."""
+        for stream in self.reports[0].streams:
+            for statement in stream.statements[:count]:
+                yield stream.distribution, statement.text
+
+    def to_result(self) -> ExperimentResult:
+        """Statements by rule, delta by wording, accuracy, and LINK's table 3."""
+        by_rule, by_wording, accuracies, wordings = [], [], [], []
+        for report, judged in zip(self.reports, self.accuracies, strict=True):
+            number, rules = report.settings.wording, []
+            for rule, streams in report.by_rule.items():
+                figures = _rule_figures(streams)
+                rules.append({"rule": rule, **figures})
+                sizes = (len(stream.statements) for stream in streams)
+                # Head and long tail usually end for the same reason, which is then named once.
+                ends = "; ".join(dict.fromkeys(figures["ended"].values()))
+                numbers = (*figures["dropped"].values(), figures["calls"], figures["hits"])
+                by_rule.append((rule, number, *sizes, *numbers, two_decimals(figures["delta"]), ends))
+            by_wording.append((number, long_tail_wording(number, _NAMES), two_decimals(report.mean_delta)))
+            for distribution, accuracy in judged.items():
+                accuracies.append((number, DISTRIBUTION_NAMES[distribution], accuracy.statements, *accuracy.cells))
+            run = {"wording": number, "run": report.run_id, "mean_delta": report.mean_delta}
+            wordings.append({**run, "accuracy": judged, "rules": rules})
+        # By wording within each rule.
+        order = list(self.reports[0].by_rule)
+        by_rule.sort(key=lambda row: order.index(row[0]))
+        judges = ", ".join(dict.fromkeys(accuracy.judge for judged in self.accuracies for accuracy in judged.values()))
+        model = self.reports[0].model
+        of_rules = ("rule", "wording", "head", "long tail", *(drop.value for drop in Drop))
+        tables = (
+            ResultTable(
+                f"Statements by instruction only, {model}", (*of_rules, "calls", "hits", "delta", "ended"), by_rule
+            ),
+            ResultTable("Mean delta by wording (LINK, figure 13)", ("wording", "", "mean delta"), by_wording),
+            ResultTable(
+                f"Accuracy in percent (LINK, table 3), judged by {judges}",
+                ("wording", "distribution", "statements", *COLUMNS),
+                accuracies,
+            ),
+            printed_table(3),
+        )
+        calls = {"sent": self.calls.calls, "from_journal": self.calls.hits}
+        shown = {"model": model, "calls": calls, "stopped": self.budget, "wordings": wordings}
+        return ExperimentResult(tables, shown, notes=tuple(self._notes()))
+
+    def _notes(self) -> Iterator[str]:
+        streams = list(chain.from_iterable(report.streams for report in self.reports))
+        # Wordings share the head, so a statement can be in several reports.
+        written = {statement.id for report in self.reports for statement in report.statements}
+        yield (
+            f"{counted(len(written), 'statement')} stored beside those of searches; nothing has checked them, and none "
+            f"is a fact. {counted(self.calls.calls, 'call')} sent, {self.calls.hits} answered from the journal."
+        )
+        dropped, rows = sum(dropped_lines(streams).values()), sum(len(stream.statements) for stream in streams)
+        if dropped > MOST_DROPPED * (dropped + rows) or all(stream.end == NO_ROWS for stream in streams):
+            yield (
+                f"{self.reports[0].model} does not follow the format of the instruction: "
+                f"{counted(dropped, 'line was', 'lines were')} dropped and {counted(rows, 'row')} kept."
+            )
+        if self.budget:
+            yield self.budget
+
+
+def _rule_figures(streams: Sequence[Stream]) -> dict[str, Any]:
+    """Figures of a rule's head and long tail."""
+    return {
+        **{stream.distribution.value: len(stream.statements) for stream in streams},
+        "dropped": dropped_lines(streams),
+        "calls": sum(stream.calls for stream in streams),
+        "hits": sum(stream.hits for stream in streams),
+        "delta": delta_of(streams),
+        "ended": {stream.distribution.value: stream.end for stream in streams},
+        "cut": any(stream.end == BUDGET for stream in streams),
+    }
+
+
+def dropped_lines(streams: Iterable[Stream]) -> dict[str, int]:
+    """Number of dropped lines by reason, zeros as well, because each reason is a column."""
+    counts: Counter[Drop] = Counter()
+    for stream in streams:
+        counts.update(stream.dropped)
+    return {drop.value: counts[drop] for drop in Drop}
+
+
+def two_decimals(value: float | None) -> str:
+    """Two decimals, or `n/a`."""
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+@checked
+@extras_named()
+def evaluate_instruction(
+    rules: Library,
+    kb: KnowledgeBase,
+    options: InstructOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    only: str | Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Evaluation[InstructResult]:
+    """Have a model write statements by instruction only, without search, critic or ranking: LINK's baseline.
+
+    `options`: the model, the wordings and the judges. `opening`: options of opening them; its journal, if any, has the
+    budget. `progress` is called with each wording's number before it is used.
+    """
+    rules, options = sound_rules(rules), options or InstructOptions()
+    chosen = chosen_rules(rules, only)
+    opening, journal = with_journal(kb, opening)
+    if not chosen:
+        raise HapaxError(
+            "No rule to write statements of.", Remedy("Name a rule file, or a rule with {}.", Setting("only"))
+        )
+    # A simulated model makes its world from the rules.
+    opened = OpenedModels(replace(opening, library=rules))
+    knowledge = open_shared(opened, options.model, KNOWLEDGE)
+    evaluator = open_shared(opened, options.evaluator, EVALUATOR)
+    critic = open_shared(opened, options.critic, CRITIC) if options.critic else None
+    # The same for all wordings, so the journal answers the head's requests of each further wording.
+    instructed = Instructed(rules, chosen, knowledge, evaluator)
+    reports = []
+    for wording in options.wordings:
+        if progress is not None:
+            progress(wording)
+        reports.append(instruct(instructed, kb, replace(options.settings, wording=wording), journal))
+    statements = list(chain.from_iterable(report.statements for report in reports))
+    # For all reports together, so that a critic is asked in one batch.
+    judging_critic = JournaledCritic(critic, journal) if critic else None
+    judge = judge_of(kb, rules, statements, knowledge, critic=judging_critic)
+    accuracies = []
+    for report in reports:
+        by_distribution = {}
+        for distribution in Distribution:
+            part = [statement for statement in report.statements if statement.distribution is distribution]
+            by_distribution[distribution] = JudgedAccuracy.of(part, judge)
+        accuracies.append(by_distribution)
+    # A budget that ends one report ends those after it as well; the first message tells why.
+    budgets = [report.budget for report in reports if report.budget] + ([str(judge.budget)] if judge.budget else [])
+    budget = budgets[0] if budgets else None
+    return Evaluation.of(InstructResult(tuple(reports), tuple(accuracies), journal.total, budget))

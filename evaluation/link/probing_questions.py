@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
-from itertools import product, zip_longest
-from typing import Any
+from enum import Enum
+from functools import partial
+from itertools import chain, zip_longest
 
 from hapax.engine.judgements import Judgements
-from hapax.evaluation.shared.result_tables import for_batches
 from hapax.evaluation.shared.stored_statements import (
     NO_DOMAIN,
     DistinctTexts,
@@ -22,7 +21,7 @@ from hapax.evaluation.shared.stored_statements import (
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.attributes import Polarity, default_polarity
 from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.writing.verbalize import (
     IMPROVISED,
     UNTRUE,
@@ -33,74 +32,7 @@ from hapax.grammar.writing.verbalize import (
 )
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator
-from hapax.llm_oracle.protocols import Critic, Generation, GenerationParameters, GenerationRequest, Generator
 from hapax.llm_oracle.questions.rewriting import FormWriter
-
-
-@dataclass(frozen=True, slots=True)
-class ConclusionForms:
-    """A rule's conclusion, its negation and its question, with numbered slots.
-
-    The question asks about the positive side: `can [1] eat [2]?`, even if the rule concludes that somebody cannot. So
-    the label of template 7 follows from the rule's polarity, as in LINK. `notes`: the forms that were improvised.
-    """
-
-    atom: Atom
-    signature: PredicateSignature
-    notes: tuple[str, ...] = ()
-
-    def texts(self, substitution: Sequence[tuple[str, Value]]) -> tuple[str, str, str]:
-        """Conclusion, negation and question of one statement; variables that it leaves unbound are generic."""
-        bound: Mapping[str, Constant] = {name: Constant(value) for name, value in substitution}
-        generic = [variable.name for variable in self.atom.variables if variable.name not in bound]
-        words = Library(signatures=(self.signature,))
-        conclusion, negation, question = (
-            atom_text(self.atom, words, bound, form, generic) for form in ("affirmative", "negated", "question")
-        )
-        return conclusion, negation, question.rstrip("? ")  # template 7 adds its own question mark
-
-
-def conclusion_forms(rule: Rule, library: Library, positive: bool, writer: FormWriter | None = None) -> ConclusionForms:
-    """The forms of the rule's conclusion, whose polarity is `positive`."""
-    atom = rule.conclusion.atom
-    declared = library.signature(atom.indicator).templates
-    affirmative = template_of(atom, library)
-    notes: list[str] = []
-
-    def negation_of(sentence: str) -> str:
-        if declared is not None and declared.negated:
-            return declared.negated
-        by_grammar = negated_template(sentence)
-        if not by_grammar.startswith(IMPROVISED):
-            return by_grammar
-        written = writer.negation(sentence) if writer else None
-        notes.append(f"{rule.name}: {_source(written)} the negation of '{sentence}': '{written or by_grammar}'")
-        return written or by_grammar
-
-    def question_of(sentence: str) -> str:
-        # A declared question asks about the affirmative sentence only.
-        if declared is not None and declared.question and sentence == affirmative:
-            return declared.question
-        by_grammar = question_template(sentence)
-        if not by_grammar.startswith(IMPROVISED):
-            return by_grammar
-        if sentence.startswith(UNTRUE):
-            by_grammar = f"is it untrue that {sentence.removeprefix(UNTRUE)}?"
-        written = writer.question(sentence) if writer else None
-        notes.append(f"{rule.name}: {_source(written)} the question for '{sentence}': '{written or by_grammar}'")
-        return written or by_grammar
-
-    # Both forms are needed whatever the rule concludes: questions put the other one, too.
-    negative = negation_of(affirmative)
-    # The polarity need not follow from the words: `cannot_plant` is negative without a negation.
-    templates = Templates(affirmative, negative, question_of(affirmative if positive else negative))
-    return ConclusionForms(atom, replace(library.signature(atom.indicator), templates=templates), tuple(notes))
-
-
-def _source(written: str | None) -> str:
-    return "the model wrote" if written else "neither template nor grammar gave"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +52,64 @@ class ProbeItem:
     question: str
     polarity: Polarity
     entailed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ConclusionForms:
+    """A rule's conclusion, its negation and its question, with numbered slots, and the rule's domain and polarity.
+
+    The question asks about the positive side: `can [1] eat [2]?`, even if the rule concludes that somebody cannot. So
+    the label of template 7 follows from the rule's polarity, as in LINK. `notes`: the forms that were improvised.
+    """
+
+    domain: str
+    polarity: Polarity
+    atom: Atom
+    signature: PredicateSignature
+    notes: tuple[str, ...] = ()
+
+    def item(self, record: StatementRecord, *, entailed: bool) -> ProbeItem:
+        """A statement of the rule as an item; variables that it leaves unbound are generic."""
+        bound: Mapping[str, Constant] = {name: Constant(value) for name, value in record.substitution}
+        generic = [variable.name for variable in self.atom.variables if variable.name not in bound]
+        words = Library(signatures=(self.signature,))
+        conclusion, negation, question = (
+            atom_text(self.atom, words, bound, form, generic) for form in ("affirmative", "negated", "question")
+        )
+        place = (record.id, record.rule, self.domain, record.distribution, record.premise)
+        # Template 7 adds its own question mark.
+        return ProbeItem(*place, conclusion, negation, question.rstrip("? "), self.polarity, entailed)
+
+
+def conclusion_forms(rule: Rule, library: Library, writer: FormWriter | None = None) -> ConclusionForms:
+    """The forms of the rule's conclusion: declared, by grammar, written or improvised."""
+    atom = rule.conclusion.atom
+    polarity = rule.polarity or default_polarity(rule.conclusion)
+    signature = library.signature(atom.indicator)
+    declared = signature.templates or Templates("")
+    affirmative = template_of(atom, library)
+    notes: list[str] = []
+
+    def form(kind: str, sentence: str, declared_form: str | None) -> str:
+        by_grammar = negated_template(sentence) if kind == "negation" else question_template(sentence)
+        if declared_form or not by_grammar.startswith(IMPROVISED):
+            return declared_form or by_grammar
+        if kind == "question" and sentence.startswith(UNTRUE):
+            by_grammar = f"is it untrue that {sentence.removeprefix(UNTRUE)}?"
+        written = getattr(writer, kind)(sentence) if writer else None
+        source = "the model wrote" if written else "neither template nor grammar gave"
+        of_sentence = f"the negation of '{sentence}'" if kind == "negation" else f"the question for '{sentence}'"
+        notes.append(f"{rule.name}: {source} {of_sentence}: '{written or by_grammar}'")
+        return written or by_grammar
+
+    # Both forms are needed whatever the rule concludes: questions put the other one, too.
+    negative = form("negation", affirmative, declared.negated)
+    # The polarity need not follow from the words: `cannot_plant` is negative without a negation.
+    asked = affirmative if polarity is Polarity.POSITIVE else negative
+    # A declared question asks about the affirmative sentence only.
+    question = form("question", asked, declared.question if asked == affirmative else None)
+    worded = replace(signature, templates=Templates(affirmative, negative, question))
+    return ConclusionForms(rule.domain or NO_DOMAIN, polarity, atom, worded, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,45 +188,16 @@ def items_of(
     forms = rule_forms(kb, {statement.rule for statement in statements}, writer)
     items = []
     for statement in statements:
-        domain, polarity, conclusion = forms[statement.rule]
         entailed = judged.of(statement.id).is_true is not False
-        items.append(probe_item(statement, domain, polarity, conclusion, entailed=entailed))
-    notes: list[str] = []
-    for _, _, conclusion in forms.values():
-        notes += conclusion.notes
-    return tuple(items), tuple(notes)
+        items.append(forms[statement.rule].item(statement, entailed=entailed))
+    return tuple(items), tuple(chain.from_iterable(conclusion.notes for conclusion in forms.values()))
 
 
-def probe_item(
-    record: StatementRecord, domain: str, polarity: Polarity, forms: ConclusionForms, *, entailed: bool
-) -> ProbeItem:
-    """The statement as an item; domain, polarity and forms are those that `rule_forms` returns for its rule."""
-    conclusion, negation, question = forms.texts(record.substitution)
-    return ProbeItem(
-        record.id,
-        record.rule,
-        domain,
-        record.distribution,
-        record.premise,
-        conclusion,
-        negation,
-        question,
-        polarity,
-        entailed,
-    )
-
-
-def rule_forms(
-    kb: KnowledgeBase, names: set[str], writer: FormWriter | None
-) -> dict[str, tuple[str, Polarity, ConclusionForms]]:
-    """Domain, polarity and conclusion forms by rule, from the rules stored in the knowledge base."""
+def rule_forms(kb: KnowledgeBase, names: set[str], writer: FormWriter | None = None) -> dict[str, ConclusionForms]:
+    """Conclusion forms by rule, from the rules stored in the knowledge base."""
     library = stored_library(kb, names)
-    forms: dict[str, tuple[str, Polarity, ConclusionForms]] = {}
-    for rule in library.rules:
-        polarity = rule.polarity or default_polarity(rule.conclusion)
-        # Once for each rule, so that a writer is asked once, too.
-        conclusion = conclusion_forms(rule, library, polarity is Polarity.POSITIVE, writer)
-        forms[rule.name] = (rule.domain or NO_DOMAIN, polarity, conclusion)
+    # Once for each rule, so that a writer is asked once, too.
+    forms = {rule.name: conclusion_forms(rule, library, writer) for rule in library.rules}
     missing = sorted(names - set(forms))
     if missing:
         raise HapaxError(
@@ -317,25 +278,6 @@ TEMPLATES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LabelCount:
-    """Numbers of positive and negative right answers."""
-
-    positive: int
-    negative: int
-
-    @property
-    def negative_share(self) -> float:
-        total = self.positive + self.negative
-        return self.negative / total if total else float("nan")
-
-
-def count_labels(items: Iterable[ProbeItem]) -> LabelCount:
-    """Count the right answers to all questions about each item."""
-    labels = [template.label(item) for item, template in product(items, TEMPLATES)]
-    return LabelCount(sum(labels), len(labels) - sum(labels))
-
-
 # `**No.** Because ...`: quotes, brackets and Markdown may stand before the word.
 _FIRST_WORD = re.compile(r"[\s\"'“”‘’*_`(\[]*([^\W\d_]+)")
 # `Therefore, the answer (yes or no) is: Yes`; each part but "answer" may be missing.
@@ -399,17 +341,13 @@ def examples(seed: int, item: ProbeItem, template: Template) -> str:
     # A string as seed gives the same numbers in every process, which `hash` would not.
     labels = [True, False]
     rng.shuffle(labels)
-    worked = []
+    text = ""
     for (example, rationale), label in zip(_EXAMPLES, labels, strict=True):
-        worked.append(_worked(example, rationale, rng, label))
-    return "".join(worked)
-
-
-def _worked(example: ProbeItem, rationale: str, rng: random.Random, label: bool) -> str:
-    # One of the templates whose right answer about this example is the wanted one.
-    template = rng.choice([template for template in TEMPLATES if template.label(example) == label])
-    answer = f"{closing(template)} {template.pair.word(label)}"
-    return f"{template.question(example)}\n{STEP_BY_STEP}\n{rationale}\n{answer}\n\n"
+        # One of the templates whose right answer about this example is the wanted one.
+        shown = rng.choice([template for template in TEMPLATES if template.label(example) == label])
+        answer = f"{closing(shown)} {shown.pair.word(label)}"
+        text += f"{shown.question(example)}\n{STEP_BY_STEP}\n{rationale}\n{answer}\n\n"
+    return text
 
 
 def without_answer(rationale: str) -> str:
@@ -418,12 +356,7 @@ def without_answer(rationale: str) -> str:
     return re.split(r"therefore,? the answer", rationale, maxsplit=1, flags=re.IGNORECASE)[0].strip()
 
 
-def _denial(premise: str, conclusion: str, negation: str, question: str) -> ProbeItem:
-    return ProbeItem(
-        "example", "example", "", Distribution.HEAD, premise, conclusion, negation, question, Polarity.NEGATIVE
-    )
-
-
+_denial = partial(ProbeItem, "example", "example", "", Distribution.HEAD, polarity=Polarity.NEGATIVE)
 _EXAMPLES = (
     (
         _denial(
@@ -451,31 +384,6 @@ _EXAMPLES = (
 PREFIX = "For the following question, please answer in a normal life scenario with no special consideration:"
 """Text that LINK puts before each question; the critic's prompt contains it already."""
 
-# The paper names no limits. An answer is one word, perhaps after a few others; a rationale is a paragraph.
-ANSWER_TOKENS = 16
-RATIONALE_TOKENS = 256
-ROLE = "probe"
-"""Role under which probing calls are counted."""
-
-STATEMENTS_PER_BATCH = 16
-"""Statements whose questions share batches; a budget that ends within a batch loses all of them."""
-
-
-class ProbeMethod(StrEnum):
-    """The method of asking a model."""
-
-    CRITIC = "critic"
-    TEXT = "text"
-    CHAIN = "cot"
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeSettings:
-    """Sampling settings; temperature 0 takes the likeliest reply."""
-
-    temperature: float = 0.0
-    seed: int = 0
-
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
@@ -485,7 +393,7 @@ class ProbeAnswer:
     template: Template
     question: str
     verdict: ParsedReply
-    reply: str
+    reply: str = ""
     rationale: str | None = None
     probability: float | None = None
 
@@ -500,108 +408,6 @@ class ProbeAnswer:
         return self.verdict.positive == self.label
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRun:
-    """Answers to all questions about each finished statement. `stopped`: the message of the budget that ended it."""
-
-    answers: tuple[ProbeAnswer, ...]
-    stopped: str | None = None
-
-
 ProbeQuestion = tuple[ProbeItem, Template]
 Asker = Callable[[Sequence[ProbeQuestion]], list[ProbeAnswer]]
-
-
-def probe(items: Sequence[ProbeItem], ask: Asker, finished: Callable[[int], None] | None = None) -> ProbeRun:
-    """Ask every question about each item. `finished` is called with the number of statements done so far."""
-    answers: list[ProbeAnswer] = []
-
-    def ask_batch(batch: Sequence[ProbeItem]) -> None:
-        # All questions about a statement in one batch, so that a budget leaves none half asked.
-        answers.extend(ask(list(product(batch, TEMPLATES))))
-
-    stopped = for_batches(items, STATEMENTS_PER_BATCH, ask_batch, finished)
-    return ProbeRun(tuple(answers), str(stopped) if stopped else None)
-
-
-def open_asker(method: ProbeMethod, model: Any, journal: Journal, settings: ProbeSettings) -> Asker:
-    """The asker of a method. `model` is a Critic for `critic`, and a Generator for the other methods."""
-    match method:
-        case ProbeMethod.CRITIC:
-            return critic_asker(model, journal)
-        case ProbeMethod.TEXT | ProbeMethod.CHAIN:
-            return reply_asker(model, journal, settings, with_rationale=method is ProbeMethod.CHAIN)
-
-
-def critic_asker(model: Critic, journal: Journal) -> Asker:
-    """Put each question to a critic as the claim to judge; P(yes) above one half is the positive answer."""
-    critic = JournaledCritic(model, journal, role=ROLE)
-
-    def ask(questions: Sequence[ProbeQuestion]) -> list[ProbeAnswer]:
-        texts = _texts(questions)
-        scores = critic.probabilities(texts)
-        answers = []
-        for (item, template), text, score in zip(questions, texts, scores, strict=True):
-            if score.refused:
-                # A refused claim has a P(yes), which lets a search go on; as an answer it would be made up.
-                refused = ParsedReply(None, refusal=score.refused)
-                answers.append(ProbeAnswer(item, template, text, refused, ""))
-                continue
-            # Exactly one half counts as the negative answer.
-            positive = score.probability > 0.5
-            # The reply in words, although the critic gave a number, so that all methods are reported alike.
-            word = template.pair.word(positive)
-            answers.append(ProbeAnswer(item, template, text, ParsedReply(positive), word, None, score.probability))
-        return answers
-
-    return ask
-
-
-def reply_asker(model: Generator, journal: Journal, settings: ProbeSettings, with_rationale: bool) -> Asker:
-    """Put the question to a generator and parse the first word of its reply.
-
-    `with_rationale`: show two worked examples, let the model write a rationale, and then request its answer.
-    """
-    generator = JournaledGenerator(model, journal, role=ROLE)
-
-    def ask(questions: Sequence[ProbeQuestion]) -> list[ProbeAnswer]:
-        texts = _texts(questions)
-        prompts = [f"{PREFIX}\n{text}" for text in texts]
-        rationales: list[str | None] = [None] * len(texts)
-        if with_rationale:
-            prompts, rationales = _reasoned(questions, texts)
-        replies = _replies(generator, prompts, settings, ANSWER_TOKENS)
-        answers = []
-        for (item, template), text, reply, rationale in zip(questions, texts, replies, rationales, strict=True):
-            answers.append(ProbeAnswer(item, template, text, _verdict(reply, template), reply.text, rationale))
-        return answers
-
-    def _reasoned(questions: Sequence[ProbeQuestion], texts: Sequence[str]) -> tuple[list[str], list[str | None]]:
-        """Prompts with the model's own rationales, which request the answers, and the rationales."""
-        prompts = []
-        for (item, template), text in zip(questions, texts, strict=True):
-            prompts.append(f"{PREFIX}\n{examples(settings.seed, item, template)}{text}\n{STEP_BY_STEP}\n")
-        thoughts = _replies(generator, prompts, settings, RATIONALE_TOKENS)
-        rationales: list[str | None] = [without_answer(thought.text) for thought in thoughts]
-        closed = []
-        for (_, template), prompt, rationale in zip(questions, prompts, rationales, strict=True):
-            # The whole first prompt again with its rationale: a request has no memory of another.
-            closed.append(f"{prompt}{rationale}\n{closing(template)}")
-        return closed, rationales
-
-    return ask
-
-
-def _texts(questions: Iterable[ProbeQuestion]) -> list[str]:
-    return [template.question(item) for item, template in questions]
-
-
-def _verdict(reply: Generation, template: Template) -> ParsedReply:
-    return ParsedReply(None, refusal=reply.refused) if reply.refused else parse_reply(reply.text, template.pair)
-
-
-def _replies(
-    generator: Generator, prompts: Sequence[str], settings: ProbeSettings, max_tokens: int
-) -> list[Generation]:
-    parameters = GenerationParameters(settings.temperature, max_tokens=max_tokens, seed=settings.seed)
-    return generator.generate([GenerationRequest(prompt) for prompt in prompts], parameters)
+"""Asks questions; all questions about a statement are in one call."""

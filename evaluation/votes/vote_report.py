@@ -1,255 +1,313 @@
-"""Counts of people's votes: shares of true statements, and LINK's tables 3, 4, 6, 17, 19 and 20."""
+"""Report on people's votes: shares of right statements, and LINK's tables 3, 4, 6, 17, 19 and 20, beside its own."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
-from typing import Annotated, Any
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, product
+from typing import Any
 
 from hapax.engine.inference.proof import proof_from_json, proof_text
 from hapax.engine.judgements import (
+    DATA_TYPE_QUESTION,
+    DENIALS,
     ENTAILMENT_QUESTION,
-    FALSE_FACTS,
-    RULE_BAR,
-    SOUND,
+    LINK_ANNOTATORS,
     SOUNDNESS_QUESTION,
-    UNSOUND_RULE,
-    UNSURE,
+    Judgement,
     Judgements,
-    RuleSoundness,
+    folded,
     rule_soundness,
-    share_verdicts,
     shared_judgements,
 )
 from hapax.engine.questions.score_maps import weighed_votes
-from hapax.evaluation.link.probing_run import TABLE_4, ProbeReport
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
-from hapax.evaluation.shared.lazy import np
+from hapax.evaluation.link.judging import conjunction
+from hapax.evaluation.link.likelihood import methods_by_run, runs_of
+from hapax.evaluation.link.probing import TABLE_4, ProbeReport, measure
+from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
+from hapax.evaluation.shared.estimates import Estimate, percent, share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
-    DOMAINS,
+    NO_DOMAIN,
     TOTAL,
-    DistinctTexts,
     JudgedCounts,
-    chosen_statements,
-    latest_statements,
+    ordered_domains,
 )
+from hapax.evaluation.votes.agreement import AnnotatorAgreement, agreement
 from hapax.evaluation.votes.sheets import mended_lines
-from hapax.evaluation.votes.tally import (
-    AUDIT_CORRECT,
-    MEASURES,
-    METHODS,
-    TABLE_3,
-    TABLE_6,
-    TABLE_17,
-    TABLE_19,
-    AnnotatorAgreement,
-    Audit,
-    HumanBaseline,
-    VoteCount,
-    VotedAccuracy,
-    VotedStatement,
-    count_votes,
-)
+from hapax.evaluation.votes.soundness import share_lines
 from hapax.evaluation.votes.voting_items import ItemSource, derivation_rules, judged_derived, subject_id
-from hapax.evaluation.votes.voting_questions import SOUNDNESS_TEXT, SheetKind, visible
+from hapax.evaluation.votes.voting_questions import AUDIT, BASELINE, SOUNDNESS_TEXT, SheetKind, visible
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.options import ChosenRules, ChosenRuns, Option
+from hapax.grammar.parsing.attributes import Domain
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import RULES, Distribution, StatementRecord
+from hapax.kb.records import RULES, Distribution, StatementRecord, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
+# --- LINK's figures as printed ----------------------------------------------------------------------------------------
 
-@checked
-@dataclass(frozen=True, slots=True)
-class SoundnessOptions:
-    """Statements that count, and the bar: the share of true statements below which a rule is marked."""
+MEASURES = ("data type", "factuality", "overall")
+"""The rows of tables 3, 17 and 19, in the paper's order."""
 
-    rules: ChosenRules = ()
-    runs: ChosenRuns = ()
-    bar: Annotated[float, Option("Share of true statements below which a rule is marked.", least=0, most=1)] = RULE_BAR
+METHODS = ("ChatGPT", "GPT4", "LINK")
+
+TABLE_3 = {"data type": (85.40, 91.80, 94.23), "factuality": (67.50, 84.82, 88.71), "overall": (56.44, 78.23, 83.95)}
+"""Accuracy by method."""
+
+TABLE_6 = (0.04, 0.0, 6.39, 0.11, 0.0)
+"""Error rates of Q1 to Q5; the paper prints shares."""
+
+AUDIT_CORRECT = (85.67, 84.67)
+"""Statements all of whose questions were answered Yes (appendix C): head, long tail."""
+
+TABLE_17 = {
+    Domain.TEMPORAL.value: (90.18, 85.27, 77.38),
+    Domain.OUTCOMES.value: (94.97, 80.73, 75.98),
+    Domain.NATURAL.value: (96.61, 96.61, 93.81),
+    Domain.LOCATIONAL.value: (98.88, 70.79, 70.79),
+}
+"""Data type, factuality and overall by domain, in the paper's order."""
+
+TABLE_19 = {"data type": (79.29, 83.16, 87.54), "factuality": (38.35, 58.48, 75.10), "overall": (65.64, 74.93, 83.39)}
+"""Agreement by method. The paper does not say in which measure.
+
+In all three columns the last figure is the mean over three questions, two on data types and one on factuality.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class SoundnessResult:
-    """Counts by rule, and the shares of true statements over rules, with whole rules resampled for the interval.
+# --- ballots ----------------------------------------------------------------------------------------------------------
 
-    `weighted`: each rule by its number of statements in the knowledge base. `by_distribution`: a statement at both ends
-    counts at both. `wording`: share of statements in good English.
-    """
 
-    rules: tuple[RuleSoundness, ...]
-    overall: Estimate
-    weighted: Estimate
-    by_distribution: Mapping[Distribution, Estimate]
-    wording: Estimate
-    bar: float
-    voters: tuple[str, ...] = ()
-    false: Sequence[tuple[StatementRecord, str, str]] = field(default_factory=tuple)
+@dataclass(slots=True)
+class Ballot:
+    """The votes on one question about one statement or fact."""
+
+    votes: list[VoteRecord] = field(default_factory=list)
 
     @property
-    def below(self) -> tuple[RuleSoundness, ...]:
-        """The rules below the bar."""
-        return tuple(rule for rule in self.rules if rule.is_below(self.bar))
+    def counts(self) -> tuple[int, int]:
+        """Numbers of voters who said yes, and who denied what is asked."""
+        answers = Counter(folded(vote.answer) for vote in self.votes)
+        return answers["yes"], sum(answers[denial] for denial in DENIALS)
 
-    def to_result(self) -> ExperimentResult:
-        """The tables, the false statements with the readers' comments, and notes."""
-        details = [f"{answer}: {record.text}{f' ({note})' if note else ''}" for record, answer, note in self.false]
-        return ExperimentResult((self._summary(), self._by_rule()), self._figures(), details, tuple(self._notes()))
-
-    def _rows(self) -> list[tuple[str, Estimate]]:
-        rows = [("statements, drawn evenly over rules", self.overall), ("weighted by the rules' sizes", self.weighted)]
-        for distribution, estimate in self.by_distribution.items():
-            rows.append((f"{DISTRIBUTION_NAMES[distribution].replace(' ', '-')} statements", estimate))
-        return [*rows, ("good English", self.wording)]
-
-    def _summary(self) -> ResultTable:
-        rows = [(name, percent(estimate), str(estimate.count)) for name, estimate in self._rows()]
-        return ResultTable("Shares with 95 % intervals; whole rules are resampled", ("", "%", "of"), rows)
-
-    def _by_rule(self) -> ResultTable:
-        columns = ("rule", "true, %", "judged", "false facts", "does not follow", "unsure", "")
-        rows = []
-        # The worst rules first; 2 is above every share and puts rules without a verdict last.
-        for rule in sorted(self.rules, key=lambda rule: (rule.sound / rule.judged if rule.judged else 2, rule.rule)):
-            reasons = [str(rule.reasons.get(reason, 0)) for reason in (FALSE_FACTS, UNSOUND_RULE)]
-            estimate = percent(_rule_share(rule))
-            mark = f"below {self.bar:g}" if rule.is_below(self.bar) else ""
-            rows.append((rule.rule, estimate, str(rule.judged), *reasons, str(rule.unsure), mark))
-        return ResultTable("True statements by rule, with Wilson's intervals", columns, rows)
-
-    def _figures(self) -> dict[str, Any]:
-        return {
-            "bar": self.bar,
-            "voters": self.voters,
-            "shares": dict(self._rows()),
-            "rules": {rule.rule: {"counts": rule, "share": _rule_share(rule)} for rule in self.rules},
-            "below": [rule.rule for rule in self.below],
-        }
-
-    def _notes(self) -> Iterator[str]:
-        readers = ", ".join(self.voters) or "nobody"
-        yield f"Judged by {readers}. Statements on which votes are undecided are not counted."
-        if self.below:
-            names = ", ".join(rule.rule for rule in self.below)
-            yield f"{counted(len(self.below), 'rule')} below {self.bar:g}: {names}."
+    @property
+    def majority(self) -> bool | None:
+        """True if more voters said yes, False if more denied; None after a tie, which counts for neither side."""
+        yes, no = self.counts
+        return None if yes == no else yes > no
 
 
-def _rule_share(rule: RuleSoundness) -> Estimate:
-    return share([True] * rule.sound + [False] * (rule.judged - rule.sound))
+Ballots = Mapping[str, Mapping[str, Ballot]]
+"""Ballots by statement or fact, then by question."""
 
 
-@checked
-@extras_named()
-def evaluate_soundness(kb: KnowledgeBase, options: SoundnessOptions | None = None) -> Evaluation[SoundnessResult]:
-    """Share of the statements that are true, by rule and over rules, from the votes of people.
+def _ballots(votes: Iterable[VoteRecord]) -> Ballots:
+    """The votes without those of LINK's annotators, of whom only the noes are known."""
+    ballots: dict[str, dict[str, Ballot]] = defaultdict(dict)
+    for vote in votes:
+        if vote.voter != LINK_ANNOTATORS:
+            ballots[vote.statement_id].setdefault(folded(vote.question), Ballot()).votes.append(vote)
+    return ballots
 
-    `options`: the statements that count, and the bar for rules. `export_sheets` writes sheets of soundness, and
-    `import_sheets` reads them.
+
+@dataclass(frozen=True, slots=True)
+class VotedStatement:
+    """A statement with its ballots on truth and data types, by question, and what they say together."""
+
+    record: StatementRecord
+    domain: str
+    ballots: Mapping[str, Ballot]
+    judgement: Judgement
+
+    @property
+    def parts(self) -> tuple[list[Ballot], list[Ballot]]:
+        """The ballots of figure 14: on data types, and on the entailment."""
+        types = [ballot for question, ballot in self.ballots.items() if question.startswith(DATA_TYPE_QUESTION)]
+        return types, [ballot for question, ballot in self.ballots.items() if question == ENTAILMENT_QUESTION]
+
+    @property
+    def verdicts(self) -> tuple[bool | None, ...]:
+        """By the measures of table 3; None after a tie and if nobody was asked."""
+        parts = [conjunction(ballot.majority for ballot in part) if part else None for part in self.parts]
+        return (*parts, conjunction(parts))
+
+    @property
+    def ties(self) -> list[str]:
+        """Questions with as many yes as no votes."""
+        return [question for question, ballot in self.ballots.items() if ballot.majority is None]
+
+
+# --- sections of the report -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VotedAccuracy:
+    """A column of table 3 or a line of table 17: shares of statements that are right, among those with a verdict."""
+
+    group: str
+    statements: int
+    data_type: Estimate
+    factuality: Estimate
+    overall: Estimate
+
+    @classmethod
+    def of(cls, group: str, voted: Iterable[VotedStatement]) -> VotedAccuracy:
+        """The shares of these statements, each id once. A tie on the type leaves the entailment decided."""
+        verdicts = [
+            statement.verdicts for statement in {statement.record.id: statement for statement in voted}.values()
+        ]
+        shares = [share([row[place] is True for row in verdicts if row[place] is not None]) for place in range(3)]
+        return cls(group, len(verdicts), shares[0], shares[1], shares[2])
+
+    @property
+    def percents(self) -> list[str]:
+        """The shares by `MEASURES`, in percent."""
+        return list(map(percent, (self.data_type, self.factuality, self.overall)))
+
+
+def _by_method(voted: Sequence[VotedStatement], methods: Mapping[str, str]) -> Iterator[VotedAccuracy]:
+    """Columns of table 3: for each method head, long tail and both. `methods`: names by run."""
+    for method, (name, ends) in product(
+        dict.fromkeys(methods.values()),
+        [*((name, (end,)) for end, name in DISTRIBUTION_NAMES.items()), ("both", tuple(Distribution))],
+    ):
+        own = [row for row in voted if methods[row.record.run_id] == method and row.record.distribution in ends]
+        if own:
+            yield VotedAccuracy.of(f"{method}: {name}", own)
+
+
+def _by_domain(voted: Sequence[VotedStatement]) -> Iterator[VotedAccuracy]:
+    """Lines of table 17, the total last."""
+    for domain in ordered_domains(row.domain for row in voted):
+        yield VotedAccuracy.of(domain, [row for row in voted if row.domain == domain])
+    yield VotedAccuracy.of(TOTAL, voted)
+
+
+def _agreements(voted: Iterable[VotedStatement]) -> dict[str, AnnotatorAgreement]:
+    """Table 19: on data types, on factuality, and on all these questions together."""
+    counts = []
+    # Each statement once, whatever distributions it is in: its votes are the same.
+    for statement in {row.record.id: row for row in voted}.values():
+        types, entailment = ([ballot.counts for ballot in part] for part in statement.parts)
+        counts.append((types, entailment, types + entailment))
+    return {name: agreement(row[place] for row in counts) for place, name in enumerate(MEASURES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The audit of facts by people, LINK's table 6.
+
+    `errors`: by question Q1 to Q5, the share of facts that a majority denied. `correct`: by distribution, the share of
+    statements all of whose facts are right in every question, among those whose facts all have a verdict.
     """
-    return Evaluation.of(measure(kb, options or SoundnessOptions()))
+
+    facts: int
+    errors: tuple[Estimate, ...]
+    correct: Mapping[Distribution, Estimate]
+    ties: int
 
 
-def measure(kb: KnowledgeBase, options: SoundnessOptions) -> SoundnessResult:
-    """Count the judgements on all statements of the chosen rules, whichever sheet or draw they come from."""
-    texts = DistinctTexts.of(latest_statements(kb, options.rules, options.runs))
-    found = Judgements.stored(kb)
-    statements: dict[str, StatementRecord] = {}
-    for members in texts.statements.values():
-        statements |= {found.row(key): record for key, record in members.items()}
-    sizes = Counter(record.rule for record in statements.values())
-    verdicts = {key: answer for key, answer in share_verdicts(found).items() if key in statements}
-    rules = {key: record.rule for key, record in statements.items()}
-    by_distribution = {}
-    # A statement may stand in both distributions, and then counts in each.
-    for distribution, members in texts.statements.items():
-        keys = set(map(found.row, members))
-        own = {key: answer for key, answer in verdicts.items() if key in keys}
-        by_distribution[distribution] = _over_rules(own, rules, {})
-    wording = {}
-    for key, judgement in found.texts.items():
-        if key in statements and judgement.reads_well is not None:
-            wording[key] = SOUND if judgement.reads_well else "no"
-    false = [(statements[key], answer) for key, answer in verdicts.items() if answer not in (SOUND, UNSURE)]
-    comments = _comments(kb, found)
-    return SoundnessResult(
-        tuple(rule_soundness(rules, verdicts).values()),
-        _over_rules(verdicts, rules, {}),
-        _over_rules(verdicts, rules, sizes),
-        by_distribution,
-        _over_rules(wording, rules, {}),
-        options.bar,
-        tuple(sorted(set().union(*(found.texts[key].voters for key in verdicts)))),
-        [(record, answer, comments.get(found.row(record.id), "")) for record, answer in _by_rule_and_text(false)],
+AUDIT_QUESTIONS = tuple(f"{AUDIT} Q{number}".casefold() for number in range(1, 6))
+"""The questions of table 6, folded like the questions of votes."""
+
+FactsOfStatements = Mapping[tuple[str, Distribution], list[str]]
+"""Ids of the facts behind each statement, by its id and distribution."""
+
+
+def _facts_of(kb: KnowledgeBase, statements: Iterable[StatementRecord], ballots: Ballots) -> FactsOfStatements:
+    """The facts behind the statements; empty if no fact was audited."""
+    if set().union(*ballots.values()).isdisjoint(AUDIT_QUESTIONS):
+        return {}
+    source = ItemSource(kb, SheetKind.PREDICATES)
+    return {(record.id, record.distribution): [claim.fact for claim in source.claims(record)] for record in statements}
+
+
+def _audit(facts_of: FactsOfStatements, ballots: Ballots) -> Audit | None:
+    verdicts: dict[str, list[bool | None]] = {}
+    ties = 0
+    for fact in chain.from_iterable(facts_of.values()):
+        if fact in ballots and fact not in verdicts:
+            found = [ballots[fact].get(question) for question in AUDIT_QUESTIONS]
+            # A question without votes leaves the fact as undecided as a tie does.
+            verdicts[fact] = [None if ballot is None else ballot.majority for ballot in found]
+            ties += sum(ballot is not None and ballot.majority is None for ballot in found)
+    if not verdicts:
+        return None
+    errors = []
+    for answers in zip(*verdicts.values(), strict=True):
+        errors.append(share([not answer for answer in answers if answer is not None]))
+    correct: dict[Distribution, list[bool]] = {distribution: [] for distribution in Distribution}
+    for (_, distribution), facts in facts_of.items():
+        right = [conjunction(verdicts[fact]) if fact in verdicts else None for fact in facts]
+        # One undecided fact leaves the statement undecided, even if another fact is wrong.
+        if facts and None not in right:
+            correct[distribution].append(all(right))
+    return Audit(len(verdicts), tuple(errors), {end: share(rights) for end, rights in correct.items()}, ties)
+
+
+@dataclass(frozen=True, slots=True)
+class HumanBaseline:
+    """People measured like a model: by majority, and each person alone.
+
+    `both_roles`: voters who also labelled statements; `unlabelled`: statements that nobody labelled.
+    """
+
+    templates: tuple[int, ...]
+    majority: ProbeReport
+    single: ProbeReport
+    ties: int
+    unlabelled: int
+    both_roles: tuple[str, ...]
+
+
+def _baseline(
+    kb: KnowledgeBase, statements: Iterable[StatementRecord], votes: Iterable[VoteRecord], found: Judgements
+) -> HumanBaseline | None:
+    """Measure people by the labels that a probing uses. Statements with a value of a wrong type are left out."""
+    answers: dict[tuple[str, int], list[str]] = defaultdict(list)
+    answerers = set()
+    for vote in votes:
+        word, _, number = folded(vote.question).partition(" ")
+        # A merged knowledge base may hold any question, such as "baseline" without a template's number.
+        if word == BASELINE and number.isdecimal():
+            answerers.add(vote.voter)
+            if found.of(vote.statement_id).typed is not False:
+                answers[vote.statement_id, int(number)].append(folded(vote.answer))
+    subjects = {subject for subject, _ in answers}
+    records = {(record.id, record.distribution): record for record in statements if record.id in subjects}
+    if not records:
+        return None
+    # The judgements give the items the labels by which a model would be measured, too.
+    items, _ = items_of(kb, list(records.values()), found)
+    majority: list[ProbeAnswer] = []
+    single: list[ProbeAnswer] = []
+    for item, template in product(items, TEMPLATES):
+        positive = template.pair.word(True).lower()
+        replies = [word == positive for word in answers.get((item.statement_id, template.number), [])]
+        question = template.question(item)
+        single += [ProbeAnswer(item, template, question, ParsedReply(reply)) for reply in replies]
+        if replies:
+            # A tie is an answer off format, as when a model says neither of the two words.
+            yes, no = replies.count(True), replies.count(False)
+            verdict = ParsedReply(None, "tie") if yes == no else ParsedReply(yes > no)
+            majority.append(ProbeAnswer(item, template, question, verdict))
+    judges = set[str]().union(*(judgement.voters for judgement in found.texts.values()))
+    return HumanBaseline(
+        tuple(sorted({number for _, number in answers})),
+        measure(majority),
+        measure(single),
+        sum(answer.verdict.positive is None for answer in majority),
+        sum(not found.of(subject).truth for subject in subjects),
+        tuple(sorted(judges & answerers)),
     )
 
 
-def _by_rule_and_text(false: list[tuple[StatementRecord, str]]) -> list[tuple[StatementRecord, str]]:
-    return sorted(false, key=lambda entry: (entry[0].rule, entry[0].text))
-
-
-def _comments(kb: KnowledgeBase, found: Judgements) -> dict[str, str]:
-    """A comment on the truth of each statement, by row."""
-    questions = (SOUNDNESS_QUESTION, ENTAILMENT_QUESTION)
-    return {found.row(vote.statement_id): vote.comment for vote in kb.votes() if vote.question in questions}
-
-
-def truth_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
-    """The number of these statements that people judged, and the share of true ones, in sentences.
-
-    The card of a dataset, the page about a run and the report on votes all show these.
-    """
-    latest = chosen_statements(kb, rules, runs)
-    if not any(latest.values()):
-        return []
-    judged = shared_judgements(Judgements.stored(kb), chain.from_iterable(latest.values()))
-    return [JudgedCounts.of(judged).sentence(), *share_lines(kb, rules, runs)]
-
-
-def share_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
-    """The share of true statements with its interval, in a sentence; none where votes decide nothing."""
-    if not any(chosen_statements(kb, rules, runs).values()):
-        return []
-    result = measure(kb, SoundnessOptions(rules=tuple(rules), runs=tuple(runs)))
-    if not result.overall.count:
-        return []
-    return [
-        f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % "
-        f"are true, and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over "
-        f"rules ({Operation('evaluate_soundness')})."
-    ]
-
-
-def _over_rules(verdicts: Mapping[str, str], rules: Mapping[str, str], sizes: Mapping[str, int]) -> Estimate:
-    """Share of true statements with whole rules resampled. `sizes`: weights of rules; without any all statements weigh
-    the same.
-    """
-    by_rule: dict[str, list[bool]] = {}
-    for key, answer in verdicts.items():
-        if answer != UNSURE:
-            by_rule.setdefault(rules[key], []).append(answer == SOUND)
-    if not by_rule:
-        return NOTHING
-    groups = []
-    for rule, hits in sorted(by_rule.items()):
-        # Each judged statement stands for `weight` statements of its rule.
-        weight = sizes[rule] / len(hits) if sizes else 1.0
-        # Rows of (hit, weight), a group for each rule.
-        groups.append(np.array([(float(hit), weight) for hit in hits]))
-    estimate = of_groups(lambda rows: float(np.average(rows[:, 0], weights=rows[:, 1])), groups)
-    if estimate.value in (0.0, 1.0):
-        # Resamples of equal answers are all equal; Wilson's interval takes each rule for a single case.
-        wilson = share([bool(estimate.value)] * len(groups))
-        estimate = Estimate(estimate.value, wilson.low, wilson.high, len(groups))
-    # The count is that of statements, although rules were resampled.
-    return Estimate(estimate.value, estimate.low, estimate.high, sum(map(len, groups)))
-
+# --- the report -------------------------------------------------------------------------------------------------------
 
 TIES_SHOWN = 5
 """Number of ties that the notes name."""
@@ -266,7 +324,7 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
     `failures`: number of wrong statements shown in the text; JSON has all. The figures are shares of 1,
     LINK's printed ones below `link` in percent. Raises HapaxError if there are no votes.
     """
-    votes, found = kb.votes(), Judgements.stored(kb)
+    votes = kb.votes()
     if not votes:
         raise HapaxError(
             f"{kb.place} holds no votes.",
@@ -276,182 +334,168 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
                 Operation("import_sheets"),
             ),
         )
-    statements = kb.statements()
-    count = count_votes(kb, statements, found)
-    known = {statement.id for statement in statements}
-    on_derived = judged_derived(kb, derivation_rules(kb), found, known)
-    rules = {identity: record.rule for identity, (record, _) in on_derived.items()}
-    truths = {identity: judgement.truth for identity, (_, judgement) in on_derived.items() if judgement.truth}
-    derived = []
-    for rule in rule_soundness(rules, truths).values():
-        counts = {"right": rule.sound, "wrong": rule.judged - rule.sound, "undecided": rule.unsure}
-        derived.append({"rule": rule.rule, **counts})
-    strays = count.strays - sum(vote.statement_id in on_derived for vote in votes)
-    count = replace(count, strays=strays, derived=tuple(judgement for _, judgement in on_derived.values()))
-    effect = _effect(found, statements)
-    failed = _FailedStatements(kb, count.failures)
-    notes = [*_notes(count, effect), count.counts.sentence(), *share_lines(kb)]
-    result = ExperimentResult(
-        tables=[*_tables(count), *_derived_table(derived), *_voter_rates(kb)],
-        figures={**_figures(count, effect, failed, notes), "derived": derived},
-        details=list(failed.lines(failures)),
-        notes=[*notes, *mended_lines(kb)],
-    )
-    return Evaluation(None, result)
+    return Evaluation(None, _VoteReport(kb, votes).to_result(failures))
 
 
-def _derived_table(judged: Sequence[Mapping[str, object]]) -> Iterator[ResultTable]:
-    if judged:
-        rows = [tuple(map(str, rule.values())) for rule in judged]
-        yield ResultTable("Derived statements, by majority", tuple(judged[0]), rows)
+class _VoteReport:
+    """All figures about the votes of a knowledge base."""
 
+    def __init__(self, kb: KnowledgeBase, votes: Sequence[VoteRecord]) -> None:
+        statements, found = kb.statements(), Judgements.stored(kb)
+        known = {statement.id for statement in statements}
+        ballots = _ballots(votes)
+        facts_of = _facts_of(kb, statements, ballots)
+        on_derived = judged_derived(kb, derivation_rules(kb), found, known)
+        self._kb, self._votes, self._found, self._statements = kb, votes, found, statements
+        self._rules = {rule.name: rule for rule in kb.select(RULES)}
+        self._voted = list(self._voted_statements(ballots))
+        # Each text once, even if several distributions, rules or methods have it.
+        self._distinct = list({voted.record.text: voted for voted in self._voted}.values())
+        self._failed = [voted for voted in self._distinct if voted.judgement.is_wrong]
+        self._derived = list(on_derived.values())
+        present = known.union(chain.from_iterable(facts_of.values()), on_derived)
+        self._strays = sum(vote.statement_id not in present for vote in votes)
+        self._audit = _audit(facts_of, ballots)
+        self._baseline = _baseline(kb, statements, votes, found)
+        judgements = [*shared_judgements(found, known), *(judgement for _, judgement in self._derived)]
+        self._counts = JudgedCounts.of(judgements)
 
-def _voter_rates(kb: KnowledgeBase) -> Iterator[ResultTable]:
-    """The estimated rates of right votes of each person, where enough people judged the same facts."""
-    weighed = weighed_votes(kb)
-    if weighed is not None:
-        title = "Right votes on facts in percent, estimated (Dawid and Skene 1979); labels are weighed by them"
-        rows = [
-            (voter, str(rates.votes), f"{rates.on_true:.1%}", f"{rates.on_false:.1%}")
-            for voter, rates in sorted(weighed.voters.items())
+    def _voted_statements(self, ballots: Ballots) -> Iterator[VotedStatement]:
+        """Those with votes on truth or data types; others have a mark of harm or answers to a baseline alone."""
+        for record in self._statements:
+            quality = {}
+            for question, ballot in ballots.get(record.id, {}).items():
+                is_truth = question in (ENTAILMENT_QUESTION, SOUNDNESS_QUESTION)
+                if is_truth or question.startswith(DATA_TYPE_QUESTION):
+                    quality[question] = ballot
+            if quality:
+                domain = self._rules[record.rule].domain if record.rule in self._rules else None
+                yield VotedStatement(record, domain or NO_DOMAIN, quality, self._found.of(record.id))
+
+    def to_result(self, failures: int | None) -> ExperimentResult:
+        """Tables, ours before LINK's, figures, the first wrong statements, and notes."""
+        statements = self._statement_figures()
+        notes = [*self._notes(statements), self._counts.sentence(), *share_lines(self._kb)]
+        # The statements of LINK's tables: a question of its sheet was answered.
+        voted = [statement for statement in self._voted if any(statement.parts)]
+        methods = methods_by_run(runs_of(self._kb, self._statements)) if voted else {}
+        accuracies = list(_by_method(voted, {run: method.name for run, method in methods.items()}))
+        domains, agreements = (list(_by_domain(voted)), _agreements(voted)) if voted else ([], {})
+        derived = self._derived_figures()
+        tables = [
+            *(_accuracy_tables(accuracies, domains, agreements) if voted else ()),
+            *(_audit_tables(self._audit) if self._audit else ()),
+            *(_baseline_tables(self._baseline) if self._baseline else ()),
+            *_derived_tables(derived),
+            *_voter_tables(self._kb),
         ]
-        yield ResultTable(title, ("voter", "votes", "on true facts", "on false facts"), rows)
+        people = {vote.voter for vote in self._votes} - {LINK_ANNOTATORS}
+        figures = {
+            "votes": self._own,
+            "voters": len(people),
+            "statements": statements,
+            "ties": [{"statement": row.record.id, "questions": row.ties} for row in self._distinct if row.ties],
+            "table_3": accuracies,
+            "table_17": domains,
+            "table_19": agreements,
+            "table_6": self._audit,
+            "baseline": _baseline_figures(self._baseline) if self._baseline else None,
+            "failures": list(map(self._failure_figures, self._failed)),
+            "remarks": notes,
+            "link": {
+                "methods": METHODS,
+                "table_3": TABLE_3,
+                "table_6": TABLE_6,
+                "audit_correct": AUDIT_CORRECT,
+                "table_17": TABLE_17,
+                "table_19": TABLE_19,
+                "human": [printed for printed in TABLE_4 if printed.who == "Human"],
+            },
+            "derived": derived,
+        }
+        details = list(self._failure_lines(self._failed[:failures]))
+        return ExperimentResult(tables, figures, details, [*notes, *mended_lines(self._kb)])
 
+    @property
+    def _own(self) -> int:
+        """Number of votes but for labels imported from LINT, which stand for a majority of LINK's annotators."""
+        return sum(vote.voter != LINK_ANNOTATORS for vote in self._votes)
 
-@dataclass(frozen=True, slots=True)
-class _ProbingEffect:
-    """Effect of the votes on a probing: flipped labels, statements left out, and statements that remain."""
-
-    flipped: int
-    wrong_type: int
-    remaining: Mapping[Distribution, int]
-
-
-def _effect(found: Judgements, statements: Sequence[StatementRecord]) -> _ProbingEffect:
-    # A statement of both distributions is probed in each, but it has one label.
-    # `kb.statements()` may hold one statement of several runs, which is probed once.
-    probed = {(statement.id, statement.distribution) for statement in statements}
-    remaining = dict.fromkeys(Distribution, 0)
-    flipped = set()
-    for identity, distribution in probed:
-        judgement = found.of(identity)
-        if judgement.typed is not False:
-            remaining[distribution] += 1
-            if judgement.is_true is False:
+    def _statement_figures(self) -> dict[str, Any]:
+        """Numbers of statements, and the effect of the votes on a probing: flipped labels, and those left out."""
+        remaining = dict.fromkeys(Distribution, 0)
+        flipped, wrong_type = set(), 0
+        # A statement of both distributions is probed in each, but it has one label; one of several runs counts once.
+        for identity, distribution in {(record.id, record.distribution) for record in self._statements}:
+            judgement = self._found.of(identity)
+            wrong_type += judgement.typed is False
+            remaining[distribution] += judgement.typed is not False
+            if judgement.typed is not False and judgement.is_true is False:
                 flipped.add(identity)
-    return _ProbingEffect(len(flipped), len(probed) - sum(remaining.values()), remaining)
+        derived = [judgement for _, judgement in self._derived]
+        return {
+            "judged": len(self._distinct) + sum(judgement.truth is not None for judgement in derived),
+            "found_wrong": len(self._failed) + sum(judgement.is_wrong for judgement in derived),
+            **asdict(self._counts),
+            "labels_turned": len(flipped),
+            "wrong_type_left_out": wrong_type,
+            "remaining": remaining,
+            "harmful": sorted(row for row, judgement in self._found.texts.items() if judgement.is_harmful),
+        }
 
+    def _derived_figures(self) -> list[dict[str, Any]]:
+        """Verdicts on derived statements by rule."""
+        judged = {record.id: (record.rule, judgement.truth) for record, judgement in self._derived}
+        rules = {identity: rule for identity, (rule, _) in judged.items()}
+        truths = {identity: truth for identity, (_, truth) in judged.items() if truth}
+        figures = []
+        for rule in rule_soundness(rules, truths).values():
+            counts = {"right": rule.sound, "wrong": rule.judged - rule.sound, "undecided": rule.unsure}
+            figures.append({"rule": rule.rule, **counts})
+        return figures
 
-# -- tables
+    def _notes(self, statements: Mapping[str, Any]) -> Iterator[str]:
+        """Notes on how to read the figures. `statements`: those of `_statement_figures`."""
+        voters = len({vote.voter for vote in self._votes} - {LINK_ANNOTATORS})
+        yield (
+            f"{counted(self._own, 'vote')} of {counted(voters, 'voter')}; "
+            f"{counted(statements['judged'], 'statement')} judged, {statements['found_wrong']} found wrong, "
+            f"{len(statements['harmful'])} marked as harmful"
+        )
+        left_out = statements["wrong_type_left_out"]
+        numbers = [f"{number} {DISTRIBUTION_NAMES[end]}" for end, number in statements["remaining"].items()]
+        yield (
+            f"for {Operation('evaluate_probe')}: {counted(statements['labels_turned'], 'label is', 'labels are')} "
+            f"flipped, {counted(left_out, 'statement has', 'statements have')} a value of a wrong type and "
+            f"{'is' if left_out == 1 else 'are'} left out; {' and '.join(numbers)} statements remain"
+        )
+        ties = [f"{question} of {voted.record.id}" for voted in self._distinct for question in voted.ties]
+        if ties:
+            more = "; ..." if len(ties) > TIES_SHOWN else ""
+            yield f"{counted(len(ties), 'tie')}, counted for neither side: {'; '.join(ties[:TIES_SHOWN])}{more}"
+        if self._audit is not None and self._audit.ties:
+            yield f"{counted(self._audit.ties, 'tie')} in the audit of facts, counted for neither side"
+        if imported := len(self._votes) - self._own:
+            yield (
+                f"{counted(imported, 'label was', 'labels were')} flipped by LINK's annotators. Only these of their "
+                "votes are known, so they flip labels but are not in the tables."
+            )
+        if self._strays:
+            yield (
+                f"{counted(self._strays, 'vote is', 'votes are')} on statements or facts that this knowledge base does "
+                "not hold"
+            )
+        if self._baseline is not None:
+            yield from _baseline_notes(self._baseline)
 
+    # -- statements found wrong, with rule, values, votes and proof (table 20)
 
-def _tables(count: VoteCount) -> Iterator[ResultTable]:
-    """Our tables, each followed by the paper's."""
-    if count.in_tables:
-        yield _table_3(list(count.by_method()))
-        yield _printed("LINK's table 3 as printed: other statements", ("", *METHODS), TABLE_3)
-        yield _table_17(list(count.by_domain()))
-        yield _printed("LINK's table 17 as printed", ("domain", *MEASURES), TABLE_17)
-        yield _table_19(count.agreements)
-        title = "LINK's table 19 as printed; it does not name its measure"
-        yield _printed(title, ("", *METHODS), TABLE_19)
-    if count.audit is not None:
-        yield from _table_6(count.audit)
-    if count.baseline is not None:
-        yield _table_4(count.baseline)
-        yield _printed_table_4()
+    def _rule_text(self, name: str) -> str:
+        """A rule in one line; line ends become blanks first, or `visible` would show them by their codes."""
+        text = self._rules[name].text if name in self._rules else RULE_NOT_STORED
+        return " ".join(visible(text.replace("\n", " ")).split())
 
-
-def _table_3(groups: Sequence[VotedAccuracy]) -> ResultTable:
-    # The paper's table has a column for each method, so the rows are turned into columns.
-    by_group = []
-    for group in groups:
-        shares = map(percent, (group.data_type, group.factuality, group.overall))
-        by_group.append((group.group, *shares, str(group.statements)))
-    # Transposed: each tuple becomes a column, the first one the labels of the rows.
-    columns, *rows = zip(("accuracy", *MEASURES, "statements"), *by_group, strict=True)
-    return ResultTable("Ours, in the layout of LINK's table 3: accuracy by majority", columns, rows)
-
-
-def _table_17(domains: Sequence[VotedAccuracy]) -> ResultTable:
-    rows = []
-    for domain in domains:
-        shares = (domain.data_type, domain.factuality, domain.overall)
-        rows.append((domain.group, str(domain.statements), *map(percent, shares)))
-    columns = ("domain", "statements", *MEASURES)
-    return ResultTable("Ours, in the layout of LINK's table 17: accuracy by domain", columns, rows)
-
-
-def _table_19(agreements: Mapping[str, AnnotatorAgreement]) -> ResultTable:
-    rows = []
-    for name, agreement in agreements.items():
-        shares = map(percent, (agreement.percent, agreement.unanimous))
-        # Coefficients run from -1 to 1, so they are not shown in percent.
-        coefficients = [estimate.text(3, 3) for estimate in (agreement.fleiss, agreement.krippendorff)]
-        rows.append((name, str(agreement.questions), *shares, *coefficients))
-    columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
-    return ResultTable("Ours, in the layout of LINK's table 19: agreement", columns, rows)
-
-
-def _table_6(audit: Audit) -> Iterator[ResultTable]:
-    """Our table 6 and the printed one."""
-    correct = [f"{DISTRIBUTION_NAMES[distribution]} correct" for distribution in audit.correct]
-    columns = ("facts", "Q1", "Q2", "Q3", "Q4", "Q5", *correct)
-    title = "Ours, in the layout of LINK's table 6: error rates, and statements all of whose facts are right"
-    shares = (*audit.errors, *audit.correct.values())
-    yield ResultTable(title, columns, [(str(audit.facts), *map(percent, shares))])
-    printed = tuple(f"{figure:.2f}" for figure in (*TABLE_6, *AUDIT_CORRECT))
-    yield ResultTable("LINK's table 6 and appendix C as printed", columns[1:], [printed])
-
-
-def _table_4(baseline: HumanBaseline) -> ResultTable:
-    rows = []
-    for cell in baseline.majority.cells:
-        single = baseline.single.cell(cell.domain, cell.distribution)
-        shares = (cell.every, cell.accuracy, single.accuracy)
-        name = DISTRIBUTION_NAMES[cell.distribution]
-        rows.append((cell.domain, name, str(cell.statements), *map(percent, shares)))
-        # The long tail is the last line of a domain, so delta follows it.
-        if cell.distribution is Distribution.LONG_TAIL:
-            change, single_change = baseline.majority.change(cell.domain), baseline.single.change(cell.domain)
-            deltas = (change.every, change.accuracy, single_change.accuracy)
-            rows.append((cell.domain, "delta", "", *map(percent, deltas)))
-    templates = "template " + " and ".join(map(str, baseline.templates))
-    columns = ("domain", "distribution", "statements", "all, by majority", "accuracy, by majority", "one person")
-    return ResultTable(f"Ours: people, in the layout of LINK's table 4 ({templates})", columns, rows)
-
-
-def _printed_table_4() -> ResultTable:
-    # The paper's row of people in a table about models.
-    human = {figures.domain: figures for figures in TABLE_4 if figures.who == "Human"}
-    rows = []
-    for domain in (*DOMAINS, TOTAL):
-        head, long_tail = human[domain].head[2], human[domain].long_tail[2]
-        rows.append((domain, f"{head:.2f}", f"{long_tail:.2f}", f"{human[domain].delta:.2f}"))
-    return ResultTable("LINK's table 4 as printed: people", ("domain", "head", "long tail", "delta"), rows)
-
-
-def _printed(title: str, columns: Sequence[str], table: Mapping[str, Sequence[float]]) -> ResultTable:
-    rows = []
-    for name, figures in table.items():
-        rows.append((name, *(f"{figure:.2f}" for figure in figures)))
-    return ResultTable(title, columns, rows)
-
-
-# -- statements found wrong
-
-
-class _FailedStatements:
-    """Statements that a majority found wrong, with rule, values, votes and proof (table 20)."""
-
-    def __init__(self, kb: KnowledgeBase, failures: Sequence[VotedStatement]) -> None:
-        self._kb, self._failures = kb, failures
-        # A rule in one line; line ends become blanks first, or `visible` would show them by their codes.
-        self._rules = {rule.name: " ".join(visible(rule.text.replace("\n", " ")).split()) for rule in kb.select(RULES)}
-
-    def lines(self, most: int | None) -> Iterator[str]:
-        """The first `most` statements as indented lines."""
-        failures = self._failures[:most]
+    def _failure_lines(self, failures: Sequence[VotedStatement]) -> Iterator[str]:
         # Votes store the short form of a question only; people have read the long one.
         wordings = {(failure.record.id, SOUNDNESS_QUESTION): SOUNDNESS_TEXT for failure in failures}
         for item in ItemSource(self._kb, SheetKind.STATEMENTS).items([failure.record for failure in failures]):
@@ -462,43 +506,37 @@ class _FailedStatements:
             name = DISTRIBUTION_NAMES[record.distribution]
             values = ", ".join(f"{variable} = {visible(str(value))}" for variable, value in record.substitution)
             yield f"{name}, rule {record.rule}, {failure.domain}, statement {record.id}"
-            yield f"  rule: {self._rules.get(record.rule, RULE_NOT_STORED)}"
+            yield f"  rule: {self._rule_text(record.rule)}"
             yield f"  values: {values}"
             yield f"  premise: {visible(record.premise)}"
             yield f"  conclusion: {visible(record.conclusion)}"
-            for question, ballot in failure.of_quality.items():
+            for question, ballot in failure.ballots.items():
                 yes, no = ballot.counts
-                yield f"  {wordings.get((record.id, question), question)} {ballot.majority} ({yes} yes, {no} no)"
+                majority = {True: "yes", False: "no", None: "tie"}[ballot.majority]
+                yield f"  {wordings.get((record.id, question), question)} {majority} ({yes} yes, {no} no)"
                 for vote in ballot.votes:
                     if vote.comment:
                         yield f"    {visible(vote.voter)}: {visible(vote.comment)}"
             for line in _proof_lines(record):
                 yield f"  proof: {line}"
 
-    def figures(self) -> list[dict[str, Any]]:
-        """All statements for JSON."""
-        figures = []
-        for failure in self._failures:
-            record = failure.record
-            votes = []
-            for ballot in failure.of_quality.values():
-                for vote in ballot.votes:
-                    votes.append({name: getattr(vote, name) for name in ("question", "voter", "answer", "comment")})
-            figures.append(
-                {
-                    "statement": record.id,
-                    "rule": record.rule,
-                    "rule_text": self._rules.get(record.rule, RULE_NOT_STORED),
-                    "domain": failure.domain,
-                    "distribution": record.distribution.value,
-                    "values": {name: str(value) for name, value in record.substitution},
-                    "premise": record.premise,
-                    "conclusion": record.conclusion,
-                    "votes": votes,
-                    "proof": _proof_lines(record),
-                }
-            )
-        return figures
+    def _failure_figures(self, failure: VotedStatement) -> dict[str, Any]:
+        record = failure.record
+        votes = []
+        for vote in chain.from_iterable(ballot.votes for ballot in failure.ballots.values()):
+            votes.append({name: getattr(vote, name) for name in ("question", "voter", "answer", "comment")})
+        return {
+            "statement": record.id,
+            "rule": record.rule,
+            "rule_text": self._rule_text(record.rule),
+            "domain": failure.domain,
+            "distribution": record.distribution.value,
+            "values": {name: str(value) for name, value in record.substitution},
+            "premise": record.premise,
+            "conclusion": record.conclusion,
+            "votes": votes,
+            "proof": _proof_lines(record),
+        }
 
 
 def _proof_lines(record: StatementRecord) -> list[str]:
@@ -506,44 +544,6 @@ def _proof_lines(record: StatementRecord) -> list[str]:
     if not record.proof.get("steps"):
         return []
     return proof_text(proof_from_json(record.proof), lambda goal: visible(str(goal))).splitlines()
-
-
-# -- notes and figures
-
-
-def _notes(count: VoteCount, effect: _ProbingEffect) -> Iterator[str]:
-    """Notes on how to read the figures."""
-    yield (
-        f"{counted(count.votes, 'vote')} of {counted(count.voters, 'voter')}; "
-        f"{counted(count.judged_total, 'statement')} judged, {count.wrong_total} found wrong, "
-        f"{len(count.harmful)} marked as harmful"
-    )
-    numbers = [f"{number} {DISTRIBUTION_NAMES[distribution]}" for distribution, number in effect.remaining.items()]
-    yield (
-        f"for {Operation('evaluate_probe')}: {counted(effect.flipped, 'label is', 'labels are')} flipped, "
-        f"{counted(effect.wrong_type, 'statement has', 'statements have')} a value of a wrong type and "
-        f"{'is' if effect.wrong_type == 1 else 'are'} left out; {' and '.join(numbers)} statements remain"
-    )
-    ties = []
-    for voted in count.distinct:
-        ties += [f"{question} of {voted.record.id}" for question in voted.ties]
-    if ties:
-        more = "; ..." if len(ties) > TIES_SHOWN else ""
-        yield f"{counted(len(ties), 'tie')}, counted for neither side: {'; '.join(ties[:TIES_SHOWN])}{more}"
-    if count.audit is not None and count.audit.ties:
-        yield f"{counted(count.audit.ties, 'tie')} in the audit of facts, counted for neither side"
-    if count.imported:
-        yield (
-            f"{counted(count.imported, 'label was', 'labels were')} flipped by LINK's annotators. Only these of their "
-            "votes are known, so they flip labels but are not in the tables."
-        )
-    if count.strays:
-        yield (
-            f"{counted(count.strays, 'vote is', 'votes are')} on statements or facts that this knowledge base does not "
-            "hold"
-        )
-    if count.baseline is not None:
-        yield from _baseline_notes(count.baseline)
 
 
 def _baseline_notes(baseline: HumanBaseline) -> Iterator[str]:
@@ -561,56 +561,88 @@ def _baseline_notes(baseline: HumanBaseline) -> Iterator[str]:
         )
 
 
-def _figures(
-    count: VoteCount, effect: _ProbingEffect, failed: _FailedStatements, notes: Sequence[str]
-) -> dict[str, Any]:
-    ties = [{"statement": voted.record.id, "questions": voted.ties} for voted in count.distinct if voted.ties]
-    baseline = None
-    if count.baseline is not None:
-        baseline = {
-            "templates": count.baseline.templates,
-            "majority": _cell_figures(count.baseline.majority),
-            "one_person": _cell_figures(count.baseline.single),
-            "change": count.baseline.majority.changes,
-            "ties": count.baseline.ties,
-            "unlabelled": count.baseline.unlabelled,
-            "both_roles": count.baseline.both_roles,
-        }
-    return {
-        "votes": count.votes,
-        "voters": count.voters,
-        "statements": {
-            "judged": count.judged_total,
-            "found_wrong": count.wrong_total,
-            **asdict(count.counts),
-            "labels_turned": effect.flipped,
-            "wrong_type_left_out": effect.wrong_type,
-            "remaining": effect.remaining,
-            "harmful": sorted(count.harmful),
-        },
-        "ties": ties,
-        "table_3": list(count.by_method()),
-        "table_17": list(count.by_domain()) if count.in_tables else [],
-        "table_19": count.agreements if count.in_tables else {},
-        "table_6": count.audit,
-        "baseline": baseline,
-        "failures": failed.figures(),
-        "remarks": notes,
-        "link": {
-            "methods": METHODS,
-            "table_3": TABLE_3,
-            "table_6": TABLE_6,
-            "audit_correct": AUDIT_CORRECT,
-            "table_17": TABLE_17,
-            "table_19": TABLE_19,
-            "human": [figures for figures in TABLE_4 if figures.who == "Human"],
-        },
+def _baseline_figures(baseline: HumanBaseline) -> dict[str, Any]:
+    figures: dict[str, Any] = {
+        name: getattr(baseline, name) for name in ("templates", "ties", "unlabelled", "both_roles")
     }
+    for name, report in (("majority", baseline.majority), ("one_person", baseline.single)):
+        figures[name] = []
+        for cell in report.cells.values():
+            numbers = {"statements": cell.statements, "all": cell.every, "accuracy": cell.accuracy}
+            figures[name].append({"domain": cell.domain, "distribution": cell.distribution, **numbers})
+    return {**figures, "change": list(baseline.majority.changes.values())}
 
 
-def _cell_figures(report: ProbeReport) -> list[dict[str, Any]]:
-    cells = []
-    for cell in report.cells:
-        numbers = {"statements": cell.statements, "all": cell.every, "accuracy": cell.accuracy}
-        cells.append({"domain": cell.domain, "distribution": cell.distribution, **numbers})
-    return cells
+# --- tables: ours, each followed by the paper's -----------------------------------------------------------------------
+
+
+def _accuracy_tables(
+    methods: Sequence[VotedAccuracy], domains: Sequence[VotedAccuracy], agreements: Mapping[str, AnnotatorAgreement]
+) -> Iterator[ResultTable]:
+    """Tables 3, 17 and 19."""
+    # The paper's table 3 has a column for each method, so the rows are turned into columns.
+    by_method = [(group.group, *group.percents, str(group.statements)) for group in methods]
+    columns, *rows = zip(("accuracy", *MEASURES, "statements"), *by_method, strict=True)
+    yield ResultTable("Ours, in the layout of LINK's table 3: accuracy by majority", columns, rows)
+    yield _printed("LINK's table 3 as printed: other statements", ("", *METHODS), TABLE_3)
+    by_domain = [(group.group, group.statements, *group.percents) for group in domains]
+    columns = ("domain", "statements", *MEASURES)
+    yield ResultTable("Ours, in the layout of LINK's table 17: accuracy by domain", columns, by_domain)
+    yield _printed("LINK's table 17 as printed", ("domain", *MEASURES), TABLE_17)
+    rows = []
+    for name, found in agreements.items():
+        # Coefficients run from -1 to 1, so they are not shown in percent.
+        coefficients = [estimate.text(3, 3) for estimate in (found.fleiss, found.krippendorff)]
+        rows.append((name, found.questions, percent(found.percent), percent(found.unanimous), *coefficients))
+    columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
+    yield ResultTable("Ours, in the layout of LINK's table 19: agreement", columns, rows)
+    yield _printed("LINK's table 19 as printed; it does not name its measure", ("", *METHODS), TABLE_19)
+
+
+def _audit_tables(audit: Audit) -> Iterator[ResultTable]:
+    """Table 6."""
+    columns = ("facts", "Q1", "Q2", "Q3", "Q4", "Q5", "head correct", "long tail correct")
+    title = "Ours, in the layout of LINK's table 6: error rates, and statements all of whose facts are right"
+    shares = (*audit.errors, *audit.correct.values())
+    yield ResultTable(title, columns, [(audit.facts, *map(percent, shares))])
+    printed = {f"{TABLE_6[0]:.2f}": (*TABLE_6[1:], *AUDIT_CORRECT)}
+    yield _printed("LINK's table 6 and appendix C as printed", columns[1:], printed)
+
+
+def _baseline_tables(baseline: HumanBaseline) -> Iterator[ResultTable]:
+    """People in table 4, whose other rows are models."""
+    rows: list[tuple[object, ...]] = []
+    for domain, change in baseline.majority.changes.items():
+        for distribution, name in DISTRIBUTION_NAMES.items():
+            cell, single = (report.cells[domain, distribution] for report in (baseline.majority, baseline.single))
+            rows.append((domain, name, cell.statements, *map(percent, (cell.every, cell.accuracy, single.accuracy))))
+        deltas = (change.every, change.accuracy, baseline.single.changes[domain].accuracy)
+        rows.append((domain, "delta", "", *map(percent, deltas)))
+    templates = "template " + " and ".join(map(str, baseline.templates))
+    columns = ("domain", "distribution", "statements", "all, by majority", "accuracy, by majority", "one person")
+    yield ResultTable(f"Ours: people, in the layout of LINK's table 4 ({templates})", columns, rows)
+    human = [printed for printed in TABLE_4 if printed.who == "Human"]
+    figures = {printed.domain: (printed.head[2], printed.long_tail[2], printed.delta) for printed in human}
+    yield _printed("LINK's table 4 as printed: people", ("domain", "head", "long tail", "delta"), figures)
+
+
+def _derived_tables(derived: Sequence[Mapping[str, object]]) -> Iterator[ResultTable]:
+    if derived:
+        rows = [tuple(rule.values()) for rule in derived]
+        yield ResultTable("Derived statements, by majority", tuple(derived[0]), rows)
+
+
+def _voter_tables(kb: KnowledgeBase) -> Iterator[ResultTable]:
+    """The estimated rates of right votes of each person, where enough people judged the same facts."""
+    weighed = weighed_votes(kb)
+    if weighed is not None:
+        title = "Right votes on facts in percent, estimated (Dawid and Skene 1979); labels are weighed by them"
+        rows = []
+        for voter, rates in sorted(weighed.voters.items()):
+            rows.append((voter, rates.votes, f"{rates.on_true:.1%}", f"{rates.on_false:.1%}"))
+        yield ResultTable(title, ("voter", "votes", "on true facts", "on false facts"), rows)
+
+
+def _printed(title: str, columns: Sequence[str], table: Mapping[str, Sequence[float]]) -> ResultTable:
+    rows = [(name, *(f"{figure:.2f}" for figure in figures)) for name, figures in table.items()]
+    return ResultTable(title, columns, rows)

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.winograd.files import (
+from hapax.evaluation.winograd.schema_asking import Ask, AskSettings, asking
+from hapax.evaluation.winograd.schema_files import (
     Pair,
     WinogradItem,
     clause_with,
@@ -24,7 +25,6 @@ from hapax.evaluation.winograd.files import (
     read_file,
     replaced,
 )
-from hapax.evaluation.winograd.schema_asking import Ask, AskSettings, asking
 from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

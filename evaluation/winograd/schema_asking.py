@@ -13,8 +13,8 @@ from typing import Annotated, TypeAlias
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.lazy import scipy
 from hapax.evaluation.shared.result_tables import for_batches
-from hapax.evaluation.winograd.files import Pair, WinogradItem, in_place_of, pronoun_place
 from hapax.evaluation.winograd.reading import Answers, named, read_as_released, read_strictly
+from hapax.evaluation.winograd.schema_files import Pair, WinogradItem, in_place_of, pronoun_place
 from hapax.evaluation.winograd.schema_prompts import (
     OwnPrompt,
     PromptMethod,

@@ -16,8 +16,8 @@ from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.sinks import METADATA, Function, group_files, yaml_text
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.votes.agreement import agreement
 from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
-from hapax.evaluation.votes.tally import agreement
 from hapax.evaluation.votes.voting_items import subject_id
 from hapax.evaluation.votes.voting_questions import (
     SCHEMA,
@@ -27,9 +27,9 @@ from hapax.evaluation.votes.voting_questions import (
     VotingItem,
     schema_item,
 )
-from hapax.evaluation.winograd.files import Pair, pairs_of, read_file, write_lines
 from hapax.evaluation.winograd.generation import Generated
 from hapax.evaluation.winograd.schema_asking import Sources, WordingVariant
+from hapax.evaluation.winograd.schema_files import Pair, pairs_of, read_file, write_lines
 from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.evaluation.winograd.schema_tables import DISAGREEMENT
 from hapax.grammar.arguments import checked

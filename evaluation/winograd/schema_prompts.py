@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from hapax.evaluation.winograd.files import MACHINE, Pair
+from hapax.evaluation.winograd.schema_files import MACHINE, Pair
 from hapax.grammar.errors import HapaxError
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from hapax.evaluation.winograd.files import Pair, pairs_of, read_file
 from hapax.evaluation.winograd.schema_asking import (
     ABSTRACTS_TO,
     AskRun,
@@ -23,6 +22,7 @@ from hapax.evaluation.winograd.schema_asking import (
     measure,
     scoring,
 )
+from hapax.evaluation.winograd.schema_files import Pair, pairs_of, read_file
 from hapax.evaluation.winograd.schema_prompts import PROMPTED, SCORED, PromptMethod, read_own
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

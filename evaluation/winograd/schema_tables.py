@@ -14,8 +14,8 @@ from typing import Any
 
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.winograd.files import HUMAN, MACHINE, WSC273, Pair, WinogradItem, pairs_of, read_file
 from hapax.evaluation.winograd.schema_asking import Concepts, Scores, mcnemar, read_concepts
+from hapax.evaluation.winograd.schema_files import HUMAN, MACHINE, WSC273, Pair, WinogradItem, pairs_of, read_file
 from hapax.evaluation.winograd.schema_prompts import SCORED, PromptMethod
 from hapax.evaluation.winograd.schema_runs import WITHOUT_VARIANT, AskSession, SchemaAskOptions, StoredRun, stored_runs
 from hapax.grammar.arguments import checked

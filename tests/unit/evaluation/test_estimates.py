@@ -33,7 +33,7 @@ from hapax.evaluation.calibration.fitting import (
     with_shifts,
 )
 from hapax.evaluation.entailment import metrics
-from hapax.evaluation.link.longtail import LongTailStudy, evaluate_long_tail
+from hapax.evaluation.link.long_tail import LongTailStudy, evaluate_long_tail
 from hapax.evaluation.shared.estimates import (
     auc,
     difference_of_means,
@@ -45,7 +45,7 @@ from hapax.evaluation.shared.estimates import (
     share,
     spearman,
 )
-from hapax.evaluation.votes.tally import agreement, krippendorff_alpha
+from hapax.evaluation.votes.agreement import agreement, krippendorff_alpha
 from hapax.kb.records import (
     CALIBRATIONS,
     RUNS,

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.ranking import Ends, Values, ends, pair_pool, random_score
-from hapax.evaluation.link.likelihood_measures import latest_statements
+from hapax.evaluation.link.likelihood import statements_of
 from hapax.evaluation.shared.estimates import Estimate, auc, mean_difference, mean_share, share
 from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, single, write_figure
@@ -89,30 +89,31 @@ class LongTailStudy:
     judged: tuple[JudgedSplit, ...]
 
     @property
-    def splits(self) -> list[tuple[str, str]]:
-        """Ranker and measure of each split."""
-        return [(size.ranker, size.measure) for size in self.sizes]
+    def cells(self) -> dict[tuple[str, str], dict[str, JudgedSplit]]:
+        """A row for each ranker and measure, with the judgements by judge and measure."""
+        cells: dict[tuple[str, str], dict[str, JudgedSplit]] = {(size.ranker, size.measure): {} for size in self.sizes}
+        for split in self.judged:
+            cells[split.ranker, split.measure][f"{split.judge} {split.judged_by}"] = split
+        return cells
 
     @property
-    def judges(self) -> list[tuple[str, Measure]]:
-        """Each judge with the measures by which it judges."""
-        return list(dict.fromkeys((split.judge, split.judged_by) for split in self.judged))
+    def judges(self) -> list[str]:
+        """Each judge with each measure by which it judges."""
+        return list(dict.fromkeys(chain.from_iterable(self.cells.values())))
 
     def to_result(self) -> ExperimentResult:
         """The tables, with all figures. A circular judgement is marked: it is no evidence."""
-        cells = {(split.ranker, split.measure, split.judge, split.judged_by): _cell(split) for split in self.judged}
         judged = []
-        for split in self.splits:
-            judged.append((*split, *(cells.get((*split, *judge), "") for judge in self.judges)))
-        columns = ("ranked by", "measure", *(f"{judge} {measure}" for judge, measure in self.judges))
+        for names, row in self.cells.items():
+            judged.append((*names, *(_cell(row[judge]) if judge in row else "" for judge in self.judges)))
         sizes = []
         for size in self.sizes:
-            numbers = (size.rules, size.head, size.long_tail, size.in_both, size.crowded)
             common = "n/a" if math.isnan(size.common_names.value) else f"{size.common_names.value:.1%}"
+            numbers = (size.rules, size.head, size.long_tail, size.in_both, size.crowded)
             sizes.append((size.ranker, size.measure, *numbers, common))
         of_sizes = ("ranked by", "measure", "rules", "head", "tail", "both", "crowded", "common in tail")
         tables = [
-            ResultTable("AUC of head against long tail, by judge", columns, judged),
+            ResultTable("AUC of head against long tail, by judge", ("ranked by", "measure", *self.judges), judged),
             ResultTable("Statements at the ends", of_sizes, sizes),
         ]
         notes = [
@@ -133,25 +134,24 @@ class LongTailStudy:
             auc = split.auc
             names = (split.ranker, split.measure, split.judge, split.judged_by.value)
             rows.append((*names, auc.value, auc.low, auc.high, auc.count, split.circular))
-        size = (2.5 + 0.7 * len(self.judges), 1.5 + 0.22 * len(self.splits))
+        size = (2.5 + 0.7 * len(self.judges), 1.5 + 0.22 * len(self.sizes))
         return write_figure(folder / "long-tail", single(size, self._paint), ResultTable("", columns, rows))
 
     def _paint(self, axes: Any) -> None:
-        cells = np.full((len(self.splits), len(self.judges)), np.nan)
-        for split in self.judged:
-            row = self.splits.index((split.ranker, split.measure))
-            column = self.judges.index((split.judge, split.judged_by))
-            cells[row, column] = split.auc.value
-            if np.isnan(split.auc.value):
+        cells, judges = self.cells, self.judges
+        colours = np.full((len(cells), len(judges)), np.nan)
+        for (row, by_judge), (column, judge) in product(enumerate(cells.values()), enumerate(judges)):
+            split = by_judge.get(judge)
+            if split is None or math.isnan(split.auc.value):
                 continue
+            colours[row, column] = split.auc.value
             ink = "white" if abs(split.auc.value - 0.5) > DARK else "black"
             axes.text(column, row, f"{split.auc.value:.2f}", ha="center", va="center", color=ink)
             if split.circular:
                 axes.plot((column - 0.5, column + 0.5), (row + 0.5, row - 0.5), color=ink, linewidth=0.5)
-        axes.imshow(cells, cmap="PuOr", vmin=0, vmax=1, aspect="auto")
-        labels = [f"{judge} {measure}" for judge, measure in self.judges]
-        axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right")
-        axes.set_yticks(range(len(self.splits)), [" ".join(split).strip() for split in self.splits])
+        axes.imshow(colours, cmap="PuOr", vmin=0, vmax=1, aspect="auto")
+        axes.set_xticks(range(len(judges)), judges, rotation=45, ha="right")
+        axes.set_yticks(range(len(cells)), [" ".join(names).strip() for names in cells])
         axes.set_title("AUC of head against long tail; crossed out: circular")
 
 
@@ -167,29 +167,31 @@ class _Pool:
     """The distinct texts of a rule, with their values and the ends in which the searches put them."""
 
     rule: str
-    values: Mapping[str, Values]
-    stored: Ends
+    values: dict[str, Values]
+    ends: dict[Distribution, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Scorer:
-    """A model and all that it says of the statements, by text."""
+    """A model and all that it says of the statements, by text.
 
+    `measures`: those that tell statements apart; `judged_by`: the measure by which it judges.
+    """
+
+    name: str
     identity: ModelIdentity
     measures: tuple[Measure, ...]
     judged_by: Measure
     by_text: Mapping[str, TextMeasures]
-    name: str
 
     def scores(self, texts: Iterable[str], measure: Measure) -> dict[str, float]:
         """Finite scores of the texts."""
-        found = {}
-        for text in texts:
-            known = self.by_text.get(text)
-            score = math.nan if known is None else known.scores.get(measure, math.nan)
-            if math.isfinite(score):
-                found[text] = score
-        return found
+        known = {text: self.by_text[text].scores.get(measure, math.nan) for text in texts if text in self.by_text}
+        return {text: score for text, score in known.items() if math.isfinite(score)}
+
+    def priors(self, texts: Iterable[str]) -> list[float]:
+        """The popularity of each text's names; nan if unknown."""
+        return [self.by_text[text].scores.get(Measure.PRIOR, math.nan) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +227,21 @@ def evaluate_long_tail(
             "A split needs a judge that did not rank it.", Remedy("Name two models or more, by {}.", Setting("judges"))
         )
     pools = _pools(kb, only)
-    names = _distinct_names([model.identity for model in judges])
-    journal = journal or Journal(kb)
-    scorers = [_scorer(model, name, pools, journal) for model, name in zip(judges, names, strict=True)]
-    ranker, by_pairs = _latest_ranker(kb, [scorer.identity for scorer in scorers])
-    splits = [_Split(STORED, "", ranker, {pool.rule: pool.stored for pool in pools}, by_pairs)]
+    # A revision is shown for those that share a name, such as two folders `texts` of counts.
+    names = Counter(model.identity.name for model in judges)
+    scorers: list[_Scorer] = []
+    for model in judges:
+        name = model.identity.name if names[model.identity.name] == 1 else model.identity.title
+        if name in {scorer.name for scorer in scorers}:
+            raise HapaxError(
+                f"{name} is named twice, in two ways.", Remedy("Name another judge, by {}.", Setting("judges"))
+            )
+        scorers.append(_scorer(model, name, pools, journal or Journal(kb)))
+    splits = [_stored_split(kb, pools, [scorer.identity for scorer in scorers])]
     for scorer in scorers:
         for measure in scorer.measures:
             made = {pool.rule: _ends(pool, scorer, measure, seed) for pool in pools}
             splits.append(_Split(scorer.name, measure, scorer.identity, made, measure == Measure.PAIR))
-    sizes = [_size(split, pools) for split in splits]
     judged = []
     for split, scorer in product(splits, scorers):
         judged.append(_judged(split, pools, scorer, scorer.judged_by))
@@ -242,45 +249,46 @@ def evaluate_long_tail(
         if split.is_of_pairs and Measure.PAIR in scorer.measures and scorer.judged_by != Measure.PAIR:
             judged.append(_judged(split, pools, scorer, Measure.PAIR))
     statements = sum(len(pool.values) for pool in pools)
-    return Evaluation.of(LongTailStudy(statements, len(pools), tuple(sizes), tuple(judged)))
+    sizes = tuple(_size(split, pools) for split in splits)
+    return Evaluation.of(LongTailStudy(statements, len(pools), sizes, tuple(judged)))
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:
     """The statements of each rule's latest search: searches by other measures divide the same statements otherwise."""
-    latest = latest_statements(kb, rules)
+    statements = statements_of(kb, rules)
     # Runs that started in one second stay in the order in which they were stored; one that is not stored is the oldest.
     order = {run.id: place for place, run in enumerate(sorted(kb.runs(), key=lambda run: run.started))}
     last: dict[tuple[str, Distribution], str] = {}
-    for statement in sorted(latest, key=lambda statement: order.get(statement.run_id, -1)):
+    for statement in sorted(statements, key=lambda statement: order.get(statement.run_id, -1)):
         last[statement.rule, statement.distribution] = statement.run_id
-    values: dict[str, dict[str, Values]] = {}
-    stored: dict[tuple[str, Distribution], dict[str, None]] = {}
-    for statement in latest:
-        place = statement.rule, statement.distribution
-        if statement.run_id == last[place]:
-            values.setdefault(statement.rule, {})[statement.text] = tuple(value for _, value in statement.substitution)
-            stored.setdefault(place, {})[statement.text] = None
-    pools = []
-    for rule, texts in values.items():
-        head, tail = (tuple(stored.get((rule, end), ())) for end in (Distribution.HEAD, Distribution.LONG_TAIL))
-        pools.append(_Pool(rule, texts, Ends(head, tail, pool=len(texts))))
-    return pools
+    pools: dict[str, _Pool] = {}
+    for statement in statements:
+        if statement.run_id == last[statement.rule, statement.distribution]:
+            new = _Pool(statement.rule, {}, {end: [] for end in Distribution})
+            pool = pools.setdefault(statement.rule, new)
+            pool.values[statement.text] = tuple(value for _, value in statement.substitution)
+            if statement.text not in pool.ends[statement.distribution]:
+                pool.ends[statement.distribution].append(statement.text)
+    return list(pools.values())
 
 
-def _latest_ranker(kb: KnowledgeBase, known: Sequence[ModelIdentity]) -> tuple[ModelIdentity | None, bool]:
-    """The ranker of the latest search, with what is known of its teachers, and whether it ranked by pairs."""
+def _stored_split(kb: KnowledgeBase, pools: Sequence[_Pool], known: Sequence[ModelIdentity]) -> _Split:
+    """The split that the searches made, with what is known of the latest one's ranker, if any."""
+    made = {}
+    for pool in pools:
+        head, long_tail = (tuple(texts) for texts in pool.ends.values())
+        made[pool.rule] = Ends(head, long_tail, pool=len(pool.values))
     searches = [run for run in kb.runs() if run.command == "search" and run.settings.get("likelihood") == "model"]
     if not searches:
-        return None, False
-    search = sorted(searches, key=lambda run: run.started)[-1]
-    name = models_of(search).get(LIKELIHOOD, "").partition("@")[0]
+        return _Split(STORED, "", None, made)
+    latest = max(reversed(searches), key=lambda run: run.started)
+    name = models_of(latest).get(LIKELIHOOD, "").partition("@")[0]
     ranker = next((identity for identity in known if identity.name == name), ModelIdentity(name))
-    return ranker, search.settings.get("measure") == Measure.PAIR
+    return _Split(STORED, "", ranker, made, latest.settings.get("measure") == Measure.PAIR)
 
 
 def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: Journal) -> _Scorer:
     wanted = [measure for measure in Measure if measure in measures_of(model)]
-    is_counter = counts_names(model)
     asked: dict[str, RankedText] = {}
     for pool in pools:
         for text, values in pool.values.items():
@@ -289,7 +297,7 @@ def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: 
     answers = measured(journaled, list(asked.values()), wanted)
     known = {text: answer for text, answer in zip(asked, answers, strict=True) if answer is not None}
     # A word list counts names only; other models judge the names in their sentence if they can.
-    judged_by = Measure.PRIOR if is_counter else Measure.SPAN if Measure.SPAN in wanted else Measure.TOTAL
+    judged_by = Measure.PRIOR if counts_names(model) else Measure.SPAN if Measure.SPAN in wanted else Measure.TOTAL
     # A word list knows no pairs, for instance: its measure of them is the same for all.
     telling = []
     for measure in wanted:
@@ -297,24 +305,7 @@ def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: 
             telling.append(measure)
     if Measure.PAIR in wanted and Measure.PRIOR not in wanted:
         known = _with_word_priors(known, asked)
-    return _Scorer(model.identity, tuple(telling), judged_by, known, name)
-
-
-def _distinct_names(identities: Sequence[ModelIdentity]) -> list[str]:
-    """The models' names, with the revisions of those that share one, such as two folders `texts` of counts.
-
-    Raises HapaxError for a model that is there twice.
-    """
-    twice = next((identity.name for identity, count in Counter(identities).items() if count > 1), None)
-    if twice is not None:
-        raise HapaxError(
-            f"{twice} is named twice, in two ways.", Remedy("Name another judge, by {}.", Setting("judges"))
-        )
-    counts = Counter(identity.name for identity in identities)
-    names = []
-    for identity in identities:
-        names.append(identity.name if counts[identity.name] == 1 else f"{identity.name}@{identity.revision}")
-    return names
+    return _Scorer(name, model.identity, tuple(telling), judged_by, known)
 
 
 def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, RankedText]) -> dict[str, TextMeasures]:
@@ -371,49 +362,27 @@ def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Mea
     whole, equal_tokens, equally_common, positive = [], [], [], []
     for pool in pools:
         scores, division = scorer.scores(pool.values, measure), split.by_rule[pool.rule]
-        head = [text for text in division.head if text in scores]
-        tail = [text for text in division.long_tail if text in scores]
+        head, tail = ([text for text in end if text in scores] for end in (division.head, division.long_tail))
         if not head or not tail:
             continue
-        left, right = np.array([scores[text] for text in head]), np.array([scores[text] for text in tail])
-        # By statement of the head and of the tail: True where the names differ by one token at most.
-        near = np.abs(_differences(lambda text: scorer.by_text[text].name_tokens, head, tail)) <= 1
+        left, right = (np.array([scores[text] for text in end]) for end in (head, tail))
+        tokens = [[scorer.by_text[text].name_tokens for text in end] for end in (head, tail)]
+        # Names are equally common by the judge's prior, within the rule and over both ends; nan, and so no pair of
+        # statements, if a prior is missing.
+        priors = [scorer.priors(end) for end in (head, tail)]
+        near = EQUALLY_COMMON * float(np.std([*priors[0], *priors[1]]))
         whole.append(auc(left, right))
-        equal_tokens.append(_auc_of_pairs(left, right, near))
-        equally_common.append(_auc_of_pairs(left, right, _equally_common(scorer, head, tail)))
+        # By statement of the head and of the tail: where the names differ by one token at most.
+        equal_tokens.append(_auc_of_pairs(left, right, np.abs(np.subtract.outer(*tokens)) <= 1))
+        equally_common.append(_auc_of_pairs(left, right, np.abs(np.subtract.outer(*priors)) <= near))
         positive.append(mean_difference(left, right) > 0)
-    return JudgedSplit(
-        split.ranker,
-        split.measure,
-        scorer.name,
-        measure,
-        circular=split.identity is not None and is_circular(scorer.identity, split.identity),
-        auc=_mean_known(whole),
-        auc_equal_tokens=_mean_known(equal_tokens),
-        auc_equally_common=_mean_known(equally_common),
-        positive=share(positive),
-    )
-
-
-def _mean_known(shares: Sequence[float]) -> Estimate:
-    """Mean over the rules where something could be compared."""
-    return mean_share([value for value in shares if not math.isnan(value)])
-
-
-def _differences(figure: Callable[[str], float], head: Sequence[str], tail: Sequence[str]) -> Any:
-    """The figure of each statement of the head less that of each statement of the tail, as a matrix."""
-    return np.subtract.outer(list(map(figure, head)), list(map(figure, tail)))
-
-
-def _equally_common(scorer: _Scorer, head: Sequence[str], tail: Sequence[str]) -> Any:
-    """For each pair of statements, whether their names are equally common, by the judge's prior."""
-
-    def prior(text: str) -> float:
-        return scorer.by_text[text].scores.get(Measure.PRIOR, math.nan)
-
-    # Within the rule and over both ends; nan, and so no pair, if a prior is missing.
-    spread = float(np.std([prior(text) for text in (*head, *tail)]))
-    return np.abs(_differences(prior, head, tail)) <= EQUALLY_COMMON * spread
+    # Means over the rules where something could be compared.
+    areas = []
+    for values in (whole, equal_tokens, equally_common):
+        areas.append(mean_share([value for value in values if not math.isnan(value)]))
+    circular = split.identity is not None and is_circular(scorer.identity, split.identity)
+    names = (split.ranker, split.measure, scorer.name, measure)
+    return JudgedSplit(*names, circular, areas[0], areas[1], areas[2], share(positive))
 
 
 def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:

@@ -1,26 +1,30 @@
-"""`evaluate_probe`: LINK's 13 questions about stored statements, and its tables: ours, and LINK's as printed, apart."""
+"""LINK's probing: 13 questions about each stored statement, and its tables; LINK's own as printed stand apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from enum import StrEnum
+from itertools import chain, product
 from statistics import fmean
 from typing import Annotated, Any, Literal
 
 from hapax.evaluation.link.probing_questions import (
-    ROLE,
+    PREFIX,
+    STEP_BY_STEP,
     TEMPLATES,
+    Asker,
     ItemSet,
+    ParsedReply,
     ProbeAnswer,
     ProbeItem,
-    ProbeMethod,
-    ProbeRun,
-    ProbeSettings,
-    count_labels,
-    open_asker,
-    probe,
+    ProbeQuestion,
+    closing,
+    examples,
+    parse_reply,
     probe_items,
+    without_answer,
 )
 from hapax.evaluation.link.probing_released import (
     TEMPERATURE,
@@ -38,7 +42,7 @@ from hapax.evaluation.shared.estimates import (
     share,
     share_of_clusters,
 )
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     DOMAINS,
@@ -57,10 +61,99 @@ from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, CallStatistics
-from hapax.llm_oracle.journaled_models import JournaledGenerator
-from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
+from hapax.llm_oracle.journal import Journal
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator
+from hapax.llm_oracle.protocols import (
+    CRITIC,
+    KNOWLEDGE,
+    Critic,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    Generator,
+    ModelIdentity,
+)
 from hapax.llm_oracle.questions.rewriting import FormWriter
 from hapax.llm_oracle.registry import open_model, with_journal
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+# The paper names no limits. An answer is one word, perhaps after a few others; a rationale is a paragraph.
+ANSWER_TOKENS = 16
+RATIONALE_TOKENS = 256
+ROLE = "probe"
+"""Role under which probing calls are counted."""
+
+STATEMENTS_PER_BATCH = 16
+"""Statements whose questions share batches; a budget that ends within a batch loses all of them."""
+
+
+class ProbeMethod(StrEnum):
+    """The method of asking a model."""
+
+    CRITIC = "critic"
+    TEXT = "text"
+    CHAIN = "cot"
+
+
+def critic_asker(model: Critic, journal: Journal) -> Asker:
+    """Put each question to a critic as the claim to judge; P(yes) above one half is the positive answer."""
+    critic = JournaledCritic(model, journal, role=ROLE)
+
+    def ask(questions: Sequence[ProbeQuestion]) -> list[ProbeAnswer]:
+        texts = [template.question(item) for item, template in questions]
+        answers = []
+        for (item, template), text, score in zip(questions, texts, critic.probabilities(texts), strict=True):
+            if score.refused:
+                # A refused claim has a P(yes), which lets a search go on; as an answer it would be made up.
+                answers.append(ProbeAnswer(item, template, text, ParsedReply(None, refusal=score.refused)))
+                continue
+            # Exactly one half counts as the negative answer.
+            positive = score.probability > 0.5
+            # The reply in words, although the critic gave a number, so that all methods are reported alike.
+            word = template.pair.word(positive)
+            answers.append(ProbeAnswer(item, template, text, ParsedReply(positive), word, None, score.probability))
+        return answers
+
+    return ask
+
+
+def reply_asker(model: Generator, journal: Journal, options: ProbeOptions) -> Asker:
+    """Put the question to a generator and parse the first word of its reply.
+
+    For a chain of thought, show two worked examples, let the model write a rationale, and then request its answer.
+    """
+    generator = JournaledGenerator(model, journal, role=ROLE)
+
+    def replies(prompts: Sequence[str], max_tokens: int) -> list[Generation]:
+        parameters = GenerationParameters(options.temperature, max_tokens=max_tokens, seed=options.seed)
+        return generator.generate([GenerationRequest(prompt) for prompt in prompts], parameters)
+
+    def ask(questions: Sequence[ProbeQuestion]) -> list[ProbeAnswer]:
+        texts = [template.question(item) for item, template in questions]
+        prompts = [f"{PREFIX}\n{text}" for text in texts]
+        rationales: list[str | None] = [None] * len(texts)
+        if options.way is ProbeMethod.CHAIN:
+            for place, (item, template) in enumerate(questions):
+                worked = examples(options.seed, item, template)
+                prompts[place] = f"{PREFIX}\n{worked}{texts[place]}\n{STEP_BY_STEP}\n"
+            rationales = [without_answer(thought.text) for thought in replies(prompts, RATIONALE_TOKENS)]
+            for place, (_, template) in enumerate(questions):
+                # The whole first prompt again with its rationale: a request has no memory of another.
+                prompts[place] += f"{rationales[place]}\n{closing(template)}"
+        answers = []
+        answered = zip(questions, texts, replies(prompts, ANSWER_TOKENS), rationales, strict=True)
+        for (item, template), text, reply, rationale in answered:
+            verdict = ParsedReply(None, refusal=reply.refused)
+            if not reply.refused:
+                verdict = parse_reply(reply.text, template.pair)
+            answers.append(ProbeAnswer(item, template, text, verdict, reply.text, rationale))
+        return answers
+
+    return ask
+
+
+# --- scores -----------------------------------------------------------------------------------------------------------
 
 StatementAnswers = Sequence[ProbeAnswer]
 """Answers to all questions about one statement."""
@@ -77,16 +170,13 @@ class ProbeScores:
 
     domain: str
     distribution: Distribution
+    statements: int
     positive: Estimate
     negative: Estimate
     every: Estimate
     accuracy: Estimate
     violations: Estimate
     refusals: Estimate
-
-    @property
-    def statements(self) -> int:
-        return self.every.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,101 +204,60 @@ class TemplateCell:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """Scores of one run: LINK's domains in its order, then others, the total last."""
+    """Scores of one run, by domain and distribution: LINK's domains in its order, then others, the total last."""
 
-    cells: tuple[ProbeScores, ...]
-    changes: tuple[Change, ...]
+    cells: Mapping[tuple[str, Distribution], ProbeScores]
+    changes: Mapping[str, Change]
     templates: tuple[TemplateCell, ...]
-
-    def cell(self, domain: str, distribution: Distribution) -> ProbeScores:
-        return next(cell for cell in self.cells if (cell.domain, cell.distribution) == (domain, distribution))
-
-    def change(self, domain: str) -> Change:
-        return next(change for change in self.changes if change.domain == domain)
 
 
 def measure(answers: Iterable[ProbeAnswer]) -> ProbeReport:
     """Score the answers; every statement is expected to be asked in full."""
-    statements = _by_statement(answers)
-    # All answers of a group are about one statement, so the first tells its domain.
-    domains = [*ordered_domains(answers[0].item.domain for answers in statements), TOTAL]
-    scores, changes = [], []
-    for domain in domains:
-        head = _part(statements, domain, Distribution.HEAD)
-        long_tail = _part(statements, domain, Distribution.LONG_TAIL)
-        scores += [_scores(domain, Distribution.HEAD, head), _scores(domain, Distribution.LONG_TAIL, long_tail)]
-        changes.append(
-            Change(domain, _change(head, long_tail, _all_right), _change(head, long_tail, _share_right)),
-        )
-    parts = {distribution: _part(statements, TOTAL, distribution) for distribution in Distribution}
-    templates = []
-    for template in TEMPLATES:
-        for distribution, part in parts.items():
-            templates.append(_template_scores(template.number, distribution, part))
-    return ProbeReport(tuple(scores), tuple(changes), tuple(templates))
-
-
-def relative_drop(head: float, long_tail: float) -> float | None:
-    """LINK's delta of two figures, in percent of the head's; None where the head's is 0."""
-    return 100 * (long_tail - head) / head if head else None
-
-
-def _by_statement(answers: Iterable[ProbeAnswer]) -> list[StatementAnswers]:
-    by_statement: dict[tuple[str, Distribution], list[ProbeAnswer]] = {}
+    groups: dict[tuple[str, Distribution], list[ProbeAnswer]] = {}
     for answer in answers:
         # A statement of both distributions has one id, and counts in each.
-        by_statement.setdefault((answer.item.statement_id, answer.item.distribution), []).append(answer)
-    return list(by_statement.values())
-
-
-def _part(statements: Sequence[StatementAnswers], domain: str, distribution: Distribution) -> list[StatementAnswers]:
-    """The statements of a domain, or of all, in one distribution."""
-    part = []
-    for answers in statements:
-        item = answers[0].item
-        if item.distribution is distribution and domain in (TOTAL, item.domain):
-            part.append(answers)
-    return part
+        groups.setdefault((answer.item.statement_id, answer.item.distribution), []).append(answer)
+    cells, changes, templates = {}, {}, []
+    # All answers of a group are about one statement, so the first tells its domain.
+    for domain in [*ordered_domains(group[0].item.domain for group in groups.values()), TOTAL]:
+        ends: dict[Distribution, list[StatementAnswers]] = {distribution: [] for distribution in Distribution}
+        for (_, distribution), group in groups.items():
+            if domain in (TOTAL, group[0].item.domain):
+                ends[distribution].append(group)
+        for distribution, statements in ends.items():
+            cells[domain, distribution] = _scores(domain, distribution, statements)
+        changes[domain] = Change(domain, _change(ends, _all_right), _change(ends, _share_right))
+    # The last domain is the total.
+    for template, (distribution, statements) in product(TEMPLATES, ends.items()):
+        replies = [answer for answer in chain.from_iterable(statements) if answer.template.number == template.number]
+        shares = share([answer.right for answer in replies]), share(_violations(replies)), share(_refusals(replies))
+        templates.append(TemplateCell(template.number, distribution, *shares))
+    return ProbeReport(cells, changes, tuple(templates))
 
 
 def _scores(domain: str, distribution: Distribution, statements: Sequence[StatementAnswers]) -> ProbeScores:
-    violations, refusals = [], []
-    for answers in statements:
-        violations.append([answer.verdict.violation is not None for answer in answers])
-        refusals.append([answer.verdict.refusal is not None for answer in answers])
     return ProbeScores(
         domain,
         distribution,
+        len(statements),
         share([_all_right(answers, label=True) for answers in statements]),
         share([_all_right(answers, label=False) for answers in statements]),
         share([_all_right(answers) for answers in statements]),
         mean_share([_share_right(answers) for answers in statements]),
         # The replies about one statement are no independent cases.
-        share_of_clusters(violations),
-        share_of_clusters(refusals),
-    )
-
-
-def _template_scores(number: int, distribution: Distribution, statements: Sequence[StatementAnswers]) -> TemplateCell:
-    replies = [answer for answer in chain.from_iterable(statements) if answer.template.number == number]
-    return TemplateCell(
-        number,
-        distribution,
-        share([answer.right for answer in replies]),
-        share([answer.verdict.violation is not None for answer in replies]),
-        share([answer.verdict.refusal is not None for answer in replies]),
+        share_of_clusters(list(map(_violations, statements))),
+        share_of_clusters(list(map(_refusals, statements))),
     )
 
 
 def _change(
-    head: Sequence[StatementAnswers], long_tail: Sequence[StatementAnswers], score: Callable[[StatementAnswers], float]
+    ends: Mapping[Distribution, Sequence[StatementAnswers]], score: Callable[[StatementAnswers], float]
 ) -> Estimate:
     # A domain, or a whole knowledge base, can have statements of one distribution only.
-    if not head or not long_tail:
+    if not all(ends.values()):
         return NOTHING
-    return relative_change(
-        [float(score(answers)) for answers in head], [float(score(answers)) for answers in long_tail]
-    )
+    head, long_tail = ([float(score(answers)) for answers in statements] for statements in ends.values())
+    return relative_change(head, long_tail)
 
 
 def _all_right(answers: StatementAnswers, label: bool | None = None) -> bool:
@@ -220,6 +269,16 @@ def _share_right(answers: StatementAnswers) -> float:
     # The accuracy of LINK's table 13, beside "all 13 right", its table 4.
     return fmean(answer.right for answer in answers)
 
+
+def _violations(answers: StatementAnswers) -> list[bool]:
+    return [answer.verdict.violation is not None for answer in answers]
+
+
+def _refusals(answers: StatementAnswers) -> list[bool]:
+    return [answer.verdict.refusal is not None for answer in answers]
+
+
+# --- LINK's figures as printed ----------------------------------------------------------------------------------------
 
 NEGATIVE_SHARE = 51.58
 """Percent of all labels (appendix G.2)."""
@@ -241,7 +300,8 @@ class PrintedProbe:
     @property
     def computed(self) -> float | None:
         """Delta from the printed figures; None where the head is 0, for which LINK prints 0.0 %."""
-        return relative_drop(self.head[2], self.long_tail[2])
+        head, long_tail = self.head[2], self.long_tail[2]
+        return 100 * (long_tail - head) / head if head else None
 
 
 _NATURAL, _TEMPORAL, _OUTCOMES, _LOCATIONAL = DOMAINS
@@ -279,29 +339,59 @@ TABLE_13 = {
 """Accuracy over all questions, GPT4: head, long tail."""
 
 
-def probe_tables(report: ProbeReport) -> tuple[ResultTable, ...]:
-    """Ours in the layout of table 4, ours by template, then LINK's tables 4 and 13 as printed."""
-    return (_ours(report), _by_template(report), _printed_table_4(), _printed_table_13())
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def label_note(items: Sequence[ProbeItem]) -> str:
-    """Share of negative labels, with LINK's for comparison."""
-    labels = count_labels(items)
-    positive = sum(item.polarity is Polarity.POSITIVE for item in items)
-    return (
-        f"{100 * labels.negative_share:.2f} % of {labels.positive + labels.negative} right answers are negative "
-        f"(LINK: {NEGATIVE_SHARE} %); {positive} of {len(items)} conclusions are positive"
-    )
+def probe_tables(report: ProbeReport) -> Iterator[ResultTable]:
+    """Ours in the layout of table 4, and ours by template."""
+    rows: list[tuple[str, ...]] = []
+    for domain, change in report.changes.items():
+        for distribution, name in DISTRIBUTION_NAMES.items():
+            cell = report.cells[domain, distribution]
+            right = (cell.positive, cell.negative, cell.every, cell.accuracy)
+            figures = map(percent, (*right, cell.violations, cell.refusals))
+            rows.append((domain, name, str(cell.statements), *figures))
+        rows.append((domain, "delta", "", "", "", percent(change.every), percent(change.accuracy), "", ""))
+    measures = ("positive", "negative", f"all {len(TEMPLATES)}", "accuracy", "off format", "refused")
+    columns: tuple[str, ...] = ("domain", "distribution", "statements", *measures)
+    yield ResultTable("Ours, in the layout of LINK's table 4; percent with 95 % intervals", columns, _unrepeated(rows))
+    rows = []
+    for place, template in enumerate(TEMPLATES):
+        # Head and long tail of each template in turn.
+        ends = report.templates[2 * place : 2 * place + 2]
+        label = "depends" if template.positive is None else template.pair.word(template.positive)
+        figures = map(percent, (*(cell.accuracy for cell in ends), *(cell.violations for cell in ends)))
+        rows.append((str(template.number), template.text, label, *figures))
+    columns = ("", "template", "label", "head", "long tail", "off format: head", "long tail")
+    yield ResultTable("Ours, by question; 5 and 12 ask the same of a conclusion and its negation", columns, rows)
 
 
-def statements_note(found: ItemSet) -> str:
-    """Numbers of texts found, probed, and changed by votes."""
-    counts = " and ".join(f"{count} {DISTRIBUTION_NAMES[distribution]}" for distribution, count in found.found.items())
-    repeats = f", {counted(found.repeats, 'repeat')} of a text left out" if found.repeats else ""
-    return (
-        f"{len(found.items)} of {counts} statements{repeats}; {found.shared} are in both "
-        f"distributions; people's votes flipped {found.contradicted} labels and excluded {found.wrong_type} statements"
-    )
+def printed_tables() -> Iterator[ResultTable]:
+    """LINK's tables 4 and 13 as printed."""
+    by_domain: dict[str, list[PrintedProbe]] = {domain: [] for domain in (*DOMAINS, TOTAL)}
+    for printed in TABLE_4:
+        by_domain[printed.domain].append(printed)
+    rows: list[tuple[str, ...]] = []
+    for domain, cells in by_domain.items():
+        rows.append((domain, "head", *(_shares(cell.head) for cell in cells)))
+        rows.append((domain, "long tail", *(_shares(cell.long_tail) for cell in cells)))
+        deltas = ("n/a (printed 0.0)" if cell.computed is None else f"{cell.delta:.2f}" for cell in cells)
+        rows.append((domain, "delta", *deltas))
+    columns = ("domain", "distribution", *(f"{cell.who}: pos / neg / all" for cell in by_domain[TOTAL]))
+    title = "LINK's table 4 as printed: other statements, other models"
+    yield ResultTable(title, columns, _unrepeated(rows))
+    rows = [(domain, f"{head:.2f}", f"{long_tail:.2f}") for domain, (head, long_tail) in TABLE_13.items()]
+    yield ResultTable("LINK's table 13 as printed: accuracy of GPT4", ("domain", "head", "long tail"), rows)
+
+
+def _shares(figures: Sequence[float | None]) -> str:
+    return " / ".join(f"{figure:.2f}" for figure in figures if figure is not None)
+
+
+def _unrepeated(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows with their first cell only where it changes."""
+    before = ("", *(first for first, *_ in rows))
+    return [("" if row[0] == last else row[0], *row[1:]) for row, last in zip(rows, before, strict=False)]
 
 
 def answer_json(answer: ProbeAnswer) -> dict[str, Any]:
@@ -351,102 +441,7 @@ def answer_lines(answer: ProbeAnswer) -> Iterator[str]:
         yield f"  rationale: {' '.join(answer.rationale.split())}"
 
 
-def report_json(report: ProbeReport, found: ItemSet) -> dict[str, Any]:
-    """Our figures as shares of 1; those under `link` are LINK's, in percent."""
-    labels = count_labels(found.items)
-    return {
-        "statements": {
-            "probed": len(found.items),
-            "found": found.found,
-            "repeats": found.repeats,
-            "in_both_distributions": found.shared,
-            "labels_turned": found.contradicted,
-            "wrong_type_left_out": found.wrong_type,
-        },
-        "labels": {**asdict(labels), "negative_share": labels.negative_share},
-        "table_4": [{**asdict(scores), "statements": scores.statements} for scores in report.cells],
-        "change": report.changes,
-        "templates": report.templates,
-        "notes": found.notes,
-        "link": {
-            "table_4": [{**asdict(printed), "computed_delta": printed.computed} for printed in TABLE_4],
-            "table_13": {domain: {"head": head, "long_tail": tail} for domain, (head, tail) in TABLE_13.items()},
-            "negative_labels": NEGATIVE_SHARE,
-        },
-    }
-
-
-def _ours(report: ProbeReport) -> ResultTable:
-    rows = []
-    for scores in report.cells:
-        figures = (
-            scores.positive,
-            scores.negative,
-            scores.every,
-            scores.accuracy,
-            scores.violations,
-            scores.refusals,
-        )
-        distribution = DISTRIBUTION_NAMES[scores.distribution]
-        rows.append((scores.domain, distribution, str(scores.statements), *map(percent, figures)))
-        if scores.distribution is Distribution.LONG_TAIL:
-            change = report.change(scores.domain)
-            rows.append((scores.domain, "delta", "", "", "", percent(change.every), percent(change.accuracy), "", ""))
-    measures = ("positive", "negative", f"all {len(TEMPLATES)}", "accuracy", "off format", "refused")
-    columns = ("domain", "distribution", "statements", *measures)
-    return ResultTable("Ours, in the layout of LINK's table 4; percent with 95 % intervals", columns, _unrepeated(rows))
-
-
-def _by_template(report: ProbeReport) -> ResultTable:
-    cells = {(cell.template, cell.distribution): cell for cell in report.templates}
-    rows = []
-    for template in TEMPLATES:
-        label = "depends" if template.positive is None else template.pair.word(template.positive)
-        by_distribution = [cells[template.number, distribution] for distribution in Distribution]
-        accuracies = [percent(cell.accuracy) for cell in by_distribution]
-        violations = [percent(cell.violations) for cell in by_distribution]
-        rows.append((str(template.number), template.text, label, *accuracies, *violations))
-    columns = ("", "template", "label", "head", "long tail", "off format: head", "long tail")
-    return ResultTable("Ours, by question; 5 and 12 ask the same of a conclusion and its negation", columns, rows)
-
-
-def _printed_table_4() -> ResultTable:
-    models = tuple(dict.fromkeys(printed.who for printed in TABLE_4))
-    by_place = {(printed.who, printed.domain): printed for printed in TABLE_4}
-    rows = []
-    for domain in (*DOMAINS, TOTAL):
-        cells = [by_place[model, domain] for model in models]
-        rows.append((domain, "head", *(_shares(cell.head) for cell in cells)))
-        rows.append((domain, "long tail", *(_shares(cell.long_tail) for cell in cells)))
-        rows.append((domain, "delta", *map(_printed_delta, cells)))
-    columns = ("domain", "distribution", *(f"{model}: pos / neg / all" for model in models))
-    return ResultTable("LINK's table 4 as printed: other statements, other models", columns, _unrepeated(rows))
-
-
-def _printed_table_13() -> ResultTable:
-    rows = []
-    for domain, (head, long_tail) in TABLE_13.items():
-        rows.append((domain, f"{head:.2f}", f"{long_tail:.2f}"))
-    return ResultTable("LINK's table 13 as printed: accuracy of GPT4", ("domain", "head", "long tail"), rows)
-
-
-def _printed_delta(printed: PrintedProbe) -> str:
-    return "n/a (printed 0.0)" if printed.computed is None else f"{printed.delta:.2f}"
-
-
-def _shares(figures: Sequence[float | None]) -> str:
-    return " / ".join(f"{figure:.2f}" for figure in figures if figure is not None)
-
-
-def _unrepeated(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The rows with their first cell only where it changes."""
-    shown = []
-    last = ""
-    for first, *rest in rows:
-        shown.append(("" if first == last else first, *rest))
-        last = first
-    return shown
-
+# --- the experiment ---------------------------------------------------------------------------------------------------
 
 WRONG_SHOWN = 2
 """Wrong answers of each distribution among the details of a probe."""
@@ -514,48 +509,88 @@ class ProbeOptions:
     @property
     def released(self) -> ReleasedSettings | None:
         """The settings of a released probing; None for our own way."""
-        if self.compat is None:
-            return None
-        return ReleasedSettings(self.way is ProbeMethod.CHAIN, frozenset(self.variants), self.seed)
+        settings = ReleasedSettings(self.way is ProbeMethod.CHAIN, frozenset(self.variants), self.seed)
+        return settings if self.compat else None
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Questions asked, the answers, and their scores."""
+    """Questions asked, the answers, and their scores. `stopped`: the message of the budget that ended the asking."""
 
     model: ModelIdentity
     options: ProbeOptions
     found: ItemSet
-    run: ProbeRun
+    answers: tuple[ProbeAnswer, ...]
     report: ProbeReport
     calls: CallStatistics
+    stopped: str | None = None
 
     def answers_json(self) -> Iterator[dict[str, Any]]:
         """All answers as JSON objects, for a file of lines."""
-        return map(answer_json, self.run.answers)
+        return map(answer_json, self.answers)
 
     def to_result(self, most_wrong: int) -> ExperimentResult:
-        """Tables and figures, with at most `most_wrong` wrong answers of each distribution as examples."""
-        wrong = wrong_answers(self.run.answers, most_wrong)
+        """Tables and figures, with at most `most_wrong` wrong answers of each distribution as examples.
+
+        Our figures are shares of 1; those under `link` are LINK's, in percent.
+        """
+        found, labels = self.found, self._labels
+        wrong = wrong_answers(self.answers, most_wrong)
         figures = {
             "model": self.model.name,
             "revision": self.model.revision,
             "ask": self.options.way,
             "calls": {"sent": self.calls.calls, "from_journal": self.calls.hits},
-            "stopped": self.run.stopped,
-            **report_json(self.report, self.found),
-            "wrong": [answer_json(answer) for answer in wrong],
+            "stopped": self.stopped,
+            "statements": {
+                "probed": len(found.items),
+                "found": found.found,
+                "repeats": found.repeats,
+                "in_both_distributions": found.shared,
+                "labels_turned": found.contradicted,
+                "wrong_type_left_out": found.wrong_type,
+            },
+            "labels": {
+                "positive": sum(labels),
+                "negative": labels.count(False),
+                "negative_share": fmean(map(operator.not_, labels)) if labels else None,
+            },
+            "table_4": list(self.report.cells.values()),
+            "change": list(self.report.changes.values()),
+            "templates": self.report.templates,
+            "notes": found.notes,
+            "link": {
+                "table_4": [{**asdict(printed), "computed_delta": printed.computed} for printed in TABLE_4],
+                "table_13": {domain: {"head": head, "long_tail": tail} for domain, (head, tail) in TABLE_13.items()},
+                "negative_labels": NEGATIVE_SHARE,
+            },
+            "wrong": list(map(answer_json, wrong)),
         }
-        lines: list[str] = []
-        for answer in wrong:
-            lines += answer_lines(answer)
-        return ExperimentResult(probe_tables(self.report), figures, lines, tuple(self._notes()))
+        lines = list(chain.from_iterable(map(answer_lines, wrong)))
+        return ExperimentResult([*probe_tables(self.report), *printed_tables()], figures, lines, tuple(self._notes()))
+
+    @property
+    def _labels(self) -> list[bool]:
+        """The right answers to all questions about each item; True is the positive one."""
+        return [template.label(item) for item, template in product(self.found.items, TEMPLATES)]
 
     def _notes(self) -> Iterator[str]:
-        yield statements_note(self.found)
-        yield label_note(self.found.items)
+        found, labels = self.found, self._labels
+        counts = " and ".join(f"{count} {DISTRIBUTION_NAMES[end]}" for end, count in found.found.items())
+        repeats = f", {counted(found.repeats, 'repeat')} of a text left out" if found.repeats else ""
+        yield (
+            f"{len(found.items)} of {counts} statements{repeats}; {found.shared} are in both "
+            f"distributions; people's votes flipped {found.contradicted} labels and excluded {found.wrong_type} "
+            "statements"
+        )
+        positive = sum(item.polarity is Polarity.POSITIVE for item in found.items)
+        negative = 100 * labels.count(False) / len(labels) if labels else float("nan")
+        yield (
+            f"{negative:.2f} % of {len(labels)} right answers are negative (LINK: {NEGATIVE_SHARE} %); "
+            f"{positive} of {len(found.items)} conclusions are positive"
+        )
         yield f"{counted(self.calls.calls, 'call')}, {counted(self.calls.hits, 'answer')} from the journal"
-        yield from self.found.notes
+        yield from found.notes
         if self.model.knows is not None:
             yield (
                 f"{self.model.name} was trained to judge and complete single facts of {len(self.model.knows)} "
@@ -564,8 +599,8 @@ class ProbeResult:
             )
         if self.options.compat is not None:
             yield from self._released_notes()
-        if self.run.stopped:
-            yield self.run.stopped
+        if self.stopped:
+            yield self.stopped
 
     def _released_notes(self) -> Iterator[str]:
         yield (
@@ -617,13 +652,24 @@ def evaluate_probe(
         writer = FormWriter(JournaledGenerator(writing, journal, role="writer"), options.seed)
     found = probe_items(kb, options.rules, options.sample, options.seed, writer=writer, runs=options.runs)
     total = len(found.items)
-    if released is None:
-        ask = open_asker(options.way, model, journal, ProbeSettings(options.temperature, options.seed))
-    else:
+    if released is not None:
         # The draws of worked examples follow the order of the questions, so the order is part of the method.
         found = replace(found, items=released_order(found.items))
         rewriter = JournaledGenerator(writing, journal, role="writer")
-        ask = ReleasedAsker(JournaledGenerator(model, journal, role=ROLE), rewriter, released)
-    run = probe(found.items, ask, None if progress is None else lambda done: progress(done, total))
-    measured = ProbeResult(model.identity, options, found, run, measure(run.answers), journal.total)
-    return Evaluation(measured, measured.to_result(wrong))
+        ask: Asker = ReleasedAsker(JournaledGenerator(model, journal, role=ROLE), rewriter, released)
+    elif options.way is ProbeMethod.CRITIC:
+        ask = critic_asker(model, journal)
+    else:
+        ask = reply_asker(model, journal, options)
+    answers: list[ProbeAnswer] = []
+
+    def ask_batch(batch: Sequence[ProbeItem]) -> None:
+        # All questions about a statement in one batch, so that a budget leaves none half asked.
+        answers.extend(ask(list(product(batch, TEMPLATES))))
+
+    finished = None if progress is None else lambda done: progress(done, total)
+    stopped = for_batches(found.items, STATEMENTS_PER_BATCH, ask_batch, finished)
+    report = measure(answers)
+    message = str(stopped) if stopped else None
+    probed = ProbeResult(model.identity, options, found, tuple(answers), report, journal.total, message)
+    return Evaluation(probed, probed.to_result(wrong))
