@@ -52,7 +52,7 @@ from hapax.commands.shared.model_options import (
 )
 from hapax.engine.kept_rules import chosen_rules
 from hapax.engine.questions.account import cut_text, step_text
-from hapax.engine.questions.gates import START, gates_in_order
+from hapax.engine.questions.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
 from hapax.engine.search.settings import SearchSettings
@@ -401,8 +401,10 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
     """The account of a search, the most important first."""
     yield _totals(report, options)
     yield from _empty(report, library, options)
-    if report.critic_note:
-        yield Remark(report.critic_note, "critic")
+    probe = report.critic_probe
+    if probe is not None and probe.says_no(FACT_FLOOR):
+        remedy = "choose another one with --critic, or set --fact-threshold and --type-threshold"
+        yield Remark(f"it says no to everything: {probe}; {remedy}.", "critic")
     if report.certificates:
         yield Remark(f"promise: {report.certificates[0]}", details=report.certificates[1:])
     if uncertain := sum(rule.uncertain for rule in report.searched):
@@ -421,8 +423,8 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
         rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
         yield Remark(f"{rules} not searched (`@withdrawn` in the file says why).", details=withdrawn)
     yield from _equal_scores(report, options)
-    if report.critic_probe is not None:
-        yield Remark(_worth(report, report.critic_probe))
+    if probe is not None:
+        yield Remark(_worth(report, probe))
     yield Remark(_requests_text(report, options))
     yield from _capped(report, library)
     yield from _cuts(report, search_settings(options))
@@ -631,8 +633,7 @@ def _ends(report: SearchReport) -> Iterator[Remark]:
     divided = [rule for rule in report.searched if rule.pool]
     if not divided:
         return
-    # The counts of each rule: pool, crowded, matched.
-    pool, crowded, matched = map(sum, zip(*(rule.end_counts for rule in divided), strict=True))
+    pool, crowded = (sum(getattr(rule, name) for rule in divided) for name in ("pool", "crowded"))
     # The pool has each text once, whatever the number of its proofs.
     head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
     of_rules = " of their rules" if len(divided) > 1 else ""
@@ -649,8 +650,7 @@ def _ends(report: SearchReport) -> Iterator[Remark]:
     small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
     if small:
         text += f". Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}"
-    pairs = counted(matched, "pair of head and long tail differs", "pairs of head and long tail differ")
-    yield Remark(f"{text}.", details=[f"{pairs} in one name only."])
+    yield Remark(f"{text}.")
 
 
 def _worth(report: SearchReport, probe: CriticProbe) -> str:

@@ -41,8 +41,8 @@ from hapax.engine.run_memory import (
     worded_atom,
 )
 from hapax.engine.search.demand_loop import is_asked
+from hapax.engine.search.promises import certificates_of, certificates_of_statement
 from hapax.engine.search.ranking import ranked_parts, ranked_text
-from hapax.engine.search.stored_certificates import certificates_of, certificates_of_statement
 from hapax.engine.stories import Story, first_of
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected

@@ -744,7 +744,7 @@ class CertificateRecord:
     `threshold`: None if nothing is promised. `labels`, `false`, `bound`, `accepted`, `pool` as in `ThresholdChoice`.
     `sample`: hash of the labelled facts with their scores and labels. `shift`: AUC of telling labelled from other facts
     by their scores, 0.5 where they are alike. `after_run`: id of the last run that the knowledge base had when the
-    promise was tested. `ends`: the group's values and labels by the end where they occur.
+    promise was tested.
     """
 
     fact_group: str
@@ -764,7 +764,6 @@ class CertificateRecord:
     created: str
     run_id: str = ""
     after_run: str | None = None
-    ends: Json | None = None
 
     @property
     def id(self) -> str:
@@ -781,7 +780,7 @@ class CertificateRecord:
 
 
 CERTIFICATES = TableSchema.of(
-    "certificates", CertificateRecord, preferred=("created", "after_run", "ends"), indexes=("run_id",), is_late=True
+    "certificates", CertificateRecord, preferred=("created", "after_run"), indexes=("run_id",), is_late=True
 )
 
 

@@ -27,7 +27,7 @@ from hapax.api.browser.runs import RunPage, run_page
 from hapax.api.browser.statement_pages import StatementPage, StatementReader
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.engine.judgements import Judgements
-from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
+from hapax.engine.search.promises import StoredCertificate, stored_certificates
 from hapax.evaluation.shared.stored_statements import JudgedCounts
 from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines

@@ -15,7 +15,7 @@ from hapax.engine.explain import why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import with_stored_predicates
-from hapax.engine.search.stored_certificates import StoredCertificate, certificates_of, certificates_of_statement
+from hapax.engine.search.promises import StoredCertificate, certificates_of, certificates_of_statement
 from hapax.engine.stories import Story
 from hapax.evaluation.shared.stored_statements import judgement_text
 from hapax.grammar.errors import HapaxError

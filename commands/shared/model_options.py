@@ -357,7 +357,7 @@ with_search_settings = declared(
     SearchSettings,
     *("distributions", "beam", "measure", "keep_share", "enough"),
     *("calls_per_question", "values_per_call"),
-    *("temperature", "answer_tokens", "plan", "compat", *THRESHOLDS, "accept_by_rank", "profile"),
+    *("temperature", "answer_tokens", "plan", "compat", *THRESHOLDS, "profile"),
 )
 
 with_gates = together(

@@ -81,7 +81,7 @@ def column_kinds(goal: Goal, library: Library) -> tuple[str, ...]:
     return tuple(library.kind_of(reader.types.get(name, OBJECT)) for name in goal.variables)
 
 
-_MOST_WAYS = 16
+_MOST_WAYS = 100
 
 # By built-in, the places of its arguments that are goals.
 _INNER = {

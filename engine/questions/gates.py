@@ -186,9 +186,6 @@ class Threshold:
 ROSE = "which rose after it was accepted"
 """End of the reason where a threshold that rose rejects what it had accepted."""
 
-RANKED = "the middle of its question, because the critic says no to known truths"
-"""End of the reason where values are compared with each other instead of a threshold."""
-
 NOTHING_TO_JUDGE = "nothing to judge"
 
 Scores = Mapping[str, float]
@@ -371,7 +368,6 @@ class QuestionGates:
                 self._rules[gate.name] = (rules or {}).get(gate.name, gate.scoring.rule)
         self.thresholds = {name: Threshold(rule.start, is_set=rule.fixed) for name, rule in self._rules.items()}
         self._once_accepted: set[Candidate] = set()
-        self._ranked: set[str] = set()
 
     def add(self, scores: Mapping[Candidate, Scores]) -> int:
         """Take the scored candidates of one call and return how many of them are accepted now."""
@@ -390,33 +386,11 @@ class QuestionGates:
 
     def end(self) -> None:
         """Lower the thresholds that no value of the question reached, as far as their rules allow it."""
-        self._sift(self._fallen)
 
-    def _fallen(self, gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
-        return self.thresholds[gate].at_end([score for _, score in judged], self._rules[gate])
+        def fallen(gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
+            return self.thresholds[gate].at_end([score for _, score in judged], self._rules[gate])
 
-    @property
-    def is_starved(self) -> bool:
-        """True if values were scored, and none is accepted because of its scores."""
-        return any(self.scores.values()) and not self.accepted
-
-    def rank(self) -> None:
-        """Accept the better half of the values by each gate whose threshold none of them reached.
-
-        For a critic that says no to everything, whose scores can only be compared with each other.
-        """
-
-        def moved(gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
-            # The values of this gate may only now have passed the gates before it.
-            threshold = self._fallen(gate, judged)
-            scores = sorted((score for _, score in judged), reverse=True)
-            if not scores or scores[0] >= threshold.value:
-                return threshold
-            self._ranked.add(gate)
-            # The middle score: of five values, three are accepted.
-            return Threshold(scores[(len(scores) - 1) // 2], is_set=True)
-
-        self._sift(moved)
+        self._sift(fallen)
 
     def _sift(self, moved: Callable[[str, Sequence[tuple[Candidate, float]]], Threshold]) -> None:
         """Send all values through the gates in order, and move each threshold by the scores that come to its gate."""
@@ -459,14 +433,10 @@ class QuestionGates:
             threshold, condition = self._threshold(gate, candidate), gate.scoring.condition
             if score < threshold:
                 reason = f"P({condition}) {_below(score, threshold)}"
-                if gate.name in self._ranked:
-                    reason += f", {RANKED}"
-                elif candidate in self._once_accepted:
+                if candidate in self._once_accepted:
                     reason += f", {ROSE}"
                 return Decision(run_id, gate.name, candidate.id, False, score, threshold, reason)
             reason = f"P({condition}) {score:.3f} reaches {threshold:.2f}"
-            if gate.name in self._ranked:
-                reason += f", {RANKED}"
             passed = Decision(run_id, gate.name, candidate.id, True, score, threshold, reason)
         if passed is not None:
             return passed

@@ -228,11 +228,6 @@ class AskedQuestion:
         if self.finished and not self.waiting:
             self.gates.end()
 
-    @property
-    def is_starved(self) -> bool:
-        """True if all calls are over, and the scores of the values were too low for each of them."""
-        return self.finished and not self.waiting and self.gates.is_starved
-
     def restore(self, state: QuestionState, candidates: Sequence[Candidate]) -> None:
         """Take the state and the candidates that an earlier run stored."""
         self.values = [candidate for candidate in candidates if candidate.rejected_by_parser is None]

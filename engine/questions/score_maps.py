@@ -358,15 +358,6 @@ def _fact_votes(kb: KnowledgeBase) -> list[Vote]:
     ]
 
 
-def ends_of_facts(kb: KnowledgeBase) -> dict[str, tuple[str, ...]]:
-    """By fact id, the ends of the statements whose proofs rest on the fact: head, long tail or both."""
-    ends: dict[str, set[str]] = {}
-    rows = kb.sql("SELECT DISTINCT fact_id, distribution FROM statement_facts JOIN statements USING (key)")
-    for fact, distribution in rows:
-        ends.setdefault(fact, set()).add(distribution)
-    return {fact: tuple(sorted(found)) for fact, found in ends.items()}
-
-
 def labels_of(truths: Mapping[str, bool], atoms: Mapping[str, ProposedAtom], source: str) -> list[FactLabel]:
     """Labels of these facts, as the knowledge base stores them."""
     return [

@@ -28,12 +28,12 @@ from hapax.grammar.goal_language import (
     Goal,
     GoalList,
     GoalTerm,
-    GoalVariable,
     answered_names,
     called_indicators,
 )
 from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, literals_of, type_key
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Value, variable_names
+from hapax.grammar.writing.prolog_text import assignment
 from hapax.grammar.writing.words import counted
 from hapax.kb.atoms.symbols import canonical
 from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
@@ -179,65 +179,16 @@ def missing_questions(
     asked = frozenset(item.indicator for item in signatures if is_asked(library, item))
     learnt = tuple(fact.ground_atom for fact in settled.learnt)
     known = replace(theory, assume=(*theory.assumed, *learnt))
-    rules, given = _calling_rules(known, replace(goal, term=with_stated_values(goal.term)), limits, session)
+    rules, given = _calling_rules(known, goal, limits, session)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
         demand = Demand(known.source(), with_rules(library, rules), given=given, asked=asked)
         finder = _NeedFinder(theory, settled)
-        for indicator, row in demand.calls(rule.conclusion.atom for rule in rules):
+        # A negation is called with the values that its rule has before it.
+        called = {literal.atom.indicator for literal in literals_of(rules)}
+        heads = (rule.conclusion.atom for rule in rules)
+        for indicator, row in demand.calls(head for head in heads if head.indicator not in called):
             finder.add_call(library.signature(indicator), row)
     return finder.missing()
-
-
-MOST_WAYS = 100
-"""Ways of a disjunction of equations that are looked at apart."""
-
-
-def with_stated_values(term: GoalTerm) -> GoalTerm:
-    """The goal with the value of `P = a` in the place of P wherever the same conjunction names it.
-
-    `(P = a ; P = b), p(P)`, as members of a list are written, becomes `P = a, p(a) ; P = b, p(b)`, so that a call is
-    known to be about these values alone.
-    """
-    if not isinstance(term, Compound):
-        return term
-    if term.indicator == "forall/2":
-        condition, then = term.arguments
-        parts = condition.arguments if isinstance(condition, Compound) and condition.functor == "," else (condition,)
-        whole = with_stated_values(Compound(",", (*parts, then), term.place))
-        ways = whole.arguments if isinstance(whole, Compound) and whole.functor == ";" else (whole,)
-        cases = [Compound("forall", (_joined(way.arguments[:-1]), way.arguments[-1]), term.place) for way in ways]  # type: ignore[union-attr]  # conjunctions
-        # As ways of a disjunction, each of which is looked at; a conjunction ends where one part fails.
-        return cases[0] if len(cases) == 1 else Compound(";", tuple(cases), term.place)
-    if term.functor != ",":
-        return Compound(term.functor, tuple(map(with_stated_values, term.arguments)), term.place)
-    for place, part in enumerate(term.arguments):
-        ways = part.arguments if isinstance(part, Compound) and part.functor == ";" else ()
-        if 0 < len(ways) <= MOST_WAYS and all(_stated(way) is not None for way in ways):
-            before, after = term.arguments[:place], term.arguments[place + 1 :]
-            apart = [Compound(",", (*before, way, *after), term.place) for way in ways]
-            return Compound(";", tuple(map(with_stated_values, apart)), term.place)
-    values = dict(filter(None, map(_stated, term.arguments)))
-    filled_in = (part if _stated(part) else _with_values(part, values) for part in term.arguments)
-    return Compound(",", tuple(map(with_stated_values, filled_in)), term.place)
-
-
-def _stated(term: GoalTerm) -> tuple[GoalTerm, GoalTerm] | None:
-    """Variable and value of an equation such as `P = a`."""
-    if not isinstance(term, Compound) or term.indicator != "=/2":
-        return None
-    sides = sorted(term.arguments, key=lambda side: isinstance(side, Constant))
-    is_value = isinstance(sides[0], GoalVariable) and isinstance(sides[1], Constant)
-    return (sides[0], sides[1]) if is_value else None
-
-
-def _with_values(term: GoalTerm, values: Mapping[GoalTerm, GoalTerm]) -> GoalTerm:
-    if isinstance(term, Compound):
-        return replace(term, arguments=tuple(_with_values(part, values) for part in term.arguments))
-    return values.get(term, term) if isinstance(term, GoalVariable) else term
-
-
-def _joined(parts: Sequence[GoalTerm]) -> GoalTerm:
-    return parts[0] if len(parts) == 1 else Compound(",", tuple(parts), Place(GOAL, 1, 1))
 
 
 def _calling_rules(
@@ -260,8 +211,9 @@ def _calling_rules(
         items = [parts.item(part) for part in way]
         for place, item in enumerate(items):
             if item is not None:
-                bound = variable_names(part for part in premise if _is_call(part))
-                if _is_call(item) or variable_names([item]) <= bound:
+                bound = variable_names(part for part in premise if not (isinstance(part, Literal) and part.negated))
+                is_equation = isinstance(item, Comparison) and assignment(item, bound) is not None
+                if _is_call(item) or is_equation or variable_names([item]) <= bound:
                     premise.append(item)
             elif any(isinstance(later, Literal) for later in items[place + 1 :]):
                 rules += _calling(premise, len(rules))

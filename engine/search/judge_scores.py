@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from hapax.engine.inference.run_facts import RunFacts
-from hapax.engine.questions.gates import FACT_FLOOR, TYPE_MEASURE, CriticRule
+from hapax.engine.questions.gates import TYPE_MEASURE, CriticRule
 from hapax.engine.search.promises import BELOW_CERTAIN, Promises
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import ASKED_KINDS, PredicateKind
 from hapax.grammar.terms import Atom, Constant
 from hapax.kb.records import ASSESSMENTS, Assessment
@@ -122,69 +122,31 @@ class Scorer:
         is_bounded = maps is not None or self._promises.facts is not None
         return min(probability, BELOW_CERTAIN) if is_bounded else probability
 
-    def only_ranks(self) -> bool:
-        """True if the critic says no to known truths, so that its scores can only order values.
-
-        It is probed, if it was not, when the first question ends without a value because of its scores.
-        """
-        settings, critic = self._settings, self._models.critic
-        if not (settings.ranks_if_needed and settings.critic and reads_any_words(critic.identity)):
-            return False
-        try:
-            return self._probed().says_no(FACT_FLOOR)
-        except BudgetReached as reached:
-            self.budget_reached = self.budget_reached or reached
-            self.require(False)
-            return False
-
-    def _probed(self) -> CriticProbe:
-        """The critic's scores of claims of known truth, asked once."""
-        if self._probe is None:
-            claims = self.known_claims() or probe_claims()
-            self._probe = CriticProbe(claims, self._models.critic.probabilities([*claims.truths, *claims.falsehoods]))
-        return self._probe
-
     def critic_probe(self) -> CriticProbe | None:
         """The worth of the critic on claims of known truth.
 
         None if it was not measured: for want of a critic or of budget, for critics made for other claims, and for
-        servers that take one claim a request, unless its claims were asked for another reason.
+        servers that take one claim a request.
         """
         critic = self._models.critic
         assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
         is_cheap = self._settings.compat is None and getattr(critic.model, "claims_together", 2) > 1
-        if self._probe is None and not (self._settings.critic and is_cheap and reads_any_words(critic.identity)):
-            return None
-        try:
-            return self._probed()
-        except BudgetReached:  # the statements are complete without it
-            return None
+        if self._probe is None and self._settings.critic and is_cheap and reads_any_words(critic.identity):
+            claims = self.known_claims() or probe_claims()
+            with suppress(BudgetReached):  # the statements are complete without it
+                self._probe = CriticProbe(claims, critic.probabilities([*claims.truths, *claims.falsehoods]))
+        return self._probe
 
     def rule_of_facts(self, usual: CriticRule) -> CriticRule:
         """The usual rule of the threshold of facts, or one above what the critic gave to known falsehoods.
 
         What the user sets or promises is kept, and calibrated scores mean what they say.
         """
-        if not self._settings.ranks_if_needed or self._settings.calibrated:
+        if not self._settings.has_own_thresholds or self._settings.calibrated:
             return usual
         probe = self.critic_probe()
         least = usual.floor if probe is None else probe.least_threshold(usual.floor)
         return replace(usual, start=max(usual.start, least), floor=least)
-
-    @property
-    def critic_note(self) -> str | None:
-        """Message about a critic that says no to everything; None unless values were refused or ranked for it."""
-        if self._probe is None or not self._probe.says_no(FACT_FLOOR):
-            return None
-        said = f"{self._models.critic.identity.name} as critic says no to everything: {self._probe}"
-        where = "Where no value of a question reached a threshold"
-        advice = (
-            f"Choose another critic with {Setting('critic')}, or set a threshold with "
-            f"{Setting('settings.fact_threshold')} and {Setting('settings.type_threshold')}"
-        )
-        if self._settings.accept_by_rank:
-            return f"{said}. {where}, the better half was accepted by rank. Expect false statements. {advice}."
-        return f"{said}. {where}, none was accepted. {advice}; {Setting('settings.accept_by_rank')} takes guesses."
 
     # -- likelihood
 

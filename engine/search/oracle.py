@@ -228,7 +228,7 @@ class Oracle:
     def threshold_of(self, indicator: str) -> float:
         """P(yes) from which an atom that no question proposed is true: where the critic's threshold starts."""
         facts = self.promises.facts
-        return self.rule_of_facts.start if facts is None else facts.threshold(indicator)
+        return self.rule_of_facts.start if facts is None else facts.of_fact(indicator)
 
     def denial_limit(self, indicator: str) -> float:
         """P(yes) up to which an atom of a predicate is denied for sure: 1 less the threshold, or by a promise."""
@@ -246,7 +246,7 @@ class Oracle:
         if facts is None:
             return {**self._rules, CRITIC.name: self.rule_of_facts}
         indicators = {pattern.indicator for pattern in question.patterns}
-        return {**self._rules, CRITIC.name: CriticRule.at(max(map(facts.threshold, indicators)))}
+        return {**self._rules, CRITIC.name: CriticRule.at(max(map(facts.of_fact, indicators)))}
 
     def _tolerance(self, question: Question) -> Tolerance | None:
         """The tolerance of a functional question's predicate."""
@@ -406,10 +406,6 @@ class Oracle:
         """Lower the thresholds that no value reached, and report the values that this accepts."""
         for question in asked:
             question.end()
-        starved = [question for question in asked if question.is_starved]
-        if starved and self.scorer.only_ranks() and self.settings.accept_by_rank:
-            for question in starved:
-                question.gates.rank()
         self._report(question for question in asked if not question.restored)  # nor were their calls reported
 
     def _replies(self, asked: Sequence[AskedQuestion]) -> dict[AskedQuestion, list[ParsedGeneration]]:
@@ -502,10 +498,9 @@ class Oracle:
         for asked, candidates in judged.items():
             scores[asked] = {candidate: dict(settled.get((asked, candidate), {})) for candidate in candidates}
         scoring = [gate for gate in self.gates if gate.scoring is not None] if self.settings.critic else []
-        # LINK asks for everything. Where the better half is accepted by rank, each gate needs the scores of all values.
-        is_whole = self.settings.compat is not None or self.settings.accept_by_rank
         missing: set[_Proposal] = set()
-        for gates in [scoring] if is_whole else [[gate] for gate in scoring]:
+        # LINK asks for everything.
+        for gates in [[gate] for gate in scoring] if self.settings.compat is None else [scoring]:
             missing |= self._score(gates, scores, settled)
         for asked, known in scores.items():
             whole: dict[Candidate, Scores] = {}

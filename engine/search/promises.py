@@ -1,14 +1,14 @@
 """Promises on the precision of a search's facts and statements, from those of its knowledge base that people judged.
 
 A statement's score is the product of what its facts are worth. It only puts statements in an order: the promise comes
-from the judged ones, so that false rules and facts that fail together count in full.
+from the judged ones, so that false rules and facts that fail together count in full. A certificate is a stored promise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -17,10 +17,8 @@ from hapax.engine.certificates import (
     JudgedScore,
     LabelDraw,
     Promise,
-    ThresholdChoice,
     choose_threshold,
     score_shift,
-    upper_bound,
 )
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import DrawnLabels, Judgements
@@ -28,8 +26,8 @@ from hapax.engine.questions.score_maps import (
     ProposedAtom,
     ScoreMaps,
     denied_atoms,
-    ends_of_facts,
     fact_truths,
+    last_critic,
     proposed_atoms,
     short_model_name,
     stored_scores,
@@ -43,9 +41,14 @@ from hapax.grammar.writing.words import counted
 from hapax.kb.files import system
 from hapax.kb.records import (
     CALIBRATIONS,
+    PREDICATES,
+    RULES,
     CertificateRecord,
+    FactRecord,
     PredicateRecord,
     RuleRecord,
+    RunRecord,
+    Source,
     StatementRecord,
     content_id,
 )
@@ -74,26 +77,7 @@ UNCALIBRATED = "uncalibrated"
 # --- thresholds and certificates of groups ----------------------------------------------------------------------------
 
 MUCH_SHIFT = 0.1
-"""Distance of the shift from 0.5, and of a label's chance at an end from the average, that is reported as much."""
-
-NO_END = "neither end"
-"""Values that no statement of head or long tail rests on."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredValue:
-    """A proposed fact or a statement with its score. `truth`: its label; None: it has none.
-
-    `ends`: head, long tail or both, where it occurs. `draw`, `weight`: by which `hapax votes next` chose it, if it did;
-    see `LabelDraw`.
-    """
-
-    id: str
-    score: float
-    truth: bool | None
-    ends: Collection[str] = ()
-    draw: float | None = None
-    weight: float = 1.0
+"""Distance of the shift from 0.5 that is reported as much."""
 
 
 @dataclass(frozen=True)
@@ -105,17 +89,9 @@ class LabelledPool:
 
     scores: Mapping[str, float]
     truths: Mapping[str, bool]
-    ends: Mapping[str, Collection[str]]
     drawn: DrawnLabels
     setting: str
     basis: Mapping[str, Any]
-
-    def value(self, identity: str, *, is_denial: bool = False) -> ScoredValue:
-        """The value, or its denial, which is true if the value is false."""
-        score, truth = self.scores[identity], self.truths.get(identity)
-        if is_denial:
-            score, truth = 1.0 - score, None if truth is None else not truth
-        return ScoredValue(identity, score, truth, self.ends.get(identity, ()), *self.drawn.of(identity))
 
     def certified(
         self, groups: Mapping[str, Collection[str]], promise: Promise, basis: Callable[[str], Mapping[str, Any]]
@@ -126,14 +102,10 @@ class LabelledPool:
         """
         records, reasons = [], []
         for group, identities in sorted(groups.items()):
-            values = [self.value(identity, is_denial=group == DENIALS) for identity in identities]
-            judged = [JudgedScore(value.score, value.truth, value.draw) for value in values if value.truth is not None]
-            reach = self.drawn.reach
-            draw = None if reach is None else LabelDraw(reach, [value.weight for value in values])
-            choice = choose_threshold(judged, [value.score for value in values], promise, len(groups), draw)
-            records.append(_certificate(group, values, choice, promise, {**self.basis, **basis(group)}))
-            if group != DENIALS and choice.threshold is None:
-                reasons.append(f"{group}: {records[-1].reason}")
+            record = self._certificate(group, identities, promise, len(groups), {**self.basis, **basis(group)})
+            records.append(record)
+            if group != DENIALS and record.threshold is None:
+                reasons.append(f"{group}: {record.reason}")
         # Without a promise on denials a search can go on: then nothing counts as denied.
         if len(reasons) == len(groups.keys() - {DENIALS}):
             listed = "\n".join(reasons[:10])
@@ -148,93 +120,40 @@ class LabelledPool:
             )
         return Certificates(tuple(records))
 
-
-def _certificate(
-    group: str, values: Sequence[ScoredValue], choice: ThresholdChoice, promise: Promise, basis: Mapping[str, Any]
-) -> CertificateRecord:
-    # Sorted: the identity of the sample must not depend on the order of the values.
-    sample = sorted((value.id, value.score, value.truth) for value in values if value.truth is not None)
-    others = [value.score for value in values if value.truth is None]
-    return CertificateRecord(
-        group,
-        promise.precision,
-        promise.confidence,
-        METHOD,
-        basis,
-        choice.threshold,
-        choice.labels,
-        choice.false,
-        choice.bound,
-        choice.accepted,
-        choice.pool,
-        content_id("sample", [list(row) for row in sample]),
-        score_shift([score for _, score, _ in sample], others),
-        "" if choice.threshold is not None else describe(choice.reason, choice.more_labels),
-        system.now().isoformat(timespec="seconds"),
-        ends=ends_of(values, choice, promise),
-    )
-
-
-def ends_of(values: Sequence[ScoredValue], choice: ThresholdChoice, promise: Promise) -> dict[str, dict[str, Any]]:
-    """By end the counts of a group: its values, those accepted, their labels, and how the labels' scores differ.
-
-    `bound`: on the share of false values that this end has among the accepted, by its own labels alone.
-    """
-    threshold = choice.threshold
-    by_end: dict[str, list[ScoredValue]] = {}
-    for value in values:
-        # A value at both ends counts at each of them.
-        for end in value.ends or (NO_END,):
-            by_end.setdefault(end, []).append(value)
-    counts: dict[str, dict[str, Any]] = {}
-    for end, members in sorted(by_end.items()):
-        accepted = [value for value in members if threshold is not None and value.score >= threshold]
-        labels = [value.truth for value in accepted if value.truth is not None]
-        false = len(labels) - sum(labels)
-        labelled = [value.score for value in members if value.truth is not None]
-        counts[end] = {
-            "pool": len(members),
-            "labelled": len(labelled),
-            "accepted": len(accepted),
-            "labels": len(labels),
-            "false": false,
-            "bound": round(upper_bound(false, len(labels), len(accepted), promise.confidence), 4),
-            "shift": score_shift(labelled, [value.score for value in members if value.truth is None]),
-        }
-    return counts
-
-
-def end_lines(ends: Mapping[str, Mapping[str, Any]]) -> str:
-    """The counts of each end in words, with the ends that lack labels. Empty where there is only one end."""
-    known = {end: counts for end, counts in ends.items() if counts["accepted"]}
-    if len(known) < 2:
-        return ""
-    parts = []
-    for end, counts in known.items():
-        text = f"{end.replace('_', ' ')}: {counts['accepted']} accepted, {counted(counts['labels'], 'label')}"
-        text += f", {counts['false']} false, bound {counts['bound']:.3f}" if counts["labels"] else ""
-        if counts["shift"] is not None and abs(counts["shift"] - 0.5) > MUCH_SHIFT:
-            text += f", labels differ in score (AUC {counts['shift']:.2f})"
-        parts.append(text)
-    text = f" By end: {'; '.join(parts)}."
-    lacking = _underlabelled(known)
-    if lacking:
-        text += (
-            f" {' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} a smaller part of the labels than of "
-            "the accepted: the promise leans on the other labels. Label more of it."
+    def _certificate(
+        self, group: str, identities: Collection[str], promise: Promise, groups: int, basis: Mapping[str, Any]
+    ) -> CertificateRecord:
+        scores = {identity: self.scores[identity] for identity in identities}
+        truths = {identity: self.truths[identity] for identity in identities if identity in self.truths}
+        if group == DENIALS:  # a denial is true if the value is false
+            scores = {identity: 1.0 - score for identity, score in scores.items()}
+            truths = {identity: not truth for identity, truth in truths.items()}
+        judged = [
+            JudgedScore(scores[identity], truth, self.drawn.of(identity)[0]) for identity, truth in truths.items()
+        ]
+        reach = self.drawn.reach
+        draw = None if reach is None else LabelDraw(reach, [self.drawn.of(identity)[1] for identity in identities])
+        choice = choose_threshold(judged, list(scores.values()), promise, groups, draw)
+        # Sorted: the identity of the sample must not depend on the order of the values.
+        sample = sorted((identity, scores[identity], truth) for identity, truth in truths.items())
+        others = [score for identity, score in scores.items() if identity not in truths]
+        return CertificateRecord(
+            group,
+            promise.precision,
+            promise.confidence,
+            METHOD,
+            basis,
+            choice.threshold,
+            choice.labels,
+            choice.false,
+            choice.bound,
+            choice.accepted,
+            choice.pool,
+            content_id("sample", [list(row) for row in sample]),
+            score_shift([score for _, score, _ in sample], others),
+            "" if choice.threshold is not None else describe(choice.reason, choice.more_labels),
+            system.now().isoformat(timespec="seconds"),
         )
-    return text
-
-
-def _underlabelled(ends: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Ends whose part of the labels is much smaller than their part of the accepted."""
-    accepted = sum(counts["accepted"] for counts in ends.values())
-    labels = sum(counts["labels"] for counts in ends.values())
-    return [
-        end.replace("_", " ")
-        for end, counts in ends.items()
-        if labels and counts["accepted"] / accepted - counts["labels"] / labels > MUCH_SHIFT
-    ]
 
 
 def describe(reason: str, more_labels: int | None) -> str:
@@ -253,19 +172,24 @@ class Certificates:
 
     records: tuple[CertificateRecord, ...]
 
-    def threshold(self, indicator: str) -> float:
+    def promised(self, *groups: str) -> CertificateRecord | None:
+        """The first certificate with a threshold of one of these groups."""
+        return next((item for item in self.records if item.fact_group in groups and item.threshold is not None), None)
+
+    def threshold(self, *groups: str) -> float | None:
+        """The score that a value of one of these groups needs; None if nothing is promised."""
+        record = self.promised(*groups)
+        return None if record is None else record.threshold
+
+    def of_fact(self, indicator: str) -> float:
         """The score that a fact of this predicate needs."""
-        for record in self.records:
-            if record.fact_group in (indicator, ALL_FACTS) and record.threshold is not None:
-                return record.threshold
-        return UNPROMISED
+        threshold = self.threshold(indicator, ALL_FACTS)
+        return UNPROMISED if threshold is None else threshold
 
     def denial_limit(self) -> float:
         """The score up to which an atom counts as denied; below 0, which no score reaches, without a promise."""
-        for record in self.records:
-            if record.fact_group == DENIALS and record.threshold is not None:
-                return 1.0 - record.threshold
-        return -1.0
+        threshold = self.threshold(DENIALS)
+        return -1.0 if threshold is None else 1.0 - threshold
 
     @property
     def checksum(self) -> str:
@@ -321,7 +245,7 @@ def certify_facts(
     used = set(taught.sample) if taught else set()
     truths = {fact: is_true for fact, is_true in fact_truths(kb).items() if fact in scores and fact not in used}
     drawn = DrawnLabels.stored(kb, "predicates", critic)
-    pool = LabelledPool(scores, truths, ends_of_facts(kb), drawn, "settings.promise", _basis(critic, maps))
+    pool = LabelledPool(scores, truths, drawn, "settings.promise", _basis(critic, maps))
     groups: dict[str, list[str]] = {}
     for fact in proposed.keys() & scores.keys():
         groups.setdefault(ALL_FACTS if wanted.certify_by == "all" else atoms[fact].indicator, []).append(fact)
@@ -417,7 +341,7 @@ class StatementScores:
 
         def passes(premise: JudgedPremise) -> bool:
             if premise.is_affirmed:
-                return worth[premise.claim] >= facts.threshold(premise.indicator)
+                return worth[premise.claim] >= facts.of_fact(premise.indicator)
             return worth[premise.claim] <= facts.denial_limit()
 
         return {identity: record for identity, record in records.items() if all(map(passes, premises[identity]))}
@@ -443,55 +367,40 @@ class StatementPromise:
 
     def expected_share(self, rule: str) -> float:
         """The share of a rule's statements that the promise is expected to keep."""
-        group = statement_group(rule, self.by)
-        for record in self.certificates.records:
-            if record.fact_group == group and record.threshold is not None:
-                return record.accepted / record.pool
-        return 0.0
+        record = self.certificates.promised(statement_group(rule, self.by))
+        return 0.0 if record is None else record.accepted / record.pool
 
     def kept(self, statements: Sequence[StatementRecord]) -> list[StatementRecord]:
         """The statements that reach the threshold of their group."""
-        thresholds = {record.fact_group: record.threshold for record in self.certificates.records}
-        scores = self.scores.scores(statements)
-        kept = []
+        scores, kept = self.scores.scores(statements), []
         for statement in statements:
-            threshold = thresholds.get(statement_group(statement.rule, self.by))
+            threshold = self.certificates.threshold(statement_group(statement.rule, self.by))
             if threshold is not None and scores[statement.id] >= threshold:
                 kept.append(statement)
         return kept
 
 
-@dataclass(frozen=True)
-class DistinctStatements:
-    """The statements of rules that stand, those that read the same once.
+def distinct_statements(kb: KnowledgeBase, rules: Container[str]) -> dict[str, StatementRecord]:
+    """The statements of rules that stand by id, of those with one text that with the smallest id."""
+    first: dict[str, StatementRecord] = {}
+    for record in sorted(kb.statements(), key=lambda record: record.id):
+        if record.rule in rules:
+            first.setdefault(record.text, record)
+    return {record.id: record for record in first.values()}
 
-    `records`: by the smallest id of those with one text; `ends`: where they occur, by the same id.
+
+def statement_truths(kb: KnowledgeBase, records: Iterable[str]) -> dict[str, bool]:
+    """Truth of the statements that people judged, other ones included; those on which they tie are left out.
+
+    `records`: ids of statements that may have been judged by another id.
     """
-
-    records: Mapping[str, StatementRecord]
-    ends: Mapping[str, Collection[str]]
-
-    @classmethod
-    def of(cls, kb: KnowledgeBase, rules: Container[str]) -> DistinctStatements:
-        """The certified statements of a knowledge base."""
-        stored = [record for record in kb.statements() if record.rule in rules]
-        first: dict[str, StatementRecord] = {}
-        ends: dict[str, set[str]] = {}
-        # Sorted, so that the order of the records decides nothing.
-        for record in sorted(stored, key=lambda record: record.id):
-            shown = first.setdefault(record.text, record)
-            ends.setdefault(shown.id, set()).add(record.distribution.value)
-        return cls({record.id: record for record in first.values()}, ends)
-
-    def truths(self, kb: KnowledgeBase) -> dict[str, bool]:
-        """Truth of the statements that people judged, other ones included; those on which they tie are left out."""
-        found = Judgements.stored(kb)
-        truths = {}
-        for identity in {*found.texts, *self.records}:
-            judgement = found.of(identity)
-            if judgement.is_true is not None and judgement.in_shares:
-                truths[identity] = judgement.is_true
-        return truths
+    found = Judgements.stored(kb)
+    truths = {}
+    for identity in {*found.texts, *records}:
+        judgement = found.of(identity)
+        if judgement.is_true is not None and judgement.in_shares:
+            truths[identity] = judgement.is_true
+    return truths
 
 
 def certify_statements(scores: StatementScores, facts: Certificates | None, wanted: SearchSettings) -> StatementPromise:
@@ -502,8 +411,8 @@ def certify_statements(scores: StatementScores, facts: Certificates | None, want
     """
     kb, setting, by = scores.kb, "settings.statement_promise", wanted.certify_by
     rules = {rule.name: RuleRecord.of(rule).text for rule in scores.library.rules}
-    distinct = DistinctStatements.of(kb, rules)
-    records = distinct.records if facts is None else scores.passing(distinct.records, facts)
+    distinct = distinct_statements(kb, rules)
+    records = distinct if facts is None else scores.passing(distinct, facts)
     if not records:
         raise HapaxError(
             f"{kb.place}: nothing is promised yet, for it has no such statement of these rules.",
@@ -515,8 +424,7 @@ def certify_statements(scores: StatementScores, facts: Certificates | None, want
     templates = template_hashes(PredicateRecord.of(item) for item in scores.library.completed().signatures)
     pool = LabelledPool(
         scores.scores(records.values()),
-        distinct.truths(kb),
-        distinct.ends,
+        statement_truths(kb, distinct),
         DrawnLabels.stored(kb, "soundness", ",".join(scores.critics)),
         setting,
         {**_basis(scores.critics[-1], scores.maps), "templates": templates},
@@ -576,3 +484,139 @@ class Promises:
         if self.statements is not None:
             parts["statement_certificates"] = self.statements.certificates
         return {name: part.checksum for name, part in parts.items() if part is not None}
+
+
+# --- stored certificates ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCertificate:
+    """A certificate of a knowledge base. `lapse`: the reason why it no longer holds; empty while it does."""
+
+    record: CertificateRecord
+    lapse: str = ""
+
+    @property
+    def text(self) -> str:
+        """The promise in words, with its lapse."""
+        (line,) = certificate_lines([self.record])
+        if not self.lapse:
+            return line
+        return f"LAPSED, for {self.lapse}. Run the same search again to test the promise anew. It was: {line}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The record's fields with the lapse, None while the certificate holds."""
+        return {**asdict(self.record), "basis": dict(self.record.basis), "lapse": self.lapse or None}
+
+
+def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[StoredCertificate]:
+    """The certificates of these runs, each compared with the critic, wording and calibration of the knowledge base.
+
+    A certificate lapses when a later run has another revision of its critic or of the model that proposed its facts,
+    when the templates change by which its facts become claims, when Hapax words the critic's question otherwise, when
+    the calibration changes on which it rests, and, if it is about statements, when one of their rules changes.
+    """
+    wanted = set(run_ids)
+    records = [record for record in kb.certificates() if record.run_id in wanted]
+    if not records:
+        return []
+    maps, runs = ScoreMaps.stored(kb), kb.runs()
+    templates = template_hashes(kb.select(PREDICATES))
+    rules = {rule.name: content_id("rule", rule.text) for rule in kb.select(RULES)}
+    stored = []
+    for record in records:
+        reasons = [_other_revision(record, runs)]
+        basis = record.basis
+        if basis["calibration"] not in (None, maps.checksums.get(basis["critic"], UNCALIBRATED)):
+            reasons.append("the calibration has changed since")
+        if basis["prompt"] != prompt_version():
+            reasons.append("the wording of the critic's question has changed since")
+        for indicator, checksum in basis["templates"].items():
+            if templates.get(indicator, checksum) != checksum:
+                reasons.append(f"the wording of {indicator} has changed since")
+        for name, checksum in basis.get("rules", {}).items():
+            if rules.get(name) != checksum:
+                reasons.append(f"the rule {name} has changed since")
+        stored.append(StoredCertificate(record, "; ".join(filter(None, reasons))))
+    return stored
+
+
+def certificates_of(kb: KnowledgeBase, facts: Iterable[FactRecord]) -> list[StoredCertificate]:
+    """The certificates of the facts' runs that cover them, each once; a fact that a source states needs none."""
+    covered: dict[str, set[str]] = {}
+    for fact in facts:
+        if fact.source is not Source.GIVEN and not fact.basis and fact.run_id is not None:
+            # A promise on all facts covers a fact as well as one on its predicate does.
+            covered.setdefault(fact.run_id, {ALL_FACTS}).add(fact.indicator)
+    stored = stored_certificates(kb, covered)
+    return [
+        certificate for certificate in stored if certificate.record.fact_group in covered[certificate.record.run_id]
+    ]
+
+
+def certificates_of_statement(kb: KnowledgeBase, statement: StatementRecord) -> list[StoredCertificate]:
+    """The promises on statements that cover this one, by any run that kept it."""
+    groups = (STATEMENTS, f"{STATEMENTS} of {statement.rule}")
+    runs = [run for (run,) in kb.sql("SELECT DISTINCT run_id FROM statements WHERE id = ?", (statement.id,))]
+    stored = stored_certificates(kb, runs)
+    return [certificate for certificate in stored if certificate.record.fact_group in groups]
+
+
+def _other_revision(record: CertificateRecord, runs: Sequence[RunRecord]) -> str:
+    """The lapse caused by a later run with another revision of the certificate's models; empty if there is none.
+
+    Runs are compared by their order, since clocks are coarse and can be set back.
+    """
+    order = [run.id for run in runs]
+    last = record.after_run if record.after_run in order else record.run_id
+    if record.run_id not in order or last not in order:
+        return "its run is not in this knowledge base"
+    (own,) = (run for run in runs if run.id == record.run_id)
+    certified = _models_at_work(own)
+    for run in runs[order.index(last) + 1 :]:
+        for role, model in _models_at_work(run).items():
+            name, _, revision = model.rpartition("@")
+            own_name, _, own_revision = certified.get(role, "").rpartition("@")
+            if name and name == own_name and revision != own_revision:
+                return f"the {role} {name} has had another revision since"
+    return ""
+
+
+def _models_at_work(run: RunRecord) -> dict[str, str]:
+    """NAME@REVISION of the critic that judged a run's facts and of the model that proposed them, by role."""
+    names: Sequence[str] = run.settings.get("models") or ("", "")
+    knowledge, critic = names[:2]
+    # A chain's first critics decide by their sources; the promise is about the last.
+    return {"critic": last_critic(critic), "knowledge model": knowledge}
+
+
+def certificate_lines(records: Sequence[CertificateRecord]) -> list[str]:
+    """The certificates of a run in words."""
+    lines = []
+    for record in records:
+        promise = Promise(record.precision, record.confidence)
+        if record.threshold is None:
+            instead = "none is kept" if record.fact_group.startswith(STATEMENTS) else "no model's value accepted"
+            if record.fact_group == DENIALS:
+                instead = "no atom is denied"
+            lines.append(f"{record.fact_group}: nothing is promised, and {instead}: {record.reason}")
+            continue
+        share = record.accepted / record.pool
+        things = "statements" if record.fact_group.startswith(STATEMENTS) else "proposed facts"
+        text, limit = str(promise), f"Threshold {record.threshold:.4g}"
+        if record.fact_group == DENIALS:
+            text = text.replace("accepted are true", "denied are false")
+            limit = f"P(yes) at most {1 - record.threshold:.4g}"
+        line = (
+            f"{record.fact_group}: {text}. {limit}, which {share:.0%} of {record.pool} "
+            f"{things} reach; {record.false} of {counted(record.labels, 'label')} there false, bound "
+            f"{record.bound:.3f} ({record.method})."
+        )
+        if record.shift is not None and abs(record.shift - 0.5) > MUCH_SHIFT:
+            line += (
+                f" The labelled {things.removeprefix('proposed ')} differ from the others in their scores (AUC "
+                f"{record.shift:.2f}, 0.5 if alike): the promise holds for {things.removeprefix('proposed ')} like "
+                "the labelled ones."
+            )
+        lines.append(line)
+    return lines

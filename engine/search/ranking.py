@@ -10,11 +10,10 @@ import hashlib
 import math
 import re
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 from hapax.engine.inference.derive import relevant_library
@@ -45,26 +44,17 @@ Values = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedPair:
-    """A head and a long-tail statement of one rule, by text or id, that differ in a single value."""
-
-    head: str
-    long_tail: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ends:
     """Statements of one rule by end, the most extreme first. Whatever is at neither end is in the middle.
 
     `crowded`: those that an end leaves out because it has enough statements with one of their values. `pool`: number of
-    statements from which the ends are cut. `pairs`: statements of both ends that match.
+    statements from which the ends are cut.
     """
 
     head: tuple[str, ...]
     long_tail: tuple[str, ...]
     crowded: tuple[str, ...] = ()
     pool: int = 0
-    pairs: tuple[MatchedPair, ...] = ()
 
     def of(self, distribution: Distribution) -> tuple[str, ...]:
         """The statements of one end."""
@@ -164,27 +154,6 @@ class _SpreadStatements:
         return math.ceil(len(self.ordered) * min(1.0, max(VALUE_SHARE, 2 / distinct)))
 
 
-def matched_pairs(split: Ends, values: Mapping[str, Values], tokens: Mapping[str, int]) -> list[MatchedPair]:
-    """Pairs whose values are equal but for one, and whose numbers of name tokens differ by one at most.
-
-    A statement is in one pair at most. The most extreme statements are paired first.
-    """
-    # Statements with a common frame differ in the value at its place alone.
-    partners: dict[tuple[int, Values], list[str]] = defaultdict(list)
-    for text in split.long_tail:
-        for frame in _frames(values[text]):
-            partners[frame].append(text)
-    taken: set[str] = set()
-    pairs = []
-    for text in split.head:
-        candidates = chain.from_iterable(partners[frame] for frame in _frames(values[text]))
-        partner = next((near for near in candidates if _matches(text, near, taken, tokens)), None)
-        if partner is not None:
-            taken.add(partner)
-            pairs.append(MatchedPair(text, partner))
-    return pairs
-
-
 def divided(
     scores: Mapping[str, float],
     values: Mapping[str, Values],
@@ -192,28 +161,15 @@ def divided(
     chance: Callable[[str], float],
     size: EndSize,
 ) -> Ends:
-    """The ends of a rule's statements by their scores, with the pairs that match. A single statement is long tail.
+    """The ends of a rule's statements by their scores. A single statement is long tail.
 
-    `measures`: all that the ranker says of them; without the numbers of tokens, no pairs are matched.
+    `measures`: all that the ranker says of them.
     """
     if len(scores) == 1:
         return Ends((), tuple(scores), pool=1)
     # A pair of rare names is rare because of the names, which says nothing about the pair.
     pool = pair_pool(measures) if size.by_pairs and measures else list(scores)
-    split = ends({text: scores[text] for text in pool}, values, chance, size)
-    if len(measures) < len(scores):
-        return split
-    tokens = {text: measures[text].name_tokens for text in scores}
-    return replace(split, pairs=tuple(matched_pairs(split, values, tokens)))
-
-
-def _frames(values: Values) -> list[tuple[int, Values]]:
-    """For each value, the other values and its own place among them."""
-    return [(place, values[:place] + values[place + 1 :]) for place in range(len(values))]
-
-
-def _matches(text: str, partner: str, taken: set[str], tokens: Mapping[str, int]) -> bool:
-    return partner not in taken and abs(tokens[text] - tokens[partner]) <= 1
+    return ends({text: scores[text] for text in pool}, values, chance, size)
 
 
 # --- LINK's ends ------------------------------------------------------------------------------------------------------

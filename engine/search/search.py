@@ -27,11 +27,10 @@ from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import Oracle, journaled
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress, WatchedSearch
-from hapax.engine.search.promises import Promises
+from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.ranking import joined_measures, measured_parts
 from hapax.engine.search.search_report import RuleReport, SearchReport, rule_report, unanswerable
 from hapax.engine.search.settings import SearchJob, SearchSettings
-from hapax.engine.search.stored_certificates import certificate_lines
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goal_language import Compound, Goal, GoalVariable
@@ -253,7 +252,6 @@ class SearchRun:
             oracle.consistency.conflicts if is_consistency_on else None,
             len(oracle.consistency.facts),
             *oracle.kb.sourced_facts(),
-            critic_note=oracle.scorer.critic_note,
             critic_probe=probe,
             threshold=oracle.rule_of_facts.start,
             certificates=tuple(certificate_lines(list(records))),

@@ -13,7 +13,7 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.questions.account import Shortage, StepAccount, equal_scores, shortage
 from hapax.engine.questions.decidable import Origin, origin_of
 from hapax.engine.questions.gates import START, GateCount
-from hapax.engine.search.ranking import SMALL_POOL, Ends, MatchedPair
+from hapax.engine.search.ranking import SMALL_POOL
 from hapax.grammar.dependencies import Preset, plan
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
@@ -124,8 +124,8 @@ class RuleReport:
     searched. `cut`: a budget ended it, and it has no statements yet, or the limits of a demand loop left out some.
     `capped`: substitutions of each end that the rule's `@most` left out. `account`: a row for each step that was
     reached. `pool`: statements of which disjoint ends were cut, 0 for other ends; `crowded`: those that an end left out
-    because it has enough with one of their values; `matched`: pairs of a head and a long-tail statement that differ in
-    one value, by id. `uncertain`: statements left out below the threshold of the promise on statements.
+    because it has enough with one of their values. `uncertain`: statements left out below the threshold of the promise
+    on statements.
     """
 
     rule: str
@@ -142,13 +142,7 @@ class RuleReport:
     account: tuple[StepAccount, ...] = ()
     pool: int = 0
     crowded: int = 0
-    matched: tuple[MatchedPair, ...] = ()
     uncertain: int = 0
-
-    @property
-    def end_counts(self) -> tuple[int, int, int]:
-        """Statements of which the ends were cut, those crowded out, and matched pairs."""
-        return self.pool, self.crowded, len(self.matched)
 
     @property
     def is_small(self) -> bool:
@@ -207,11 +201,7 @@ class RuleReport:
             "account": [step.to_json() for step in self.account],
             "equal_scores": self.equal_scores,
             **({"uncertain": self.uncertain} if self.uncertain else {}),
-            **(
-                {"pool": self.pool, "crowded": self.crowded, "matched": list(map(asdict, self.matched))}
-                if self.pool
-                else {}
-            ),
+            **({"pool": self.pool, "crowded": self.crowded} if self.pool else {}),
         }
 
     def examples(self, distribution: Distribution, count: int = EXAMPLES) -> tuple[str, ...]:
@@ -248,20 +238,8 @@ def rule_report(search: RuleSearch, kept: Mapping[Distribution, Sequence[Stateme
         account=tuple(search.account),
         pool=0 if division is None else division.pool,
         crowded=0 if division is None else len(division.crowded),
-        matched=() if division is None else tuple(_matched(division, kept)),
         uncertain=search.uncertain,
     )
-
-
-def _matched(division: Ends, kept: Mapping[Distribution, Sequence[StatementRecord]]) -> Iterator[MatchedPair]:
-    """The matched pairs whose statements were derived, by ids."""
-    ids: dict[tuple[Distribution, str], str] = {}
-    for distribution, statements in kept.items():
-        ids |= {(distribution, statement.text): statement.id for statement in statements}
-    for pair in division.pairs:
-        head, tail = ids.get((Distribution.HEAD, pair.head)), ids.get((Distribution.LONG_TAIL, pair.long_tail))
-        if head is not None and tail is not None:
-            yield MatchedPair(head, tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +250,6 @@ class SearchReport:
     consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
     `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
     models proposed.
-    `critic_note`: message about a critic that says no to known truths, whose scores only ranked values.
     `critic_probe`: its scores of claims of known truth; None if that was not measured. `threshold`: where that of facts
     starts.
     `certificates`: what is promised about the accepted facts, in words. `evaluator`: name of the model that measured
@@ -288,7 +265,6 @@ class SearchReport:
     facts: int = 0
     sourced: int = 0
     proposed: int = 0
-    critic_note: str | None = None
     critic_probe: CriticProbe | None = None
     threshold: float = START
     certificates: tuple[str, ...] = ()
@@ -344,7 +320,6 @@ class SearchReport:
             "cut": list(self.cut),
             "conflicts": self.conflicts,
             "conflicts_per_1000_facts": None if self.conflicts is None else self.conflicts_per_thousand,
-            **({"critic_note": self.critic_note} if self.critic_note else {}),
             "critic": {
                 **(self.critic_probe.to_json() if self.critic_probe else {"auc": None}),
                 "threshold": self.threshold,

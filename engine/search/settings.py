@@ -72,9 +72,7 @@ class SearchSettings:
     prompt profile that words the questions; None: that of `compat`, or the one that suits the model best. `calibrated`:
     the critic's scores are those of the knowledge base's calibration. `promise`: on the precision of the accepted
     facts, whose thresholds labelled facts decide; `statement_promise`: on that of the kept statements, by judged
-    statements; `certify_by`: for all facts or statements together, or for each predicate or rule. `accept_by_rank`:
-    where a critic says no to known truths and no value of a question reaches a threshold, accept the better half of
-    them, which are guesses.
+    statements; `certify_by`: for all facts or statements together, or for each predicate or rule.
     """
 
     distributions: Annotated[
@@ -161,12 +159,6 @@ class SearchSettings:
     calibrated: Annotated[
         bool,
         Option("Compare calibrated probabilities instead of raw scores (`hapax model calibrate`).", in_any_folder=True),
-    ] = False
-    accept_by_rank: Annotated[
-        bool,
-        Option(
-            "Accept the better half of the values where the critic says no to everything.",
-        ),
     ] = False
     promise: Promise | None = None
     statement_promise: Promise | None = None
@@ -319,8 +311,8 @@ class SearchSettings:
         return rules if self.type_threshold is None else {**rules, TYPE.name: self.type_threshold}
 
     @property
-    def ranks_if_needed(self) -> bool:
-        """True if a critic that says no to known truths ranks values where none reaches a threshold."""
+    def has_own_thresholds(self) -> bool:
+        """True if the thresholds are Hapax's own, which follow what the critic is worth."""
         return not (self.compat or self.fact_threshold or self.type_threshold or self.promise)
 
     @property

@@ -14,7 +14,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hapax.engine.judgements import RULE_BAR, unsound_rules
-from hapax.engine.search.stored_certificates import StoredCertificate, stored_certificates
+from hapax.engine.search.promises import StoredCertificate, stored_certificates
 from hapax.evaluation.dataset.columns import (
     ANNOTATIONS,
     FACTS,

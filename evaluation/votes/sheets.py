@@ -22,7 +22,7 @@ from hapax.engine.judgements import (
 )
 from hapax.engine.questions.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms
 from hapax.engine.run_memory import models_of
-from hapax.engine.search.promises import DistinctStatements, StatementScores, fact_scores
+from hapax.engine.search.promises import StatementScores, distinct_statements, fact_scores, statement_truths
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import stored_library
 from hapax.evaluation.votes.voting_items import (
@@ -192,8 +192,8 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
         found = fact_scores(kb, proposed_atoms(kb, library), critic, maps)
     else:
         critic = ",".join(critics)
-        distinct = DistinctStatements.of(kb, {rule.name for rule in library.rules})
-        found = StatementScores(kb, library, critics, maps).scores(distinct.records.values())
+        distinct = distinct_statements(kb, {rule.name for rule in library.rules})
+        found = StatementScores(kb, library, critics, maps).scores(distinct.values())
     if not found:
         raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
     return JudgingPool(critic, found, truths, _labelled(kb, kind))
@@ -203,7 +203,7 @@ def _truths(kb: KnowledgeBase, kind: DrawKind) -> dict[str, bool]:
     """Truth by id of the facts or statements that were judged."""
     if kind == "predicates":
         return fact_truths(kb)
-    return DistinctStatements.of(kb, {rule.name for rule in stored_library(kb).rules}).truths(kb)
+    return statement_truths(kb, distinct_statements(kb, {rule.name for rule in stored_library(kb).rules}))
 
 
 def _critics(kb: KnowledgeBase) -> list[str]:

@@ -16,6 +16,7 @@ from search_fixture import ALLERGY, OLDER, SILENT, rows, rules_of, scripted, sea
 
 import hapax
 from benchmarks.server import simulated_server
+from hapax.llm_oracle.protocols import CriticScore
 
 SETTINGS = hapax.SearchSettings(profile="hapax", beam=8, calls_per_question=2, values_per_call=15)
 SAME: dict[str, Any] = {"beam": 8, "calls_per_question": 2, "values_per_call": 15}
@@ -202,6 +203,25 @@ def test_a_modest_critic_gets_somewhere() -> None:
     assert texts(searched(FOOD, believed(0.7)))
     assert not texts(searched(FOOD, believed(0.69)))
     assert not texts(searched(FOOD, believed(0.74), compat="paper", profile=None))
+
+
+class Denier:
+    """A critic of any words that believes nothing."""
+
+    def __init__(self, model: Any) -> None:
+        self.identity = replace(model.critic.identity, name="mine/denier")
+
+    def probabilities(self, claims: Any) -> Any:
+        return [CriticScore(0.05) for _ in claims]
+
+
+def test_a_critic_that_says_no_to_known_truths_is_found_out() -> None:
+    """It is tried on claims of known truth, and none of its values is accepted."""
+    models = believed(0.9)
+    result = searched(FOOD, replace(models, critic=Denier(models)))
+
+    assert not texts(result)
+    assert result.report.critic_probe.says_no(0.7)
 
 
 def test_the_remedy_for_low_probabilities_is_a_threshold_and_costs_no_call() -> None:

@@ -483,42 +483,6 @@ def test_chats_carry_system_prompt_template_and_effort(tmp_path: Path) -> None:
     assert calls(other)["knowledge"] == calls(first)["knowledge"]
 
 
-# A critic that says no to everything
-
-
-@pytest.mark.parametrize(("truths", "accepted"), [(0.05, True), (0.9, False)], ids=["says no", "knows truths"])
-def test_a_critic_that_says_no_to_known_truths_accepts_guesses_only_if_wanted(
-    truths: float, accepted: bool, tmp_path: Path
-) -> None:
-    """By --accept-by-rank, of one that denies known truths, too, the better half of a question's values is accepted."""
-    world = {**WORLD, "critic": {"Oslo is a city in Norway.": 0.06}, "defaults": {**WORLD["defaults"], "critic": 0.05}}
-
-    def truthful(number: int, asked: Asked) -> Any:
-        def change(body: Any) -> Any:
-            entries = [{"token": " yes", "logprob": -0.1}, {"token": " no", "logprob": -2.4}]
-            body["choices"][0]["logprobs"] = {"content": [{"top_logprobs": entries}]}
-            return body
-
-        prompt = prompt_of(asked)
-        return (
-            change
-            if truths > 0.5 and "Danube" in prompt and "Germany" in prompt and asked.body.get("logprobs")
-            else None
-        )
-
-    world["critic"] |= {"Paris is the capital of France.": 0.99}
-    with FakeServer(world, misbehave=truthful) as fake:
-        usual = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, database="usual.db")
-        result = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--accept-by-rank")
-        stated = search(tmp_path, f"openai:tiny@{fake.url}", *PLAIN, "--fact-threshold", "0.5", database="own.db")
-
-    assert (usual.exit_code, result.exit_code, stated.exit_code) == (0, 0, 0), result.output
-    assert len(found(tmp_path, "usual.db")[0]) == 1
-    assert ("--accept-by-rank" in flat(usual)) is accepted
-    assert (len(found(tmp_path)[0]) > 1) is accepted
-    assert len(found(tmp_path, "own.db")[0]) == 1  # a threshold of the user's holds
-
-
 VLLM = {
     "object": "error",
     "message": "This model's maximum context length is 64 tokens. However, you asked for 80.",

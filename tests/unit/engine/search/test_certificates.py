@@ -26,8 +26,7 @@ from hapax.engine.questions.score_maps import (
     fact_truths,
     voted_truths,
 )
-from hapax.engine.search.promises import prompt_version
-from hapax.engine.search.stored_certificates import stored_certificates
+from hapax.engine.search.promises import prompt_version, stored_certificates
 from hapax.evaluation.shared.estimates import mended_share
 from hapax.kb.records import (
     CERTIFICATES,

@@ -34,12 +34,10 @@ from hapax.engine.questions.gates import (
 from hapax.engine.search.ranking import (
     Ends,
     EndSize,
-    MatchedPair,
     divided,
     ends,
     keep_count,
     kept,
-    matched_pairs,
     random_score,
     released_penalty,
 )
@@ -322,22 +320,6 @@ def test_quotas_on_a_tiny_pool_empty_no_end(rows: list[tuple[int, int]]) -> None
     assert len(made.head) + len(made.long_tail) + len(made.crowded) == 2 * size
     for end in (made.head, made.long_tail):
         assert len(end) >= min(2, size)
-
-
-def test_matched_pairs_differ_in_one_value() -> None:
-    """Statements are paired whose other values are equal and whose names have about as many tokens, each once."""
-    values: dict[str, tuple[object, ...]] = {
-        "h1": ("cake", "Paris"),
-        "h2": ("cake", "Rome"),
-        "t1": ("cake", "Ouagadougou"),
-        "t2": ("pie", "Ouagadougou"),
-        "t3": ("cake", "Apia"),
-    }
-    tokens = {"h1": 2, "h2": 2, "t1": 7, "t2": 7, "t3": 3}
-
-    pairs = matched_pairs(Ends(("h1", "h2"), ("t1", "t2", "t3")), values, tokens)
-
-    assert pairs == [MatchedPair("h1", "t3")]
 
 
 def test_pair_rarity_is_asked_of_common_names() -> None:
