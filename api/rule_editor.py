@@ -21,7 +21,8 @@ from pygls.uris import from_fs_path, to_fs_path
 from hapax.grammar.checking.library_checks import check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, Severity
 from hapax.grammar.parsing.occurrences import NameKind, Occurrence, occurrences
-from hapax.grammar.parsing.parser import KEYWORDS, ReadRules, read_rules, read_texts, statement_tokens
+from hapax.grammar.parsing.parser import ReadRules, read_rules, read_texts
+from hapax.grammar.parsing.statements import KEYWORDS, statement_tokens
 from hapax.grammar.rules import Library, PredicateSignature
 from hapax.grammar.terms import Literal
 from hapax.grammar.writing.formatting import format_rules

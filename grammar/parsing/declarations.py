@@ -285,6 +285,43 @@ class ExceptionClause:
         return f"not {stated}" if is_open else f"not ({stated})"
 
 
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """A negated conjunction whose variables are settled, before it becomes an exception of its rule."""
+
+    premise: tuple[Item, ...]
+    place: Place
+
+
+Item: TypeAlias = BodyLiteral | Negation
+
+
+def settled(
+    premise: Sequence[Item], outer: tuple[BodyLiteral, ...] = ()
+) -> tuple[tuple[BodyLiteral, ...], tuple[ExceptionClause, ...]]:
+    """The premise with an atom in place of each negated conjunction, and the exceptions that these stand for.
+
+    `outer`: the premise around this one. The negation of a single atom over bound variables stays as it is.
+    """
+    base = (*outer, *(item for item in premise if not isinstance(item, Negation)))
+    items: list[BodyLiteral] = []
+    clauses: dict[ExceptionClause, None] = {}
+    for item in premise:
+        if not isinstance(item, Negation):
+            items.append(item)
+            continue
+        stated, inner = settled(item.premise, base)
+        (first, *others) = stated
+        is_bound = variable_names(stated) <= variable_names(base)
+        if isinstance(first, Literal) and not first.negated and not others and is_bound:
+            items.append(Literal(first.atom, negated=True))
+            continue
+        clause = ExceptionClause.of(base, stated, item.place, in_premise=True, inner=inner)
+        clauses[clause] = None
+        items.append(clause.literal)
+    return tuple(items), tuple(clauses)
+
+
 def premise_text(premise: Sequence[BodyLiteral], exceptions: Sequence[ExceptionClause]) -> str:
     """The premise as rule text; an atom that stands for one of the exceptions is written as this."""
     written: dict[BodyLiteral, str] = {clause.literal: str(clause) for clause in exceptions if clause.in_premise}

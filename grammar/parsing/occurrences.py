@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hapax.grammar.errors import Place
-from hapax.grammar.parsing.parser import SourceToken, statement_tokens
+from hapax.grammar.parsing.statements import SourceToken, statement_tokens
 from hapax.grammar.writing.texts import is_variable_name
 
 DECLARING = frozenset(("oracle", "functional", "given", "computed", "aggregate"))

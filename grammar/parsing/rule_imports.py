@@ -12,7 +12,7 @@ from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.hints import UNREADABLE, hint
 from hapax.grammar.remedies import Remedy
-from hapax.grammar.writing.texts import unquoted
+from hapax.grammar.writing.texts import NoConstant, unquoted
 
 MAXIMUM_IMPORTS = 1000
 """Files that are imported in one reading, the same file under several names counted each time."""
@@ -61,17 +61,17 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
     last = len(found) + MAXIMUM_IMPORTS
     for source in found:  # grows while it is read
         for line in source.lines:
-            if not isinstance(line, syntax.RawImport):
+            if not isinstance(line, syntax.RawLine) or line.keyword != "import":
                 continue
-            place = Place(source.file, *line.at)
+            place, (written, name) = Place(source.file, *line.at), line.parts
             try:
                 # Relative to the folder of the importing file.
-                path = os.path.normpath(Path(source.file).parent / unquoted(line.path))
-            except ValueError as error:
-                source.diagnostics.append(hint("unknown escape").at(place, escape=str(error)))
+                path = os.path.normpath(Path(source.file).parent / unquoted(written))
+            except NoConstant as error:
+                source.diagnostics.append(hint(error.label).at(place, fix=(), **error.words))
                 continue
             # Names add up on the way: what a file known as `food` imports as `eu` ends with `_eu_food`.
-            key, suffix = file_key(path), (f"_{line.name}" if line.name else "") + source.suffix
+            key, suffix = file_key(path), (f"_{name}" if name else "") + source.suffix
             if (key, suffix) in known:
                 continue
             known.add((key, suffix))
@@ -83,22 +83,22 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                 fault = UnreadableFile(f"{MAXIMUM_IMPORTS} others are imported", "Import each file under one name.")
                 source.diagnostics.append(fault.at(place))
                 # Rules and declarations are missing, so that checks that need them all are left out.
-                source.lines.append(syntax.RawBroken("file"))
+                source.lines.append(syntax.RawLine(syntax.BROKEN, ("file",)))
                 return found
             first = key not in originals
             if first:
                 try:
                     originals[key] = opened(path)
                 except UnreadableFile as error:
-                    source.lines.append(syntax.RawBroken("file"))
+                    source.lines.append(syntax.RawLine(syntax.BROKEN, ("file",)))
                     source.diagnostics.append(error.at(place))
                     # The next line that imports the file is to be reported, too.
                     known.remove((key, suffix))
                     continue
             original = originals[key]
             # What has no names to change, and each fault, counts where the file is read first.
-            nameless = () if first else (syntax.RawSubtype, syntax.RawDisjoint)
-            lines = [line for line in original.lines if not isinstance(line, nameless)]
+            nameless = () if first else ("type", "disjoint")
+            lines = [line for line in original.lines if getattr(line, "keyword", "") not in nameless]
             diagnostics = original.diagnostics if first else []
             found.append(RuleSource(original.file, lines, diagnostics, suffix, (*source.importers, key), original.text))
     return found

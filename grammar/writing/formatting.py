@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError, RulesRejected
-from hapax.grammar.parsing.parser import GOES_ON_BEFORE, SourceToken, parse_statements, statement_tokens
+from hapax.grammar.parsing.parser import parse_statements
+from hapax.grammar.parsing.statements import GOES_ON_BEFORE, SourceToken, statement_tokens
 from hapax.grammar.parsing.syntax import COMPARISONS
 
 _SIGNS = {"ARROW": "->", "AND": "&", "OR": "|", "NOT": "not"}

@@ -87,10 +87,9 @@ class _LinkFileReader:
         attributes = {"name": quoted(name), "generic": " ".join(generic) or "none"}
         attributes |= {key: quoted(str(entry[key])) for key in _ATTRIBUTES if entry.get(key)}
         for key, value in attributes.items():
-            self.statements.append(syntax.RawAttribute(key, (value,), at=at))
-        items = tuple(syntax.RawLiteral(atom, False, at=atom.at) for atom in premise)
+            self.statements.append(syntax.RawLine(f"@{key}", (value,), at=at))
         whole = premise[0].at[:2] + conclusions[0].at[2:]
-        self.statements.append(syntax.RawRule(items, conclusions[0], (), at=whole))
+        self.statements.append(syntax.RawClause((syntax.RawHead(conclusions[0]),), tuple(premise), at=whole))
         self._declare(
             [*premise, *conclusions], {key for key, fields in variables.items() if fields[3:4] == ["factual"]}
         )
@@ -144,7 +143,7 @@ class _LinkFileReader:
             key = (" ".join(atom.name.words), len(atom.arguments))
             types = tuple(syntax.RawWords(part[:-1], at=atom.at) for part in words)
             template = self.sentences[key]
-            templates = None if template is None else (syntax.RawText(quoted(template), at=atom.at),)
+            templates = None if template is None else (syntax.RawValue(quoted(template), at=atom.at),)
             if functional or templates:
                 formal = syntax.RawAtom(atom.name, types, at=atom.at)
                 new = syntax.RawDeclaration(PredicateKind.ORACLE, formal, templates=templates, at=atom.at)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
+from hapax.grammar.terms import Value
+from hapax.grammar.values.moments import UNITS, duration_text
 from hapax.grammar.writing.prolog_text import UNSTORABLE
 
 MAXIMUM_DIGITS = 300
@@ -33,13 +35,36 @@ def is_variable_word(text: str) -> bool:
     return (text[0].isupper() or text[0] == "_") and _VARIABLE.fullmatch(text) is not None
 
 
+class NoConstant(ValueError):  # noqa: N818  named after the situation, as all our errors are
+    """A text or number of a rule file that no constant can have. `label`: of the hint, `words`: of its message."""
+
+    def __init__(self, label: str, **words: str) -> None:
+        super().__init__(label)
+        self.label, self.words = label, words
+
+
+def value_of(source: str, unit: str = "") -> Value:
+    """The value of a quoted text, of a number, or of a number with a unit of time. Raises NoConstant."""
+    if source[0] in "\"'":
+        return unquoted(source)
+    number = number_value(source)
+    if unit:
+        text = duration_text(number, unit) if number is not None else None
+        if text is None:
+            raise NoConstant("unknown unit", unit=unit, units=", ".join(UNITS))
+        return text
+    if number is None:
+        raise NoConstant("number too large", limit=str(MAXIMUM_DIGITS))
+    return number
+
+
 def unquoted(source: str) -> str:
     """The text inside quotes with its escapes replaced.
 
-    Raises ValueError with an unknown escape, or with the escape of a character that Prolog and SQLite cannot hold.
+    Raises NoConstant for an unknown escape, and for that of a character that Prolog and SQLite cannot hold.
     """
     if found := UNSTORABLE.search(source):
-        raise ValueError(f"\\u{{{ord(found[0]):x}}}")
+        raise NoConstant("unknown escape", escape=f"\\u{{{ord(found[0]):x}}}")
     return _ESCAPE.sub(_unescaped, source[1:-1])
 
 
@@ -52,7 +77,7 @@ def _unescaped(match: re.Match[str]) -> str:
             return chr(code)
     character = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}.get(escape)
     if character is None:
-        raise ValueError(match[0])
+        raise NoConstant("unknown escape", escape=match[0])
     return character
 
 

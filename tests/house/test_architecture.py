@@ -23,7 +23,7 @@ FENCES = {
     "lsprotocol": ("api/rule_editor.py",),
     "pygls": ("api/rule_editor.py",),
     "json_repair": ("llm_oracle/reading/reply_data.py",),
-    "lark": ("grammar/parsing/parser.py",),
+    "lark": ("grammar/parsing/",),
     "matplotlib": ("evaluation/shared/result_tables.py", "evaluation/link/figures.py"),
     "networkx": (
         "grammar/dependencies.py",

@@ -17,15 +17,8 @@ from hapax.grammar.parsing.declarations import (
     Property,
     PropertyDeclaration,
 )
-from hapax.grammar.parsing.parser import (
-    KEYWORDS,
-    parse_goal,
-    parse_library,
-    parse_rule,
-    parse_statements,
-    read_texts,
-    statement_tokens,
-)
+from hapax.grammar.parsing.parser import parse_goal, parse_library, parse_rule, parse_statements, read_texts
+from hapax.grammar.parsing.statements import KEYWORDS, statement_tokens
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import OPERATIONS, Arithmetic, Atom, Comparison, Constant, Literal, Variable
 from hapax.grammar.writing.printing import format_library
