@@ -16,7 +16,6 @@ from search_fixture import ALLERGY, OLDER, SILENT, rows, rules_of, scripted, sea
 
 import hapax
 from benchmarks.server import simulated_server
-from hapax.llm_oracle.protocols import CriticScore
 
 SETTINGS = hapax.SearchSettings(profile="hapax", beam=8, calls_per_question=2, values_per_call=15)
 SAME: dict[str, Any] = {"beam": 8, "calls_per_question": 2, "values_per_call": 15}
@@ -209,10 +208,10 @@ class Denier:
     """A critic of any words that believes nothing."""
 
     def __init__(self, model: Any) -> None:
-        self.identity = replace(model.critic.identity, name="mine/denier")
+        self.identity, self._critic = replace(model.critic.identity, name="mine/denier"), model.critic
 
     def probabilities(self, claims: Any) -> Any:
-        return [CriticScore(0.05) for _ in claims]
+        return [replace(score, probability=0.05) for score in self._critic.probabilities(claims)]
 
 
 def test_a_critic_that_says_no_to_known_truths_is_found_out() -> None:
