@@ -39,6 +39,7 @@ from hapax.grammar.parsing.declarations import (
     ExceptionClause,
     Property,
     PropertyDeclaration,
+    is_exception,
     premise_text,
 )
 from hapax.grammar.remedies import Operation, Remedy
@@ -701,6 +702,21 @@ class Library:
     def excepted(self) -> frozenset[str]:
         """Indicators of the predicates that stand for exceptions."""
         return frozenset(rule.conclusion.atom.indicator for rule in self.exception_rules)
+
+    def projected(self, atom: Atom) -> Atom | None:
+        """What forbids an exception's atom if the exception is one atom over values of the rule and `_`, else None.
+
+        Evaluation looks for such an atom, and needs none that stand for the exception.
+        """
+        rules = self.concluding.get(atom.indicator, ()) if is_exception(atom) else ()
+        item = rules[0].premise[0] if [len(rule.premise) for rule in rules] == [1] else None
+        if not isinstance(item, Literal) or item.negated or item.atom.has_missing:
+            return None
+        inner, head = item.atom, rules[0].conclusion.atom
+        is_computed = self.knows(inner.indicator) and self.signature(inner.indicator).definition is not None
+        given = {variable.name: term for variable, term in zip(head.variables, atom.arguments, strict=True)}
+        is_open = any(variable.name not in given and not variable.is_anonymous for variable in inner.variables)
+        return None if is_computed or is_open or inner.indicator == SAME_AS else inner.replaced(given)
 
     @cached_property
     def standing(self) -> frozenset[str]:

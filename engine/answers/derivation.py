@@ -408,13 +408,13 @@ class _RuleDeriver:
 
     def _maintain(self, rule: Rule, stored: StoredDerivation, maintainer: Maintainer) -> int:
         compiled = self.compiled
-        compiled.require_maintained(literal.atom.indicator for literal in rule.literals)
+        compiled.require_maintained([rule])
         body = compiled.body(rule)
         if not maintainer.affects(body):
             return stored.statements
         if not body.tables:
             raise NotMaintained("it has no positive premise")
-        compiled.prepare(rule)
+        compiled.prepare(rule, body)
         premise = compiled.premise(constraints(rule), body, maintainer)
         return maintainer.instances(stored, premise, _cells(rule, body))
 
@@ -429,7 +429,7 @@ class _RuleDeriver:
         derivation = self.relations.new_instances(rule.name, self._fingerprint(rule), columns)
         if names := open_variables(rule, self.library):
             return DerivedRule(rule.name, 0, 0.0, left_out=left_out(rule, names))
-        self.compiled.prepare(rule)
+        self.compiled.prepare(rule, body)
         # SQLite numbers the instances where the id is NULL.
         count = self.relations.fill(derivation, _instances_of(rule, body))
         self.relations.index_premises(derivation, len(body.tables))

@@ -56,12 +56,13 @@ class CompileContext:
 class AbsentAtom:
     """A negated literal: it is not among the rows, and known to be false.
 
-    `covered`: a row with as many of its first cells makes the others false; 0 if none does. `denials`: the table of
-    atoms that are known to be false, if the predicate is open.
+    `cells`: None where any value counts, but no empty cell in the other places. `covered`: a row with as many of its
+    first cells makes the others false; 0 if none does. `denials`: the table of atoms that are known to be false, if the
+    predicate is open.
     """
 
     indicator: str
-    cells: tuple[str, ...]
+    cells: tuple[str | None, ...]
     covered: int = 0
     denials: str = ""
 
@@ -76,7 +77,9 @@ class AbsentAtom:
 
     def matches(self, alias: str, places: int | None = None) -> str:
         """SQL of the condition that a row has the cells, or the first ones."""
-        return conjunction([f"{alias}.a{place} = {cell}" for place, cell in enumerate(self.cells[:places], 1)])
+        given = {place: cell for place, cell in enumerate(self.cells[:places], 1) if cell is not None}
+        whole = [f"{alias}.a{place} <> {MISSING_TAG}" for place in given if None in self.cells]
+        return conjunction([*(f"{alias}.a{place} = {cell}" for place, cell in given.items()), *whole])
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,12 @@ class CompiledPremise:
     def references(self) -> tuple[str, ...]:
         """SQL for the ref of the row that each positive literal matches."""
         return tuple(f"t{number}.ref" for number in range(len(self.tables)))
+
+    def looked_up(self, cells: Iterable[str]) -> set[tuple[int, int]]:
+        """The places of tables, and of their arguments from 1, by which a join or these cells find rows."""
+        equations = (condition for condition in self.conditions if " = " in condition)
+        found = chain.from_iterable(map(_COLUMN.findall, (*equations, *cells)))
+        return {(int(alias[1:]), int(column[1:])) for alias, column in found if alias[0] == "t" and column != "ref"}
 
     def select(self, columns: Sequence[str], conditions: Sequence[str] = ()) -> str:
         """The SELECT. SQLite chooses the order of the join."""
@@ -357,10 +366,16 @@ class PremiseCompiler:
             inner._computed(atom, signature)
             self.conditions.append(f"NOT ({conjunction(inner.conditions)})")
             return
-        library, table = self.context.library, self.context.tables[atom.indicator]
-        denials = self.context.denials(atom.indicator) if library.is_open(atom.indicator) else ""
-        cells = tuple(map(self.cell, atom.arguments))
-        absent = AbsentAtom(atom.indicator, cells, covering_places(atom, library), denials)
+        library = self.context.library
+        if (projected := library.projected(atom)) is not None:
+            is_any = [isinstance(term, Variable) and term.is_anonymous for term in projected.arguments]
+            terms = zip(projected.arguments, is_any, strict=True)
+            absent = AbsentAtom(projected.indicator, tuple(None if free else self.cell(term) for term, free in terms))
+        else:
+            denials = self.context.denials(atom.indicator) if library.is_open(atom.indicator) else ""
+            cells = tuple(map(self.cell, atom.arguments))
+            absent = AbsentAtom(atom.indicator, cells, covering_places(atom, library), denials)
+        table = self.context.tables[absent.indicator]
         self.absent.append(absent)
         self.conditions.append(f"NOT EXISTS (SELECT 1 FROM {table} AS n WHERE {absent.matches('n')})")  # noqa: S608
         if known := absent.known_false(table):

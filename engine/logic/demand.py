@@ -555,6 +555,8 @@ class Demand:
     def _add_calls(self, literal: Literal, rule: Rule) -> None:
         """Add the step that asks for what a literal needs, given what comes before it in the rule, which ends there."""
         atom, before = literal.atom, rule.premise
+        projected = self.library.projected(atom) if literal.negated else None
+        atom = projected or atom
         bound = variable_names(before)
         places = [p for p, term in enumerate(atom.arguments) if isinstance(term, Constant) or term.name in bound]
         if atom.indicator in self._asked:
@@ -562,7 +564,7 @@ class Demand:
         _ = self._tables[atom.indicator]  # which says how its facts are read
         if atom.indicator not in self._derived:
             return
-        if literal.negated and (covered := covering_places(atom, self.library)):
+        if literal.negated and not projected and (covered := covering_places(atom, self.library)):
             # Another atom with the same first arguments can make this one false.
             places = places[:covered]
         calls, pattern = self._calls_of(atom.indicator, frozenset(places))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.fingerprints import Fingerprints
 from hapax.engine.logic.compile import (
     CompileContext,
@@ -96,8 +95,11 @@ class CompiledLibrary:
         for number, rule in enumerate(library.rules):
             self._numbered.setdefault(rule.conclusion.atom.indicator, []).append((number, rule))
         stated = library.stated - {SAME_AS}
-        self.concluded = {rule.conclusion.atom.indicator for rule in library.rules}
-        self.used = {signature.indicator for signature in library.completed().signatures} - {SAME_AS}
+        # What is looked for in its place, see `Library.projected`, is known before, too: rules depend on both.
+        heads = [rule.conclusion.atom for rule in library.rules]
+        projected = {atom.indicator for atom in heads if library.projected(atom) is not None}
+        self.concluded = {atom.indicator for atom in heads} - projected
+        self.used = {signature.indicator for signature in library.completed().signatures} - {SAME_AS} - projected
         layers = [layer for layer in evaluation_layers(library) if layer & self.concluded]
         # Predicates with facts in rule files but without rules come first: they depend on nothing.
         stated_only = stated.difference(*layers)
@@ -135,7 +137,7 @@ class CompiledLibrary:
 
     def _maintain(self, members: Sequence[str], maintainer: Maintainer) -> None:
         tables = {name: self.relations.atoms(name, self._fingerprints.atoms(name)) for name in members}
-        self.require_maintained(literal.atom.indicator for literal in literals_of(self._rules_of(members)))
+        self.require_maintained(self._rules_of(members))
         stored = {indicator: table for indicator, table in tables.items() if table is not None}
         # Without a reason: these were never filled, so that nothing is lost that a user would ask about.
         if len(stored) < len(members):
@@ -151,7 +153,7 @@ class CompiledLibrary:
         for clause in clauses:
             if clause.rule.aggregate is not None:
                 raise NotMaintained("it is an aggregate")
-            self._index(clause.body.tables, ())
+            self._index(clause.body, clause.head)
         maintainer.open(stored)
         try:
             maintained = [
@@ -179,9 +181,11 @@ class CompiledLibrary:
         now = compile_premise(items, replace(self.setting(), tables=maintainer.now()))
         return MaintainedPremise(body.tables, old, now)
 
-    def require_maintained(self, indicators: Iterable[str]) -> None:
-        """Raise NotMaintained if one of these predicates is to be filled again."""
-        for indicator in indicators:
+    def require_maintained(self, rules: Iterable[Rule]) -> None:
+        """Raise NotMaintained if a predicate that one of these rules reads is to be filled again."""
+        for literal in literals_of(rules):
+            projected = self.library.projected(literal.atom) if literal.negated else None
+            indicator = (projected or literal.atom).indicator
             if indicator in self.anew:
                 raise NotMaintained(f"{indicator} was derived anew" + _because(self.anew[indicator]))
 
@@ -247,7 +251,7 @@ class CompiledLibrary:
         closing = recursive[0].rule.chain if is_plain else None
         grouped: set[AggregateDeclaration] = set()
         for clause in clauses:
-            self._index(clause.body.tables, members)
+            self._index(clause.body, clause.head, members)
             step = clause.step(int(clause in recursive), self._target(clause), self.setting())
             # The cases of an aggregate have one SELECT.
             aggregate = clause.rule.aggregate if step.grouped else None
@@ -256,7 +260,8 @@ class CompiledLibrary:
                 rounds.add(step)
         # An index on a growing table costs at each row; it pays where a clause joins the layer's tables to each other.
         if closing is None and any(sum(map(clause.body.tables.count, tables)) > 1 for clause in recursive):
-            self._index(tables, ())
+            for clause in recursive:
+                self._index(clause.body, clause.head)
         rounds.run()
         if closing is not None:
             self._close(recursive[0], closing)
@@ -290,14 +295,20 @@ class CompiledLibrary:
                 tags = map(self.names.tag, values_of([self.names.read(fact)]))
                 rounds.insert(table, f"SELECT {', '.join(map(str, tags)) or '0'}")
 
-    def _index(self, tables: Iterable[str], growing: Sequence[str]) -> None:
-        """Index every argument of these tables, so that a join can begin at any; those that still grow are left out."""
-        indicators = {table: indicator for indicator, table in self.tables.items() if indicator not in growing}
-        for table in set(tables) & set(indicators):
-            indicator = indicators[table]
+    def _index(self, body: CompiledPremise, head: Sequence[str], growing: Sequence[str] = ()) -> None:
+        """Index the arguments by which a premise or its conclusion finds rows, but of tables that still grow."""
+        indicators = {table: indicator for indicator, table in self.tables.items()}
+        places: dict[str, set[int]] = {}
+        for number, place in body.looked_up(head):
+            places.setdefault(indicators[body.tables[number]], set()).add(place)
+        for absent in body.absent:
+            first = next((place for place, cell in enumerate(absent.cells, 1) if cell is not None), 1)
+            places.setdefault(absent.indicator, set()).add(first)
+        for indicator in places.keys() - growing:
             # With joined names, the table of facts is a view of the relation.
-            indexed = table if indicator in self.derived else self.relations.relation(indicator)
-            self.relations.index(indexed, indicator)
+            is_derived = indicator in self.derived
+            table = self.tables[indicator] if is_derived else self.relations.relation(indicator)
+            self.relations.index(table, indicator, places[indicator])
 
     def body(self, rule: Rule) -> CompiledPremise:
         """Compile what must hold for a rule's statements, but for tests of open variables: such a rule has none."""
@@ -313,10 +324,10 @@ class CompiledLibrary:
         stated = [replace(rule, premise=tuple(constraints(rule))) for rule in rules]
         return failures([*derived, *stated], self.setting(), self.relations)
 
-    def prepare(self, rule: Rule) -> None:
-        """Index the tables that the rule's statements and their proofs read."""
-        used = [signature.indicator for signature in relevant_library(self.library, rule).completed().signatures]
-        self._index([self.tables[indicator] for indicator in used if indicator in self.tables], ())
+    def prepare(self, rule: Rule, body: CompiledPremise) -> None:
+        """Index what the statements of a rule, with this compiled premise, and their proofs read."""
+        names = [variable.name for variable in rule.conclusion.atom.variables]
+        self._index(body, [body.values[name] for name in names if name in body.values])
 
 
 def constraints(rule: Rule) -> list[BodyLiteral]:

@@ -248,10 +248,14 @@ class Relations:
             found.setdefault(first, []).append(second)
         return found
 
-    def index(self, table: str, indicator: str) -> None:
-        """Create covering indexes, so that a join can start at any argument of the table and read its `ref`."""
+    def index(self, table: str, indicator: str, places: Iterable[int] | None = None) -> None:
+        """Create covering indexes, so that a join can start at these arguments and read `ref`; None: at any.
+
+        The first argument needs none.
+        """
         columns = columns_of(indicator)
-        for place in range(1, len(columns)) if not table.startswith("temp.") else ():
+        wanted = range(1, len(columns)) if places is None else sorted({place - 1 for place in places} - {0})
+        for place in wanted if not table.startswith("temp.") else ():
             self._conn.execute(schema.if_missing(schema.rotated_index(table, columns, place)))
 
     def highest(self, table: str) -> int:

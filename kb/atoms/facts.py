@@ -328,9 +328,9 @@ class FactRelations:
         relation = self.get(indicator)
         if relation is None or relation.arity == 1:
             return False
-        sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
-        has_index = self._kb.sql(sql, (f"relation_{relation.number}_by_{relation.arity}",))
-        return not has_index and self.is_large(indicator)
+        sql = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name GLOB ?"
+        ((indexes,),) = self._kb.sql(sql, (f"relation_{relation.number}_by_*",))
+        return int(indexes) < relation.arity - 1 and self.is_large(indicator)
 
     def index(self, indicators: Iterable[str]) -> None:
         """Index the facts of predicates by each argument, so that a question may begin anywhere."""
