@@ -33,7 +33,7 @@ VERBS = {
 GROUPS = {
     "data": "hapax.commands.shared.groups:data",
     "model": "hapax.commands.shared.groups:model",
-    "evaluate": "hapax.commands.papers.link_experiments:evaluate",
+    "evaluate": "hapax.commands.papers.experiments:evaluate",
     "votes": "hapax.commands.papers.votes:votes",
     "rules": "hapax.commands.rule_expansion:rules",
     "kb": "hapax.commands.shared.groups:kb",

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 
 import hapax
 from hapax.commands.shared.common_options import (
     SECONDS,
     keep_rules,
     open_for_goal,
-    open_kb,
+    opened,
     print_idle,
     probability_options,
     sound_library,
@@ -37,12 +36,15 @@ from hapax.commands.shared.console import (
     FAILED,
     Left,
     ended_by,
-    err,
     leaving,
+    note,
+    out,
+    print_json,
     print_table,
+    say,
     working,
 )
-from hapax.commands.shared.declared import Finite
+from hapax.commands.shared.declared import Finite, of_program
 from hapax.commands.shared.model_options import (
     choose_profile,
     load_models,
@@ -60,7 +62,6 @@ from hapax.grammar.writing.words import counted
 from hapax.kb.files.whole_files import atomic_path, atomic_text_file
 
 if TYPE_CHECKING:
-    from hapax.api.explanations import Explanation
     from hapax.api.goal_answers import Answers
     from hapax.api.statements import Derivation
     from hapax.grammar.rules import Library
@@ -112,7 +113,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     hapax query 'is_ingredient_in(butter, Dish)' --probability --at-least 0.9
     hapax query 'trip(id: I, air_time: T) & T > 400' trips.rules --sort=-T --limit 10 -o long.csv
     """
-    if options["as_csv"] and options["as_json"]:
+    if options["as_csv"] and out.quiet:
         raise click.UsageError("--csv and --json contradict each other.")
     goals = [goal]
     if _is_file(goal):
@@ -127,7 +128,7 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
         return
     codes = []
     for asked in goals:
-        err.print(escape(f"?- {' '.join(asked.split())}"), soft_wrap=True)
+        note(f"?- {' '.join(asked.split())}")
         try:
             _answer(asked, paths, database, assume, options)
         except hapax.HapaxError as fault:  # the other goals have their answers
@@ -155,35 +156,26 @@ def _answer(
     limits = replace(limits, answers=_MOST_SORTED if options["sort"] else most)
     if options["queue"] is not None and not options["ask"]:
         raise click.UsageError("--queue needs --ask: without it no model is asked.")
-    if not options["ask"]:
-        with leaving(Left.UNCHANGED), open_for_goal(database, paths, library) as kb:
-            rules = _entailing(library, kb, options["entail"], goal)
-            asked = hapax.QueryOptions(limits, probability)
-            with working("Looking for answers"):
-                answers = hapax.query(goal, rules, kb, assume=assume, options=asked)
-            # Hints are for people.
-            has_none = not answers.holds and not options["as_json"]
-            near = hapax.near_misses(goal, rules, kb, assume=assume) if has_none else []
-            _print_answers(answers, options, most)
-        for line in near:
-            err.print(escape(line), soft_wrap=True)
-        return
-    # Noted before `open_kb` makes the file.
-    begins = not Path(database).exists()
-    with open_kb(database) as kb:
+    models, settings, begins = None, None, not Path(database).exists()
+    kb = opened() if options["ask"] else open_for_goal(database, paths, library)
+    rules = _entailing(library, kb, options["entail"], goal)
+    if options["ask"]:
         if begins:
-            err.print(f"{database} is new; answers are stored in it.", markup=False, soft_wrap=True)
-        rules = _entailing(library, kb, options["entail"], goal)
+            note(f"{database} is new; answers are stored in it.")
         models = load_models(rules, options, journal=open_journal(kb, options))
         settings = choose_profile(made(question_settings, options), kb, rules, models, options)
         # Only once the models answer: a start that fails leaves no file.
         keep_rules(kb, paths, "query --ask", library)
-        asked = hapax.QueryOptions(limits, probability, settings)
-        with working("Asking"):
-            answers = hapax.query(goal, rules, kb, assume=assume, models=models, options=asked)
-        _print_answers(answers, options, most)
+    asked = hapax.QueryOptions(limits, probability, settings)
+    with leaving(Left.ANSWERS if models else Left.UNCHANGED), working("Asking" if models else "Looking for answers"):
+        answers = hapax.query(goal, rules, kb, assume=assume, models=models, options=asked)
+    _print_answers(answers, options, most)
+    # Hints are for people.
+    if not (models or answers.holds or out.quiet):
+        for line in hapax.near_misses(goal, rules, kb, assume=assume):
+            note(line)
     if answers.stopped:
-        err.print(escape(answers.stopped), soft_wrap=True)
+        note(answers.stopped)
     # Facts are still missing, as where a budget was reached.
     if not answers.complete:
         sys.exit(BUDGET_REACHED)
@@ -193,6 +185,7 @@ def _answer(
 @click.argument("question")
 @with_paths
 @with_model
+@of_program
 @with_budget
 @with_database
 @with_limits
@@ -207,14 +200,12 @@ def ask(question: str, paths: tuple[Path, ...], database: str, **options: Any) -
     hapax ask "Who is an ancestor of Dan?" family.rules -m openai:org/model@http://localhost:8000/v1
     """
     library, limits = sound_library(paths, database), made(hapax.QueryLimits, options)
-    limits = replace(limits, answers=limits.answers or MOST_PRINTED)
-    with open_kb(database) as kb:
-        opening = opening_options(library, options, open_journal(kb, options))
-        with working("Asking"):
-            answered = hapax.ask(question, library, kb, options["model"], opening=opening, limits=limits)
-    if options["as_json"]:
-        click.echo(json.dumps(answered.to_json(), ensure_ascii=False, default=str))
-    else:
+    kb, limits = opened(), replace(limits, answers=limits.answers or MOST_PRINTED)
+    opening = opening_options(library, options, open_journal(kb, options))
+    with working("Asking"):
+        answered = hapax.ask(question, library, kb, options["model"], opening=opening, limits=limits)
+    print_json(answered)
+    if not out.quiet:
         _print_answered(answered)
     sys.exit(FAILED if answered.answers is None else DONE)
 
@@ -226,18 +217,18 @@ def _print_answered(answered: hapax.AnsweredQuestion) -> None:
     else:
         said = [("goal", answered.goal), *(("assume", atom) for atom in answered.assume), ("meaning", answered.reading)]
         for name, text in said:
-            err.print(escape(f"{name:<7}  {text}"), soft_wrap=True)
+            note(f"{name:<7}  {text}")
         if answered.count is None:
             print_answer_table(answered.answers)
         else:
-            click.echo(answered.count)
+            say(answered.count)
         lines = [] if answered.answers.rows or not answered.answers.columns else ["No answer."]
         if answered.answers.truncated and answered.count is None:
             lines.append("There are more answers; --limit says how many are shown.")
     for line in (*lines, *answered.notes):
-        err.print(escape(line), soft_wrap=True)
+        note(line)
     for proof in answered.proofs:
-        click.echo(f"\n{proof}")
+        say(f"\n{proof}")
 
 
 @click.command()
@@ -261,13 +252,13 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
     hapax why 'is_not_able_to_eat(tom, "chicken Kiev")' --probability
     """
     library = sound_library(paths, database)
-    with open_for_goal(database, paths, library) as kb:
-        rules = _entailing(library, kb, options["entail"], text)
-        probability = probability_options(options)
-        assume, seconds = options["assume"], options["seconds"]
-        with working("Looking for a proof"):
-            explanation = hapax.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
-        _print_explanation(explanation, options["as_json"])
+    kb = open_for_goal(database, paths, library)
+    rules, probability = _entailing(library, kb, options["entail"], text), probability_options(options)
+    assume, seconds = options["assume"], options["seconds"]
+    with working("Looking for a proof"):
+        explanation = hapax.why(text, rules, kb, assume=assume, probability=probability, seconds=seconds)
+    print_json(explanation)
+    say(explanation)
 
 
 @click.command("why-not")
@@ -285,20 +276,17 @@ def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -
     hapax why-not 'is_ingredient_in(butter, hummus)'
     """
     library = sound_library(paths, database)
-    with open_for_goal(database, paths, library) as kb:
-        rules = _entailing(library, kb, options["entail"], atom)
-        with working("Looking for what fails"):
-            explanation = hapax.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
-        _print_explanation(explanation, options["as_json"])
+    kb = open_for_goal(database, paths, library)
+    rules = _entailing(library, kb, options["entail"], atom)
+    with working("Looking for what fails"):
+        explanation = hapax.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
+    print_json(explanation)
+    say(explanation)
 
 
 def _entailing(library: Library, kb: KnowledgeBase, at_least: float | None, goal: str) -> Library:
     """The library with the entailments on chains to the goal of at least this score; unchanged without a score."""
     return library if at_least is None else hapax.with_entailments(library, kb, at_least, goal)
-
-
-def _print_explanation(explanation: Explanation, as_json: bool) -> None:
-    click.echo(json.dumps(explanation.to_json(), ensure_ascii=False, indent=2) if as_json else str(explanation))
 
 
 MOST_PRINTED = 10_000
@@ -311,23 +299,22 @@ _MOST_SORTED = 10_000_000
 def _print_answers(answers: Answers, options: Mapping[str, Any], most: int | None) -> None:
     if options["sort"]:
         answers.sort(options["sort"], most)
-    result, as_json = answers.result, options["as_json"]
+    result = answers.result
     if options["output"] is not None:
         _write_answers(answers, options["output"])
-    elif as_json:
-        click.echo(json.dumps(answers.to_json(), ensure_ascii=False))
     elif options["as_csv"]:
         answers.write_csv(sys.stdout)
     else:
+        print_json(answers)
         print_answer_table(answers, options["at_least"])
     notes = list(answers.notes)
     if not result.rows and result.columns:
         notes.append("No answer. `hapax why-not` explains why an atom does not hold.")
-    for note in (*(() if as_json else notes), *result.failures):
-        err.print(escape(note), soft_wrap=True)
+    for line in (*(() if out.quiet else notes), *result.failures):
+        note(line)
     if result.truncated:
         first = counted(len(result.rows), "answer is", "answers are")
-        err.print(f"Only the first {first} shown. Raise the limit with --limit.")
+        note(f"Only the first {first} shown. Raise the limit with --limit.")
 
 
 def _write_answers(answers: Answers, output: Path) -> None:
@@ -340,22 +327,22 @@ def _write_answers(answers: Answers, output: Path) -> None:
                 stream.write(f"{json.dumps(answers.to_json(), ensure_ascii=False)}\n")
             else:
                 answers.write_csv(stream)
-    err.print(f"{counted(len(answers.rows), 'answer')} in {escape(str(output))}")
+    note(f"{counted(len(answers.rows), 'answer')} in {output}")
 
 
 def print_answer_table(answers: Answers, at_least: float | None = None) -> None:
     """Print answers as a table, or whether a goal without variables holds. `at_least`: their least probability."""
     result = answers.result
-    if answers.basis:
+    if answers.basis and not out.quiet:
         pairs = zip(result.rows, answers.probabilities, strict=True)
-        rows = [(*map(str, row), str(found)) for row, found in pairs]
+        rows: list[tuple[object, ...]] = [(*row, found) for row, found in pairs]
         if not rows and not result.columns:
             # A goal without variables that holds in no world, or is not probable enough.
             rows = [("0.0000" if at_least is None else f"below {at_least:g}",)]
         print_table((*result.columns, "probability"), rows)
-        err.print(escape(answers.basis), soft_wrap=True)
+        note(answers.basis)
     elif not result.columns:
-        click.echo("true" if result.holds else "false")
+        say("true" if result.holds else "false")
     elif result.rows:
         print_table(result.columns, (tuple(map(str, row)) for row in result.rows))
 
@@ -383,13 +370,12 @@ def print_answer_table(answers: Answers, at_least: float | None = None) -> None:
 @with_at_least
 @with_json
 @leaving(Left.NOTHING)
-def derive(  # noqa: PLR0917  one parameter an option
+def derive(
     paths: tuple[Path, ...],
     database: str,
     chosen: tuple[str, ...],
     output: Path | None,
     seconds: float | None,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Apply rules to all stored facts and their own, and store the resulting statements with their proofs.
@@ -411,44 +397,43 @@ def derive(  # noqa: PLR0917  one parameter an option
         from hapax.evaluation.dataset.columns import check_output
 
         check_output(output)
-    with open_kb(database, existing=not (paths and library.facts)) as kb:
-        with kb.transaction(), working("Deriving"):
-            # The rules of the stored statements, by which later commands prove them.
-            keep_rules(kb, paths, "derive", library)
-            derivation = hapax.derive(library, kb, only=chosen, probability=probability, seconds=seconds)
-        with leaving(Left.STORED):
-            _print_report(derivation, as_json)
-            if output is not None:
-                with atomic_path(output) as path:
-                    count = derivation.write(path)
-                err.print(f"{counted(count, 'statement')} in {escape(str(output))}")
+    kb = opened(existing=not (paths and library.facts))
+    with kb.transaction(), working("Deriving"):
+        # The rules of the stored statements, by which later commands prove them.
+        keep_rules(kb, paths, "derive", library)
+        derivation = hapax.derive(library, kb, only=chosen, probability=probability, seconds=seconds)
+    with leaving(Left.STORED):
+        _print_report(derivation)
+        if output is not None:
+            with atomic_path(output) as path:
+                count = derivation.write(path)
+            note(f"{counted(count, 'statement')} in {output}")
 
 
-def _print_report(derivation: Derivation, as_json: bool) -> None:
+def _print_report(derivation: Derivation) -> None:
     report, expected = derivation.report, derivation.expected
-    if as_json:
-        figures = asdict(report)
-        # Without probabilities nothing is expected of any rule.
-        for row, value in zip(figures["rules"], expected, strict=False):
-            row["expected"] = value
-        click.echo(json.dumps(figures, ensure_ascii=False))
+    figures = asdict(report)
+    # Without probabilities nothing is expected of any rule.
+    for figure, value in zip(figures["rules"], expected, strict=False):
+        figure["expected"] = value
+    print_json(figures)
+    if out.quiet:
         return
     # Rule, statements and seconds; with probabilities the expected number of true statements.
     rows = [(rule.rule, str(rule.statements), f"{rule.seconds:.2f}") for rule in report.rules]
     if expected:
-        likely = [f"{value:.1f}" for value in expected]
-        extended = [(*row, text) for row, text in zip(rows, likely, strict=True)]
+        extended = [(*row, f"{value:.1f}") for row, value in zip(rows, expected, strict=True)]
         print_table(("rule", "statements", "seconds", "expected true"), extended)
-        err.print(escape(derivation.basis), soft_wrap=True)
+        note(derivation.basis)
     elif rows:
         print_table(("rule", "statements", "seconds"), rows)
     if report.atoms:
-        print_table(("derived predicate", "atoms"), ((name, str(count)) for name, count in report.atoms.items()))
+        print_table(("derived predicate", "atoms"), report.atoms.items())
     for failure in report.failures:
-        err.print(escape(failure), soft_wrap=True)
+        note(failure)
     for rule in report.rules:
         if rule.left_out:
-            err.print(escape(f"{rule.rule} was left out: {rule.left_out}."))
+            note(f"{rule.rule} was left out: {rule.left_out}.")
         if rule.anew:
-            err.print(escape(f"{rule.rule} was derived anew, not from the changes alone: {rule.anew}."))
-    err.print(f"{counted(report.facts, 'new fact')} read in {report.seconds_reading:.2f} s")
+            note(f"{rule.rule} was derived anew, not from the changes alone: {rule.anew}.")
+    note(f"{counted(report.facts, 'new fact')} read in {report.seconds_reading:.2f} s")

@@ -29,9 +29,10 @@ from hapax.commands.shared.console import (
     DONE,
     FAILED,
     diagnostic_json,
-    err,
+    note,
     out,
     print_diagnostics,
+    print_json,
     print_table,
     rejected_code,
 )
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 @click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
 @click.option("--fix", is_flag=True, help="First fix faults in PATHS with a single remedy.")
 @with_json
-def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: bool, **options: Any) -> None:
+def check(paths: tuple[Path, ...], database: str | None, form: str, **options: Any) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.
 
     \b
@@ -81,8 +82,6 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
     hapax check my.rules --names reference:geo --fix
     hapax check my.rules --db hapax.db --entailment-from 0.8 --entailment-margin 0.1
     """
-    import hapax
-
     # Others keep the defaults of `EntailmentLimits`.
     limits = {name: options[name] for name in ("at_least", "margin") if options[name] is not None}
     if limits and database is None:
@@ -91,27 +90,28 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, as_json: boo
         raise click.UsageError("--fix changes files. Name them as PATHS.")
     # Before the check, which then reports what is left.
     for change in fix_files(paths, options["names"]) if options["fix"] else ():
-        err.print(escape(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}"))
+        note(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}")
     opening = None if database is None else lambda: open_kb(database, read_only=True)
     # Only with a knowledge base are entailments loaded, which take libraries with them.
     limited = hapax.EntailmentLimits(**limits) if limits else None
     checked = check_files(paths, opening, limited, options["names"])
+    counts = Counter(diagnostic.severity for diagnostic in checked.diagnostics)
     # --json is short for --format json.
-    form = "json" if as_json else form
+    form = "json" if out.quiet else form
+    out.quiet = form == "json"
+    print_json(list(map(diagnostic_json, checked.diagnostics)))
     if form == "sarif":
         click.echo(sarif_text(checked.diagnostics))
     elif form == "github":
         for diagnostic in checked.diagnostics:
             click.echo(github_annotation(diagnostic))
-    else:
-        print_diagnostics(checked.diagnostics, form == "json", options["every"])
-    counts = Counter(diagnostic.severity for diagnostic in checked.diagnostics)
-    if form == "text":
+    elif form == "text":
+        print_diagnostics(checked.diagnostics, options["every"])
         for code, number, text in checked.proofs:
             out.print(escape(f"\n{code}, proof {number}:\n{text}"))
         summary = [counted(len(checked.library.rules), "rule")]
         summary += [counted(counts[severity], severity) for severity in Severity]
-        err.print(", ".join(summary))
+        note(", ".join(summary))
     sys.exit(rejected_code(checked.diagnostics) if counts[Severity.ERROR] else DONE)
 
 
@@ -136,14 +136,14 @@ def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
         if not only_check:
             with atomic_text_file(str(path)) as stream:
                 stream.write(result)
-    err.print(f"{counted(len(formatted), 'file')}, {changed} {'to change' if only_check else 'changed'}")
+    note(f"{counted(len(formatted), 'file')}, {changed} {'to change' if only_check else 'changed'}")
     sys.exit(FAILED if only_check and changed else DONE)
 
 
 @click.command()
 @click.argument("code", required=False)
 @with_json
-def explain(code: str | None, as_json: bool) -> None:
+def explain(code: str | None) -> None:
     """Explain a fault by its CODE: its meaning, an example, and the example corrected. Without CODE: list all codes.
 
     \b
@@ -151,15 +151,11 @@ def explain(code: str | None, as_json: bool) -> None:
     """
     if code is None:
         entries = explained_codes().values()
-        if as_json:
-            click.echo(json.dumps([explanation_json(entry) for entry in entries], ensure_ascii=False))
-        else:
-            print_table(("code", "severity", "fault"), [(entry.code, entry.severity, entry.name) for entry in entries])
+        print_json(list(map(explanation_json, entries)))
+        print_table(("code", "severity", "fault"), [(entry.code, entry.severity, entry.name) for entry in entries])
         return
     entry = hapax.explain_fault(code)
-    if as_json:
-        click.echo(json.dumps(explanation_json(entry), ensure_ascii=False))
-        return
+    print_json(explanation_json(entry))
     out.print(escape(f"{entry.code} ({entry.severity}): {entry.name}. Found by {entry.found_by}."))
     if entry.diagnostics:
         out.print()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import getpass
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from rich.markup import escape
 
 import hapax
 from hapax.commands.shared.common_options import (
-    open_kb,
+    opened,
     read_library,
     with_chosen,
     with_database,
@@ -22,17 +20,20 @@ from hapax.commands.shared.common_options import (
     with_paths,
     with_rules,
 )
-from hapax.commands.shared.console import err, number_text, out, print_diagnostics, print_json, print_table, working
+from hapax.commands.shared.console import (
+    diagnostic_json,
+    note,
+    number_text,
+    out,
+    print_diagnostics,
+    print_json,
+    print_table,
+    say,
+    working,
+)
 from hapax.commands.shared.declared import Finite, declared, together
 from hapax.commands.shared.groups import CommandGroup
-from hapax.commands.shared.model_options import (
-    asking,
-    open_journal,
-    opening_options,
-    with_budget,
-    with_model,
-    with_queue,
-)
+from hapax.commands.shared.model_options import asking, open_journal, opening_options, with_asking, with_model
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import made
 from hapax.grammar.writing.words import counted
@@ -94,10 +95,7 @@ def rules() -> None:
 @declared(hapax.ExpansionSettings, "types", "verbs")
 @with_review
 @with_model
-@with_budget
-@with_queue
-@with_database
-@with_json
+@with_asking
 def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **options: Any) -> None:
     """Expand the data type of a variable: a model proposes narrower types and fitting verbs, you accept or reject.
 
@@ -110,56 +108,51 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules --review later --max-calls 100
     """
     output: Path = options["output"]
-    if options["as_json"] and options["review"] == "ask":
-        raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
     # Before any question is asked and paid.
+    _check_review(options)
     files = hapax.ExpansionFiles(meta, output, paths, chosen, options["decisions"])
     sources = files.read()
     if sources.own:
-        err.print(
-            f"[yellow]own types[/] {escape(', '.join(sources.own))}: {escape(str(meta))} has other types than the "
-            "library of --rules, and its own are used. Use the new rules without the files that declare others.",
-            soft_wrap=True,
+        note(
+            f"{', '.join(sources.own)}: {meta} has other types than the library of --rules, and its own are used. Use "
+            "the new rules without the files that declare others.",
+            "own types",
         )
-    settings = made(hapax.ExpansionSettings, options)
-    with open_kb(options["database"]) as kb:
-        with working("Asking"):
-            opening = opening_options(sources.whole, options, open_journal(kb, options))
-            expanded = hapax.expand_rules(files, kb, options["model"], settings, opening)
-        # All questions are asked by now; deciding costs nothing.
-        review, left_out = expanded.review, expanded.left_out
-        if not options["as_json"]:
-            for reply in left_out:
-                out.print(f"[yellow]left out[/] {escape(f'{reply.said!r} {reply.reason}')}")
-        _decide(review, options)
-        written = review.write()
-    if options["as_json"]:
-        click.echo(
-            json.dumps({"rules": written, "left_out": list(map(asdict, left_out)), "proposals": review.to_json()})
-        )
+    settings, kb = made(hapax.ExpansionSettings, options), opened()
+    opening = opening_options(sources.whole, options, open_journal(kb, options))
+    with working("Asking"):
+        expanded = hapax.expand_rules(files, kb, options["model"], settings, opening)
+    # All questions are asked by now; deciding costs nothing.
+    review, left_out = expanded.review, expanded.left_out
+    for reply in left_out:
+        out.print(f"[yellow]left out[/] {escape(f'{reply.said!r} {reply.reason}')}")
+    _decide(review, options)
+    written = review.write()
+    print_json({"rules": written, "left_out": left_out, "proposals": review})
     _print_outcome(written, output, review.sheet)
+
+
+def _check_review(options: dict[str, Any]) -> None:
+    if out.quiet and options["review"] == "ask":
+        raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
 
 
 def _print_outcome(written: int, output: Path, sheet: ReviewSheet) -> None:
     """Print the number of rules written, and how to decide on the proposals that are still waiting."""
     waiting = len(sheet.decided(WAITING))
     summary = f"{counted(written, 'rule')} in {output}, for use with the library of --rules"
-    err.print(escape(summary if written else "no rule accepted"), soft_wrap=True)
+    note(summary if written else "no rule accepted")
     if waiting:
-        waiting_text = (
+        note(
             f"{counted(waiting, 'proposal is', 'proposals are')} waiting in {sheet.path}. Write accept or reject into "
             "the column decision, and run the same command again. No question is asked twice."
         )
-        err.print(escape(waiting_text), soft_wrap=True)
 
 
 @rules.command()
 @with_paths
 @with_model
-@with_budget
-@with_queue
-@with_database
-@with_json
+@with_asking
 def lint(paths: tuple[Path, ...], **options: Any) -> None:
     """Ask a model whether predicates make sense over their types, and whether it can know their facts.
 
@@ -172,18 +165,16 @@ def lint(paths: tuple[Path, ...], **options: Any) -> None:
     library = read_library(paths)
     with asking(options, "Asking", library) as (kb, opening, _):
         asked, diagnostics = hapax.lint_rules(library, kb, options["model"], opening)
-    print_diagnostics(diagnostics, options["as_json"])
-    err.print(f"{counted(asked, 'predicate')} judged, {counted(len(diagnostics), 'warning')}")
+    print_json(list(map(diagnostic_json, diagnostics)))
+    print_diagnostics(diagnostics)
+    note(f"{counted(asked, 'predicate')} judged, {counted(len(diagnostics), 'warning')}")
 
 
 @rules.command()
 @with_paths
 @with_model
-@with_budget
-@with_queue
-@with_database
-@with_json
-def verbalise(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+@with_asking
+def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
     """Print declarations with all three sentences for predicates that lack some.
 
     Sentences that grammar rules cannot form are written by the model, in up to five tries until every slot is there.
@@ -191,23 +182,21 @@ def verbalise(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     \b
     hapax rules verbalise my.rules -m openai:gpt-4.1 > vocabulary.rules
     """
-    library = read_library(paths)
-    with open_kb(options["database"]) as kb:
-        opening = opening_options(library, options, open_journal(kb, options))
-        worded = hapax.verbalise_rules(library, kb, options["model"], opening)
-        if as_json:
-            print_json([dict(zip(("predicate", "declaration", "notes"), row, strict=True)) for row in worded])
-            return
-        # Printed one by one, as the model writes them.
-        for name, declaration, notes in worded:
-            click.echo(declaration)
-            for note in notes:
-                err.print(f"[yellow]look at[/] {escape(f'{name}: {note}')}", soft_wrap=True)
+    library, kb = read_library(paths), opened()
+    opening = opening_options(library, options, open_journal(kb, options))
+    found = []
+    # Printed one by one, as the model writes them.
+    for name, declaration, notes in hapax.verbalise_rules(library, kb, options["model"], opening):
+        found.append({"predicate": name, "declaration": declaration, "notes": notes})
+        say(declaration)
+        for remark in notes:
+            note(f"{name}: {remark}", "look at")
+    print_json(found)
 
 
 def _decide(review: Review, options: dict[str, Any]) -> None:
     """Decide on the waiting proposals as --review says. Without --review and a terminal, leave them to the sheet."""
-    way = options["review"] or ("ask" if sys.stdin.isatty() and not options["as_json"] else "later")
+    way = options["review"] or ("ask" if sys.stdin.isatty() and not out.quiet else "later")
     rows = review.sheet.decided(WAITING)
     if way == "ask":
         _ask(review, rows, options["by"] or _user())
@@ -216,8 +205,7 @@ def _decide(review: Review, options: dict[str, Any]) -> None:
         # A proposal with an objection cannot be accepted by a person either; it stays in the sheet.
         if way == "accept-all" and review.checked(row).objection is None:
             review.decide(row, ACCEPT, options["by"] or "--review accept-all")
-        if not options["as_json"]:
-            _print_proposal(row, review.checked(row))
+        _print_proposal(row, review.checked(row))
 
 
 def _ask(review: Review, rows: Sequence[ReviewedProposal], by: str) -> None:
@@ -244,17 +232,17 @@ def _apply_answer(review: Review, row: ReviewedProposal, by: str, answer: str, w
     if answer == "r":
         review.decide(row, REJECT, by, words)
     elif answer == "a" and objection:
-        err.print(escape(f"It cannot be accepted: {objection}."), soft_wrap=True)
+        note(f"It cannot be accepted: {objection}.")
     elif answer == "a":
         review.decide(row, ACCEPT, by, words)
     elif answer == "e" and words:
         try:
             review.reword(row, words)
         except HapaxError as fault:
-            err.print(escape(str(fault)), soft_wrap=True)
+            note(fault)
         _print_proposal(row, review.checked(row))
     else:
-        err.print("Answer a, r, e with the words of a verb, s or q.")
+        note("Answer a, r, e with the words of a verb, s or q.")
 
 
 def _print_proposal(row: ReviewedProposal, checked: CheckedProposal) -> None:
@@ -289,7 +277,7 @@ def _user() -> str:
 )
 @with_database
 @with_json
-def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: str, as_json: bool) -> None:
+def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: str) -> None:
     """Propose rules from strong stored entailments that hold in one direction only, and print them as a rule file.
 
     Left out are entailments that a rule states already, and those whose predicates no loaded rule file declares.
@@ -298,20 +286,15 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     \b
     hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
     """
-    with open_kb(database, read_only=True) as kb:
-        found = hapax.suggest_rules(read_library(paths, database), kb, at_least, margin)
-    if as_json:
-        rows = []
-        for suggestion in found:
-            edge = suggestion.edge
-            rule = f"{edge.premise} -> {edge.hypothesis}"
-            rows.append(
-                {"rule": rule, "score": edge.score, "converse": suggestion.converse, "feeds": suggestion.used_by}
-            )
-        click.echo(json.dumps(rows, ensure_ascii=False))
-        return
-    click.echo("\n\n".join(suggestion.text for suggestion in found))
-    err.print(counted(len(found), "rule suggested", "rules suggested"), markup=False)
+    found = hapax.suggest_rules(read_library(paths, database), opened(read_only=True), at_least, margin)
+    rows = []
+    for suggestion in found:
+        edge = suggestion.edge
+        rule = f"{edge.premise} -> {edge.hypothesis}"
+        rows.append({"rule": rule, "score": edge.score, "converse": suggestion.converse, "feeds": suggestion.used_by})
+    print_json(rows)
+    say("\n\n".join(suggestion.text for suggestion in found))
+    note(counted(len(found), "rule suggested", "rules suggested"))
 
 
 @rules.command()
@@ -340,25 +323,21 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
     output: Path | None = options["output"]
     if output is None and (options["review"] or options["decisions"]):
         raise click.UsageError("--review and --decisions need a rule file. Name it with -o.")
-    if options["as_json"] and options["review"] == "ask":
-        raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
-    settings = made(hapax.MiningOptions, options)
-    library = read_library(paths, options["database"])
-    with open_kb(options["database"], begun_by="hapax import") as kb, working("Mining") as show:
-        mined = hapax.mine_rules(library, kb, settings, output=output, sheet=options["decisions"], progress=show)
-    if not options["as_json"]:
-        _print_mined(mined)
-    written = 0
+    _check_review(options)
+    settings, library = made(hapax.MiningOptions, options), read_library(paths, options["database"])
+    kb = opened(begun_by="hapax import")
+    with working("Mining") as tell:
+        mined = hapax.mine_rules(library, kb, settings, output=output, sheet=options["decisions"], progress=tell)
+    _print_mined(mined)
+    proposals: dict[str, Any] = {}
     if mined.review is not None:
         _decide(mined.review, options)
-        written = mined.review.write()
-    if options["as_json"]:
-        proposals = {} if mined.review is None else {"written": written, "proposals": mined.review.to_json()}
-        click.echo(json.dumps(mined.to_json() | proposals, ensure_ascii=False))
-    for note in mined.notes:
-        err.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+        proposals = {"written": mined.review.write(), "proposals": mined.review}
+    print_json(mined.to_json() | proposals)
+    for remark in mined.notes:
+        note(remark, "note:")
     if mined.review is not None and output is not None:
-        _print_outcome(written, output, mined.review.sheet)
+        _print_outcome(proposals["written"], output, mined.review.sheet)
 
 
 def _print_mined(mined: hapax.MinedRules) -> None:
@@ -366,7 +345,7 @@ def _print_mined(mined: hapax.MinedRules) -> None:
     for item in mined.rules:
         measures = item.measures
         shares = (measures.head_coverage, measures.confidence, measures.pca_confidence)
-        rows.append((item.rule.sentence, str(measures.support), *map(number_text, shares), str(measures.rejected)))
+        rows.append((item.rule.sentence, measures.support, *map(number_text, shares), measures.rejected))
     if rows:
         print_table(("rule", "support", "cover.", "conf.", "PCA", "rejected"), rows)
-    err.print(f"{counted(len(rows), 'rule')} mined")
+    note(f"{counted(len(rows), 'rule')} mined")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.core import ParameterSource
 from rich.cells import cell_len
 from rich.markup import escape
 
 from hapax.api.searching import run_search
 from hapax.commands.shared.common_options import (
+    is_default,
     keep_rules,
-    open_kb,
+    opened,
     print_idle,
     sound_library,
     with_chosen,
@@ -31,12 +30,14 @@ from hapax.commands.shared.console import (
     DONE,
     counts_text,
     err,
+    note,
     number_text,
     out,
+    print_json,
     print_table,
     progress_display,
 )
-from hapax.commands.shared.declared import together
+from hapax.commands.shared.declared import F, together
 from hapax.commands.shared.model_options import (
     choose_profile,
     load_models,
@@ -54,7 +55,7 @@ from hapax.engine.kept_rules import chosen_rules
 from hapax.engine.questions.account import cut_text, step_text
 from hapax.engine.questions.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
-from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
+from hapax.engine.search.search_report import SearchReport, Unanswerable
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import SearchPlan, graph_text
 from hapax.grammar.errors import HapaxError
@@ -71,8 +72,6 @@ from hapax.llm_oracle.registry import FALLBACK_RANKER, find_backend, price_table
 
 if TYPE_CHECKING:
     from hapax.engine.search.estimate import RuleEstimate, RunEstimate
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_RANKERS = ("smollm2", "frequency")
 """The first of these that is installed ranks the embedded model's findings; that model itself has read no texts."""
@@ -127,7 +126,6 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     hapax plan --db hapax.db --beam 50
     hapax plan --precision 0.95
     """
-
     library = sound_library(paths)
     rules = chosen_rules(library, chosen)
     if graph:
@@ -136,8 +134,8 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     # All orders of all rules would fill many screens.
     estimate, orders = estimated(library, rules, options, with_orders=bool(chosen))
     for rule in rules if chosen else ():
-        print_plans(rule, orders[rule.name], options["as_json"])
-    print_estimate(estimate, options["as_json"])
+        print_plans(rule, orders[rule.name])
+    print_estimate(estimate)
 
 
 @click.command()
@@ -189,7 +187,7 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     library = sound_library(paths)
     rules = chosen_rules(library, chosen)
     if options["dry_run"]:
-        print_estimate(estimated(library, rules, options)[0], options["as_json"])
+        print_estimate(estimated(library, rules, options)[0])
         return
     if not chosen:
         print_idle(library)
@@ -204,21 +202,24 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     executor = None if name == "process" else load(plug_ins(EXECUTORS)[name])(library, options)
     # After the defaults were chosen, which it names.
     _explain_default(options)
-    with open_kb(options["database"]) as kb:
-        journal = open_journal(kb, options)
-        models = load_models(library, options, journal)
-        _explain_ranker(models, options)
-        # With the journal of the search, so that a probe counts against its budget.
-        settings = choose_profile(settings, kb, library, models, options)
-        # Only once the models answer: a start that fails leaves no file.
-        keep_rules(kb, paths, "search", library)
-        _warn_of_doubtful_facts(models, options)
-        spread = nullcontext(models) if executor is None else executor.spread(models)
-        with spread as asked, progress_display(not options["no_progress"]) as progress:
-            report = run_search(SearchJob(library, rules, kb, asked, settings, journal, progress)).report
-    # Known only when the search has asked.
-    _warn_of_no_bias(models)
-    _print_search(report, library, options)
+    kb = opened()
+    journal = open_journal(kb, options)
+    models = load_models(library, options, journal)
+    _explain_ranker(models, options)
+    # With the journal of the search, so that a probe counts against its budget.
+    settings = choose_profile(settings, kb, library, models, options)
+    # Only once the models answer: a start that fails leaves no file.
+    keep_rules(kb, paths, "search", library)
+    _warn_of_doubtful_facts(models, options)
+    spread = nullcontext(models) if executor is None else executor.spread(models)
+    with spread as asked, progress_display(not options["no_progress"]) as progress:
+        report = run_search(SearchJob(library, rules, kb, asked, settings, journal, progress)).report
+    # Known only when the search has asked, and only of models on servers.
+    if reason := getattr(models.knowledge, "bias_refused", ""):
+        note(f"no logit bias was sent to {models.knowledge.identity.name}: {reason}", "warning")
+    print_json({"run": report.run_id, "status": report.status, **report.summary()})
+    if not out.quiet:
+        _print_search(report, library, options)
     sys.exit(BUDGET_REACHED if report.status == "budget" else DONE)
 
 
@@ -236,36 +237,31 @@ def estimated(
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)
     # Without a file the estimate uses an empty knowledge base in memory, and makes no file.
-    known = Path(options["database"]).exists()
-    with open_kb(options["database"] if known else None, read_only=known) as kb:
-        # Known probes of servers are read, and nothing is written.
-        models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
-        settings = search_settings(options)
-        # As in a dry run nothing is probed; the plan counts the requests of a probe.
-        choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
-        settings = settled(settings, choice)
-        estimate = estimate_run(
-            SearchJob(library, rules, kb, models, settings),
-            prices=price_table(models),
-            retry_unusable=options["retry_unusable"],
-            probes=choice.probes,
-        )
-        return estimate, estimate_orders(library, rules, kb, models, settings) if with_orders else {}
+    kb = opened(read_only=True) if Path(options["database"]).exists() else opened(database=None)
+    # Known probes of servers are read, and nothing is written.
+    models = load_models(library, options, journal=Journal(ReadOnlyCallStore(kb)), forecast=True)
+    settings = search_settings(options)
+    # As in a dry run nothing is probed; the plan counts the requests of a probe.
+    choice = profile_choice(settings, kb, library, models, {**options, "dry_run": True})
+    settings = settled(settings, choice)
+    estimate = estimate_run(
+        SearchJob(library, rules, kb, models, settings),
+        prices=price_table(models),
+        retry_unusable=options["retry_unusable"],
+        probes=choice.probes,
+    )
+    return estimate, estimate_orders(library, rules, kb, models, settings) if with_orders else {}
 
 
-def print_plans(rule: Rule, orders: Sequence[tuple[SearchPlan, RuleEstimate]], as_json: bool) -> None:
+def print_plans(rule: Rule, orders: Sequence[tuple[SearchPlan, RuleEstimate]]) -> None:
     """Print the estimates of a rule's search plans as a table or as a line of JSON."""
-    if as_json:
-        plans = []
-        for order, estimate in orders:
-            counts = {name: estimate.total(name) for name in ("questions", "calls", "claims")}
-            plans.append({"order": order.order, "steps": list(map(str, order.steps)), **counts})
-        click.echo(json.dumps({"rule": rule.name, "plans": plans}, ensure_ascii=False))
-        return
-    rows: list[tuple[str, ...]] = []
+    plans, rows = [], []
     for order, estimate in orders:
-        totals = [f"{estimate.total(name):,}" for name in ("questions", "calls", "claims")]
-        rows.append((" ".join(order.order), *totals, "; ".join(map(str, order.steps))))
+        totals = {name: estimate.total(name) for name in ("questions", "calls", "claims")}
+        plans.append({"order": order.order, "steps": list(map(str, order.steps)), **totals})
+        figures = [f"{count:,}" for count in totals.values()]
+        rows.append((" ".join(order.order), *figures, "; ".join(map(str, order.steps))))
+    print_json({"rule": rule.name, "plans": plans})
     print_table(
         ("order", "questions", "calls", "claims judged", "steps"),
         rows,
@@ -273,10 +269,10 @@ def print_plans(rule: Rule, orders: Sequence[tuple[SearchPlan, RuleEstimate]], a
     )
 
 
-def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
+def print_estimate(estimate: RunEstimate) -> None:
     """Print the estimate by rule, and by role with its price."""
-    if as_json:
-        click.echo(json.dumps(asdict(estimate), ensure_ascii=False))
+    print_json(asdict(estimate))
+    if out.quiet:
         return
     rows = []
     for rule in estimate.rules:
@@ -286,8 +282,8 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
             values = ", ".join(f"{step.variable} {step.values:,}" for step in rule.steps)
             rows.append((rule.rule, rule.generic, " ".join(rule.order), values, *totals))
     print_table(("rule", "generic", "order", "values by step", "questions", "calls", "claims judged"), rows)
-    for remark in _skipped({rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None}):
-        remark.print(with_details=True)
+    skipped = {rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None}
+    _print_remarks(_skipped(skipped), with_details=True)
     out.print()
     costs = []
     for role, need in estimate.roles.items():
@@ -297,27 +293,24 @@ def print_estimate(estimate: RunEstimate, as_json: bool) -> None:
     columns = ("role", "model", "calls", "tokens", "money", "wall time")
     print_table(columns, costs, title="The whole run, as expected")
     if measured := [f"{role} {need.measured:,}" for role, need in estimate.roles.items() if need.measured]:
-        err.print(
-            f"[dim]Expected calls, tokens and money follow from answered requests in the ledger, repeated ones "
-            f"included: {', '.join(measured)}.[/]",
-            soft_wrap=True,
+        note(
+            "Expected calls, tokens and money follow from answered requests in the ledger, repeated ones included: "
+            f"{', '.join(measured)}."
         )
     if assumed := [role for role, need in estimate.roles.items() if need.assumed]:
-        err.print(
-            f"[dim]Nobody has asked the server of {', '.join(assumed)} what it can do. By default it is expected to "
-            "give log-probabilities; votes take more calls. A search first probes it once. State `logprobs` in an "
-            "alias of the model to plan by it.[/]",
-            soft_wrap=True,
+        note(
+            f"Nobody has asked the server of {', '.join(assumed)} what it can do. By default it is expected to give "
+            "log-probabilities; votes take more calls. A search first probes it once. State `logprobs` in an alias "
+            "of the model to plan by it."
         )
     untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls]
-    # Only for models on servers can an alias state limits.
-    served = any("openai/" in estimate.roles[role].model for role in untimed)
     if untimed:
-        err.print(
-            f"[dim]The wall time of {', '.join(untimed)} is unknown, because the knowledge base has no answers of "
+        # Only for models on servers can an alias state limits.
+        served = any("openai/" in estimate.roles[role].model for role in untimed)
+        note(
+            f"The wall time of {', '.join(untimed)} is unknown, because the knowledge base has no answers of "
             f"{'this model' if len(untimed) == 1 else 'these models'}: search with --max-calls 50 and plan again"
-            f"{', or state latency, rpm or tpm in the alias' if served else ''}.[/]",
-            soft_wrap=True,
+            f"{', or state latency, rpm or tpm in the alias' if served else ''}."
         )
 
 
@@ -331,42 +324,36 @@ def _duration(seconds: float) -> str:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(NamedTuple):
     """A sentence of a search's account. `label`: of a warning, which goes to stderr. `details`: lines of --account."""
 
     text: str
     label: str = ""
     details: Sequence[str] = ()
 
-    def print(self, with_details: bool) -> None:
-        """Print the remark as one paragraph, and its details if they are wanted."""
-        stream = err if self.label else out
-        label = f"[yellow]{self.label}[/] " if self.label else ""
-        stream.print(label + escape(self.text), soft_wrap=True, highlight=False)
-        for line in self.details if with_details else ():
-            stream.print(f"  {escape(line)}", soft_wrap=True, highlight=False)
+
+def _print_remarks(remarks: Iterable[Remark], with_details: bool) -> None:
+    """Print each remark as one paragraph, and its details if they are wanted."""
+    for text, label, details in remarks:
+        stream = err if label else out
+        for line in (text, *(f"  {detail}" for detail in details if with_details)):
+            head = f"[yellow]{label}[/] " if label and line is text else ""
+            stream.print(head + escape(line), soft_wrap=True, highlight=False)
 
 
 def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
     """Print statements, a line for each rule and the account; without --account as much as fits a screen."""
-    if options["as_json"]:
-        click.echo(json.dumps({"run": report.run_id, "status": report.status, **report.summary()}, ensure_ascii=False))
-        return
-
     every = options["all_accounts"]
     # A number that somebody asked for is not cut to a screen.
-    is_chosen = click.get_current_context().get_parameter_source("examples") is not ParameterSource.DEFAULT
-    _print_statements(report, options["examples"], every or is_chosen)
+    _print_statements(report, options["examples"], every or not is_default("examples"))
     _print_rules(report, options["compat"], every)
     remarks = list(_remarks(report, library, options))
     shown = remarks if every or len(remarks) <= REMARKS else remarks[: REMARKS - 1]
-    for remark in shown:
-        remark.print(with_details=every)
+    _print_remarks(shown, every)
     if len(shown) < len(remarks):
         out.print(f"{counted(len(remarks) - len(shown), 'more remark')}: run the same command with --account.")
     if report.budget:
-        err.print(escape(report.budget))
+        note(report.budget)
 
 
 def _print_statements(report: SearchReport, count: int, every: bool) -> None:
@@ -391,7 +378,16 @@ def _print_rules(report: SearchReport, compat: str | None, every: bool) -> None:
     gates = [gate.name for gate in gates_in_order(compat) if gate.in_tables] if every else []
     rules = report.searched if every else report.searched[:RULE_LINES]
     columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls")
-    print_table(columns, (_line(rule, gates) for rule in rules))
+    rows = []
+    for rule in rules:
+        # A gate that is switched off has judged nothing.
+        shares = [rule.gates[gate].share if gate in rule.gates else None for gate in gates]
+        ends = [rule.count(end) for end in (Distribution.HEAD, Distribution.LONG_TAIL)]
+        # A budget ended the search before the rule was through.
+        name = rule.rule + (" (cut)" if rule.cut else "")
+        percents = ["-" if share is None else f"{share:.0%}" for share in shares]
+        rows.append((name, *ends, rule.in_both, *percents, number_text(rule.delta), rule.calls))
+    print_table(columns, rows)
     if more := len(report.searched) - len(rules):
         out.print(f"{counted(more, 'more rule')}: --account prints all.")
     out.print()
@@ -438,19 +434,12 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
 # --- the embedded model as the default --------------------------------------------------------------------------------
 
 
-def _is_default_model() -> bool:
-    """True if no knowledge model was named."""
-    # A default in hapax.toml or in the environment names a model, too.
-    source = click.get_current_context().get_parameter_source("knowledge")
-    return source is click.core.ParameterSource.DEFAULT
-
-
 def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
     """The critic of the default model: the installed references that cover predicates of the rules, then itself."""
     from hapax.llm_oracle.rankers.reference_models import covering_references
 
     critic: str | None = options["critic"]
-    if critic or options["compat"] or options["no_critic"] or not _is_default_model():
+    if critic or options["compat"] or options["no_critic"] or not is_default("knowledge"):
         return critic
     references = covering_references(library)
     # The first critic that covers a claim decides, so the model comes last.
@@ -459,11 +448,10 @@ def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
 
 def _default_ranker(options: dict[str, Any]) -> str | None:
     """The ranker of the default model: one that knows which names are common, if it is installed."""
-
     ranker: str | None = options["likelihood"]
     # With every beam kept nothing is ranked.
     unranked = options["no_likelihood"] or options["beam"] is None
-    if ranker or unranked or options["compat"] or not _is_default_model():
+    if ranker or unranked or options["compat"] or not is_default("knowledge"):
         return ranker
     installed = (name for name in DEFAULT_RANKERS if (backend := find_backend(name)) and not backend.missing())
     return next(installed, None)
@@ -477,12 +465,12 @@ def _explain_ranker(models: Models, options: dict[str, Any]) -> None:
     said = f"{models.knowledge.identity.name} gives no likelihoods"
     if options["compat"]:
         raise HapaxError(f"{said}, by which LINK ranks.", Remedy("Choose another {}.", Setting("likelihood")))
-    err.print(f"{said}, so word frequencies rank. Choose another ranker with --likelihood.", soft_wrap=True)
+    note(f"{said}, so word frequencies rank. Choose another ranker with --likelihood.")
 
 
 def _explain_default(options: dict[str, Any]) -> None:
     """Say that the embedded model searches if no model was named, and what judges and ranks beside it."""
-    if not _is_default_model():
+    if not is_default("knowledge"):
         return
     lines = ["Searching with the embedded model, made for a first try. Name another with -m (`hapax model list`)."]
     judged = f"Critics: {options['critic']}. " if (options["critic"] or "").startswith("reference:") else ""
@@ -494,7 +482,7 @@ def _explain_default(options: dict[str, Any]) -> None:
         extras += ["smollm2"] if options["likelihood"] is None and options["beam"] is not None else []
     if extras:
         lines.append(f"`pip install 'hapax-kb[{','.join(extras)}]'` adds tables and models that judge and rank better.")
-    err.print("\n".join(lines), soft_wrap=True, highlight=False)
+    note("\n".join(lines))
 
 
 # --- warnings and remarks ---------------------------------------------------------------------------------------------
@@ -513,17 +501,8 @@ def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
             f"{models.knowledge.identity.name} was not trained on LINK's prompts and answers many of them wrongly."
         )
     if reasons:
-        remedy = f"Results go to {options['database']}; use --db to keep such a run separate."
-        err.print(f"[yellow]warning[/] {escape(' '.join(reasons))} {escape(remedy)}", soft_wrap=True)
-
-
-def _warn_of_no_bias(models: Models) -> None:
-    """Warn if --compat wanted a logit bias that could not be sent."""
-    # Only models on servers have it.
-    reason = getattr(models.knowledge, "bias_refused", "")
-    if reason:
-        message = f"no logit bias was sent to {models.knowledge.identity.name}: {reason}"
-        err.print(f"[yellow]warning[/] {escape(message)}", soft_wrap=True)
+        reasons.append(f"Results go to {options['database']}; use --db to keep such a run separate.")
+        note(" ".join(reasons), "warning")
 
 
 def _skipped(skipped: Mapping[str, Unanswerable]) -> Iterator[Remark]:
@@ -666,7 +645,6 @@ def _worth(report: SearchReport, probe: CriticProbe) -> str:
 
 def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
     """The requests of a run in words: those that were sent, and those that models in this process answered."""
-
     sent: dict[str, int] = {}
     local: dict[str, int] = {}
     for role, statistics in report.statistics.items():
@@ -685,19 +663,3 @@ def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
         return text
     total = counted(sum(sent.values()) + sum(local.values()), "call")
     return f"{text} {answered}. Limits count both: {total}."
-
-
-def _line(rule: RuleReport, gates: Sequence[str]) -> tuple[str, ...]:
-
-    # A gate that is switched off has judged nothing.
-    shares = (rule.gates[gate].share if gate in rule.gates else None for gate in gates)
-    return (
-        # A budget ended the search before the rule was through.
-        rule.rule + (" (cut)" if rule.cut else ""),
-        str(rule.count(Distribution.HEAD)),
-        str(rule.count(Distribution.LONG_TAIL)),
-        str(rule.in_both),
-        *("-" if share is None else f"{share:.0%}" for share in shares),
-        number_text(rule.delta),
-        str(rule.calls),
-    )

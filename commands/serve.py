@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 
 import hapax
 from hapax.commands.shared.common_options import (
     open_kb,
+    opened,
     read_library,
     with_database,
     with_json,
     with_limits,
     with_rules,
 )
-from hapax.commands.shared.console import Left, ToolCalls, err, leaving, print_json, working
+from hapax.commands.shared.console import Left, ToolCalls, leaving, note, out, print_json, working
 from hapax.commands.shared.declared import declared
 from hapax.commands.shared.model_options import (
     load_models,
@@ -87,7 +87,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     with working("Opening"):
         browser = Browser(database, paths, options["judge"], options["control"], asking, options["schemas"])
         server = browser_server(browser, options["host"], options["port"])
-    err.print(f"{escape(str(database))}: {server.link} (Ctrl-C ends it)", soft_wrap=True)
+    note(f"{database}: {server.link} (Ctrl-C ends it)")
     with leaving(Left.STORED):
         server.run()
 
@@ -111,29 +111,22 @@ def report(output: str, paths: tuple[Path, ...], database: str, **options: Any) 
     hapax report -o report.html
     hapax report --rule allergy --statements 50 -o allergy.html
     """
-    if options["as_json"] and output == "-":
+    if out.quiet and output == "-":
         raise click.UsageError("--json prints to stdout, where -o - writes the page. Name a file with -o.")
-    report_options = made(hapax.ReportOptions, options, database=database)
+    kb, report_options = opened(read_only=True), made(hapax.ReportOptions, options, database=database)
     # Rendered before the file is opened, so that an error keeps an older page.
-    with open_kb(database, read_only=True) as kb, working("Drawing the pages"):
+    with working("Drawing the pages"):
         page = hapax.report(kb, read_library(paths, database), report_options)
     with atomic_text_file(output) as stream:
         stream.write(page.html)
-    content = page.content
-    if options["as_json"]:
-        # Bytes of UTF-8, as in the file.
-        size = len(page.html.encode())
-        run_id = None if content.run is None else content.run.run.id
-        print_json({"file": output, "run": run_id, "rules": len(content.rules), "bytes": size})
-        return
-    if content.run is not None and content.run.warning:
-        err.print(f"[yellow]note:[/] {escape(content.run.warning)}", soft_wrap=True)
-    about = "derived statements" if content.run is None else f"run {content.run.run.id}"
-    err.print(
-        f"{escape(about)}: {counted(len(content.rules), 'rule')}, "
-        f"{counted(len(page.html.encode()) // 1000, 'kB', 'kB')}",
-        soft_wrap=True,
-    )
+    run, rules = page.content.run, page.content.rules
+    # Bytes of UTF-8, as in the file.
+    size = len(page.html.encode())
+    print_json({"file": output, "run": None if run is None else run.run.id, "rules": len(rules), "bytes": size})
+    if run is not None and run.warning:
+        note(run.warning, "note:")
+    about = "derived statements" if run is None else f"run {run.run.id}"
+    note(f"{about}: {counted(len(rules), 'rule')}, {counted(size // 1000, 'kB', 'kB')}")
 
 
 # --- agents -----------------------------------------------------------------------------------------------------------

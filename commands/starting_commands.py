@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import cmd
-import json
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.markup import escape
 
 import hapax
 from hapax.commands.reasoning import MOST_PRINTED, print_answer_table
 from hapax.commands.shared.common_options import open_for_goal, sound_library, with_database, with_json, with_paths
-from hapax.commands.shared.console import DONE, FAILED, err, print_table
+from hapax.commands.shared.console import DONE, FAILED, note, show
 from hapax.commands.store_commands import FAULTS_SHOWN
 from hapax.grammar.writing.words import counted
 
@@ -39,10 +37,10 @@ def init(table: Path, folder: Path | None, name: str | None) -> None:
 
     started = start_folder(table, folder, name)
     for line in (*started.faults[:FAULTS_SHOWN], *started.notes[:FAULTS_SHOWN]):
-        err.print(escape(str(line)), soft_wrap=True)
+        note(line)
     if started.faults:
         rows = counted(len(started.faults), "faulty row")
-        err.print(f"{rows}: correct them or the guesses; the first command leaves them out.", soft_wrap=True)
+        note(f"{rows}: correct them or the guesses; the first command leaves them out.")
     for path in started.files:
         click.echo(f"wrote {path}")
     click.echo(f"\nNext, from {started.files[0].parent}:\n")
@@ -60,8 +58,7 @@ def shell(paths: tuple[Path, ...], database: str) -> None:
     hapax shell family.rules
     """
     library = sound_library(paths, database)
-    with open_for_goal(database, paths, library) as kb:
-        GoalShell(hapax.Program(library, kb)).run()
+    GoalShell(hapax.Program(library, open_for_goal(database, paths, library))).run()
 
 
 class GoalShell(cmd.Cmd):
@@ -100,7 +97,7 @@ class GoalShell(cmd.Cmd):
                 self._ask(line.strip().rstrip("."))
         except hapax.HapaxError as fault:
             self.failed = True
-            err.print(str(fault), markup=False, soft_wrap=True)
+            note(fault)
         return False
 
     def _ask(self, goal: str) -> None:
@@ -108,8 +105,8 @@ class GoalShell(cmd.Cmd):
         print_answer_table(answers)
         none = ["No answer."] if answers.columns and not answers.rows else []
         more = ["There are more answers."] if answers.truncated else []
-        for note in (*answers.notes, *answers.warnings, *none, *more):
-            err.print(note, markup=False, soft_wrap=True)
+        for line in (*answers.notes, *answers.warnings, *none, *more):
+            note(line)
 
     def completenames(self, text: str, *_: object) -> list[str]:
         """Words, predicates and values that begin so."""
@@ -134,30 +131,23 @@ with suppress(ImportError):
 
 @click.command("list")
 @with_json
-def list_models(as_json: bool) -> None:
+def list_models() -> None:
     """List the model backends and their abilities.
 
     \b
     hapax model list
     """
-    models = hapax.list_models()
-    if as_json:
-        click.echo(json.dumps(models.to_json()))
-    else:
-        print_table(models.columns, models.cells())
+    show(hapax.list_models())
 
 
 @click.command()
 @with_json
-def doctor(as_json: bool) -> None:
+def doctor() -> None:
     """Check the programs and packages that Hapax needs, and say how to install what is missing.
 
     \b
     hapax doctor
     """
     examination = hapax.doctor()
-    if as_json:
-        click.echo(json.dumps(examination.to_json()))
-    else:
-        print_table(examination.columns, examination.cells())
+    show(examination)
     sys.exit(DONE if examination.passed else FAILED)

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 from rich.markup import escape
 
 import hapax
-from hapax.commands.shared.common_options import keep_rules, open_kb, read_library, with_database, with_json, with_rules
+from hapax.commands.shared.common_options import (
+    is_default,
+    keep_rules,
+    opened,
+    read_library,
+    with_database,
+    with_json,
+    with_rules,
+)
 from hapax.commands.shared.console import (
     Left,
     counts_text,
-    err,
     leaving,
+    note,
     out,
     print_json,
-    print_table,
     print_texts,
+    say,
+    show,
     working,
 )
 from hapax.grammar.writing.words import counted
@@ -33,7 +39,6 @@ if TYPE_CHECKING:
     from hapax.kb.exchange.intake import ImportReport
     from hapax.kb.exchange.mappings import TableMapping
     from hapax.kb.records import StatementRecord
-    from hapax.kb.store import KnowledgeBase
 
 FAULTS_SHOWN = 20
 """Faulty rows that `import --skip-faulty` lists."""
@@ -48,31 +53,25 @@ PREDICATES_SHOWN = 10
 @click.command()
 @with_database
 @with_json
-def stats(database: str, as_json: bool) -> None:
+def stats(**_: Any) -> None:
     """Show how much the knowledge base has stored.
 
     \b
     hapax data stats --db hapax.db
     """
-    with open_kb(database, read_only=True) as kb:
-        contents = hapax.stats(kb)
-    if as_json:
-        click.echo(json.dumps(contents.to_json()))
-        return
-    print_table(contents.columns, ((name, str(count)) for name, count in contents.cells()))
+    contents = hapax.stats(opened(read_only=True))
+    show(contents)
     if contents.derived:
         statements = counted(sum(contents.derived.values()), "statement")
         out.print(f"\n{statements} of {counted(len(contents.derived), 'rule')}, stored by hapax derive.")
     if contents.outdated:
-        names = escape(", ".join(contents.outdated))
-        were = "was" if len(contents.outdated) == 1 else "were"
+        names, were = escape(", ".join(contents.outdated)), "was" if len(contents.outdated) == 1 else "were"
         out.print(f"Facts have changed since {names} {were} derived: run `hapax derive` again.", soft_wrap=True)
     if contents.withdrawn.facts:
         fallen = counted(contents.withdrawn.statements, "stored statement")
         tail = f", so {fallen} no longer hold" if contents.withdrawn.statements else ""
-        out.print(
-            f"\n{counted(contents.withdrawn.facts, 'fact')} withdrawn{tail}; hapax data retract --list names the facts."
-        )
+        facts = counted(contents.withdrawn.facts, "fact")
+        out.print(f"\n{facts} withdrawn{tail}; hapax data retract --list names the facts.")
     if contents.calls:
         out.print(f"\nCalls in all runs, by role of the model: {counts_text(contents.calls)}.")
     if contents.sent:
@@ -86,7 +85,7 @@ def stats(database: str, as_json: bool) -> None:
 @click.command()
 @with_database
 @with_json
-def verify(database: str, as_json: bool) -> None:
+def verify(database: str) -> None:
     """Check the knowledge base against itself; exit code 1 if a row or the file is damaged.
 
     Checks SQLite's structures, the identity of every row (a hash of its content), all references, and the proof of
@@ -95,24 +94,22 @@ def verify(database: str, as_json: bool) -> None:
     \b
     hapax kb verify --db hapax.db
     """
-    with open_kb(database, read_only=True) as kb:
-        checked = hapax.verify(kb)
-    if as_json:
-        click.echo(json.dumps(checked.to_json(), ensure_ascii=False))
-    elif checked.is_clean:
+    checked = hapax.verify(opened(read_only=True))
+    if checked.is_clean:
         proofs = f" and {counted(checked.proofs, 'proof')} replayed" if checked.proofs else ""
-        click.echo(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
+        print_json(checked)
+        say(f"{counted(checked.rows, 'row')} checked{proofs}, none damaged.")
     else:
-        print_table(checked.columns, checked.cells())
-    if checked.others and not as_json:
-        err.print(f"Made by another program, and not used by Hapax: {escape(', '.join(checked.others))}.")
-    if checked.rewritten and not as_json:
-        err.print(
-            f"Rewritten since their statements were derived: {escape(', '.join(checked.rewritten))}. Their proofs were "
+        show(checked)
+    if checked.others:
+        note(f"Made by another program, and not used by Hapax: {', '.join(checked.others)}.")
+    if checked.rewritten:
+        note(
+            f"Rewritten since their statements were derived: {', '.join(checked.rewritten)}. Their proofs were "
             "compared with the facts only. Search these rules again to renew them."
         )
     if not checked.is_clean:
-        err.print(f"[red]{counted(len(checked.damages), 'damage')}[/] in {escape(database)}")
+        note(f"in {database}", counted(len(checked.damages), "damage"))
         raise click.exceptions.Exit(1)
 
 
@@ -120,7 +117,7 @@ def verify(database: str, as_json: bool) -> None:
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @with_database
 @with_json
-def backup(target: Path, database: str, as_json: bool) -> None:
+def backup(target: Path, database: str) -> None:
     """Copy the knowledge base into the new file TARGET, also while others write to it, and verify the copy.
 
     The copy takes its name when it is whole, verified and on disk. An existing file is never overwritten.
@@ -130,17 +127,15 @@ def backup(target: Path, database: str, as_json: bool) -> None:
     """
     with leaving(Left.WHOLE), working("Copying"):
         rows = hapax.backup(database, target)
-    if as_json:
-        print_json({"copy": target, "rows": rows})
-        return
-    click.echo(f"{target}: {counted(rows, 'row')} copied and verified.")
+    print_json({"copy": target, "rows": rows})
+    say(f"{target}: {counted(rows, 'row')} copied and verified.")
 
 
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path, dir_okay=False))
 @with_database
 @with_json
-def restore(copy: Path, database: str, as_json: bool) -> None:
+def restore(copy: Path, database: str) -> None:
     """Replace the knowledge base by the backup COPY; the replaced file is kept beside it.
 
     The backup is verified first, and stays. A run that uses the replaced file ends with a copy of its answers.
@@ -150,10 +145,8 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     """
     with leaving(Left.WHOLE), working("Copying"):
         kept = hapax.restore_backup(copy, database)
-    if as_json:
-        print_json({"database": database, "backup": copy, "earlier": kept})
-        return
-    click.echo(f"{database} is {copy} now." + (f" The earlier one is {kept}." if kept else ""))
+    print_json({"database": database, "backup": copy, "earlier": kept})
+    say(f"{database} is {copy} now." + (f" The earlier one is {kept}." if kept else ""))
 
 
 @click.command("import")
@@ -191,7 +184,8 @@ def restore(copy: Path, database: str, as_json: bool) -> None:
     help="Rows with the key of a stored fact or an earlier row, by mapping or rules, and other values.",
 )
 @with_json
-def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+@leaving(Left.WHOLE)
+def import_(file: Path, paths: tuple[Path, ...], **options: Any) -> None:
     """Import given facts: a CSV or JSONL file of facts, or a table with columns of its own.
 
     A row of facts is `predicate,argument,...`. Of any other table, name the columns; it may be CSV, TSV, JSONL, Parquet
@@ -208,46 +202,56 @@ def import_(file: Path, database: str, paths: tuple[Path, ...], as_json: bool, *
     # Before the file of the knowledge base is made.
     mapping = _mapping(options)
     library = hapax.load_rules(*paths) if paths else None
-    rules = hapax.FactRules(library, options["names"])
-    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Importing {file}") as show:
-        kb.progress = partial(show, f"Importing {file}")
-        chosen = {name: options[name] for name in ("skip_faulty", "same_key")}
-        report = hapax.import_facts(kb, file, mapping=mapping, rules=rules, **chosen)
+    kb = opened()
+    with working(f"Importing {file}") as line:
+        kb.progress = partial(line, f"Importing {file}")
+        report = hapax.import_facts(
+            kb,
+            file,
+            mapping=mapping,
+            rules=hapax.FactRules(library, options["names"]),
+            skip_faulty=options["skip_faulty"],
+            same_key=options["same_key"],
+        )
         if library is not None:
             # After the import, so that rules are not kept if it fails.
             keep_rules(kb, paths, "import", library)
-    if as_json:
-        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
-    else:
+    print_json(report)
+    if not out.quiet:
         _print_import(report, mapping)
 
 
 def _print_import(report: ImportReport, mapping: TableMapping | None) -> None:
     for fault in report.faults[:FAULTS_SHOWN]:
-        err.print(escape(str(fault)))
+        note(fault)
     if len(report.faults) > FAULTS_SHOWN:
-        err.print(f"and {counted(len(report.faults) - FAULTS_SHOWN, 'more faulty row')}; --json lists all")
+        note(f"and {counted(len(report.faults) - FAULTS_SHOWN, 'more faulty row')}; --json lists all")
     for warning in report.warnings:
-        err.print(f"[yellow]warning:[/] {escape(warning)}")
+        note(warning, "warning:")
     for indicator, count in list(report.predicates.items())[:PREDICATES_SHOWN]:
-        err.print(f"{count} of {escape(indicator)}")
+        note(f"{count} of {indicator}")
     if len(report.predicates) > PREDICATES_SHOWN:
-        err.print(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
+        note(f"and facts of {counted(len(report.predicates) - PREDICATES_SHOWN, 'more predicate')}")
     if report.empty:
-        err.print(escape(_empty_cells(report, mapping)), soft_wrap=True)
+        note(_empty_cells(report, mapping))
     if report.renamed:
         # One spelling stands for all.
         written, name = next(iter(report.spellings.items()))
         example = f"such as {written} as {name}; hapax why shows the spelling of the file"
-        err.print(escape(f"{counted(report.renamed, 'row')} under canonical names, {example}"), soft_wrap=True)
-    if report.replaced:
-        shown = [f"{old} by {new}" for old, new in list(report.replaced.items())[:REPLACED_SHOWN]]
-        more = f"; and {len(report.replaced) - len(shown)} more" if len(report.replaced) > len(shown) else ""
-        err.print(escape(f"{counted(len(report.replaced), 'fact')} replaced: {'; '.join(shown)}{more}"), soft_wrap=True)
+        note(f"{counted(report.renamed, 'row')} under canonical names, {example}")
+    _print_replaced(report.replaced)
     print_texts("no longer holds", report.fallen)
     print_texts("holds again", report.risen)
     skipped = counted(len(report.faults), "faulty row")
-    err.print(f"{counted(report.read, 'fact')} read, {report.added} of them new; {skipped} left out")
+    note(f"{counted(report.read, 'fact')} read, {report.added} of them new; {skipped} left out")
+
+
+def _print_replaced(replaced: Mapping[str, object]) -> None:
+    """Print some facts with those that took their place."""
+    if replaced:
+        shown = [f"{old} by {new}" for old, new in list(replaced.items())[:REPLACED_SHOWN]]
+        more = f"; and {len(replaced) - len(shown)} more" if len(replaced) > len(shown) else ""
+        note(f"{counted(len(replaced), 'fact')} replaced: {'; '.join(shown)}{more}")
 
 
 def _empty_cells(report: ImportReport, mapping: TableMapping | None) -> str:
@@ -265,12 +269,11 @@ def _empty_cells(report: ImportReport, mapping: TableMapping | None) -> str:
 def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
     """The mapping that the options state; None for a file of facts."""
     predicate, columns, table, path = (options[name] for name in ("predicate", "columns", "table", "map_file"))
-    given = click.get_current_context().get_parameter_source
-    chosen = {"empty": options["empty"]} if given("empty") is not ParameterSource.DEFAULT else {}
+    # What was typed comes before what the file names.
+    chosen = {} if is_default("empty") else {"empty": options["empty"]}
     if path is not None:
         if predicate or columns:
             raise click.UsageError("--map names predicates and columns itself. Omit --predicate and --columns.")
-        # --table and the like come before what the file names.
         return hapax.TableMapping.read(path).model_copy(update=chosen | ({"table": table} if table else {}))
     if bool(predicate) != bool(columns):
         raise click.UsageError("--predicate and --columns go together: --predicate lies_at --columns airport,elevation")
@@ -305,63 +308,49 @@ def export(  # noqa: PLR0917  one parameter an option
     """
     if statements and predicate:
         raise click.UsageError("--predicate chooses facts. Omit it with --statements.")
-    if statements:
-        _export_statements(database, paths, output)
+    kb, library = opened(read_only=True), read_library(paths, database) if statements else None
+    # Atomic: a file that was there stays as it was until everything is written.
+    with working("" if output == "-" else "Exporting"), atomic_text_file(output) as stream:
+        if library is None:
+            facts = hapax.export_facts(kb, stream, form=form, predicate=predicate)
+        else:
+            report = hapax.export_statements(kb, library, stream)
+    if library is None:
+        for left_out in facts.left_out:
+            note(f"left out {left_out.fact.predicate}: {left_out.reason}")
+        note(f"{counted(facts.written, 'fact')} exported")
         return
-    # Atomic: a file that was there stays as it was until all facts are written.
-    with (
-        open_kb(database, read_only=True) as kb,
-        working("" if output == "-" else "Exporting"),
-        atomic_text_file(output) as stream,
-    ):
-        report = hapax.export_facts(kb, stream, form=form, predicate=predicate)
-    for left_out in report.left_out:
-        err.print(escape(f"left out {left_out.fact.predicate}: {left_out.reason}"))
-    err.print(f"{counted(report.written, 'fact')} exported")
-
-
-def _export_statements(database: str, paths: tuple[Path, ...], output: str) -> None:
-    library = read_library(paths, database)
-    with (
-        open_kb(database, read_only=True) as kb,
-        working("" if output == "-" else "Exporting"),
-        atomic_text_file(output) as stream,
-    ):
-        report = hapax.export_statements(kb, library, stream)
     if report.outdated:
-        err.print(
+        note(
             f"{counted(report.outdated, 'statement')} that derive stored left out: facts or rules have changed since. "
             "Run `hapax derive` again."
         )
-    err.print(f"{counted(report.searched + report.derived, 'statement')} exported, {report.derived} of them of derive")
+    note(f"{counted(report.searched + report.derived, 'statement')} exported, {report.derived} of them of derive")
 
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), metavar="OTHER")
 @with_database
 @with_json
-def merge(path: Path, database: str, as_json: bool) -> None:
+@leaving(Left.WHOLE)
+def merge(path: Path, database: str) -> None:
     """Add everything from another knowledge base to this one.
 
     \b
     hapax data merge colleague.db --db hapax.db
     """
-    with leaving(Left.WHOLE), open_kb(database) as kb, working(f"Merging {path}"):
+    kb = opened()
+    with working(f"Merging {path}"):
         report = hapax.merge(kb, path)
-    if as_json:
-        print_json(asdict(report))
-        return
+    print_json(report)
     for name, count in report.added.items():
         # Names of tables are plurals.
-        click.echo(f"{counted(count, name.removesuffix('s'), name)} added")
+        say(f"{counted(count, name.removesuffix('s'), name)} added")
     if not (report.added or report.replaced):
-        click.echo(f"nothing added: {database} has everything in {path}")
+        say(f"nothing added: {database} has everything in {path}")
     for conflict in report.conflicts:
-        err.print(f"[yellow]conflict:[/] {escape(str(conflict))}")
-    if report.replaced:
-        shown = [f"{old} by {new}" for old, new in list(report.replaced.items())[:REPLACED_SHOWN]]
-        more = f"; and {len(report.replaced) - len(shown)} more" if len(report.replaced) > len(shown) else ""
-        err.print(escape(f"{counted(len(report.replaced), 'fact')} replaced: {'; '.join(shown)}{more}"), soft_wrap=True)
+        note(conflict, "conflict:")
+    _print_replaced(report.replaced)
     print_texts("no longer holds", report.fallen)
 
 
@@ -380,7 +369,7 @@ def merge(path: Path, database: str, as_json: bool) -> None:
     help="Compare with a provider's usage export; exit code 1 if a figure differs.",
 )
 @with_json
-def ledger(database: str, since: str, until: str, export: Path | None, as_json: bool) -> None:
+def ledger(since: str, until: str, export: Path | None, **_: Any) -> None:
     """List the requests that left for servers in all runs, with tokens and cost.
 
     A request without a whole reply was perhaps billed, and counts at the most it can use. Requests of --queue are
@@ -390,45 +379,22 @@ def ledger(database: str, since: str, until: str, export: Path | None, as_json: 
     hapax model ledger --db hapax.db
     hapax model ledger --reconcile usage.csv --since 2026-11 --until 2026-12
     """
-    with open_kb(database, read_only=True) as kb:
-        if export is not None:
-            compared = hapax.reconcile(kb, export, since=since, until=until)
-            _print_reconciled(compared, as_json)
-            return
-        contents = hapax.ledger(kb, since=since, until=until)
-    if as_json:
-        click.echo(json.dumps(contents.to_json()))
-        return
+    kb = opened(read_only=True)
+    if export is not None:
+        compared = hapax.reconcile(kb, export, since=since, until=until)
+        show(compared)
+        if compared.unknown:
+            note(f"Models of the export that this knowledge base never asked: {', '.join(compared.unknown)}")
+        raise click.exceptions.Exit(0 if compared.agrees else 1)
+    contents = hapax.ledger(kb, since=since, until=until)
     if not contents.spending:
-        click.echo("No request left for a server.")
+        print_json(contents)
+        say("No request left for a server.")
         return
-    print_table(contents.columns, (tuple(map(_text, row)) for row in contents.cells()))
+    show(contents)
     perhaps = sum(row.perhaps for row in contents.spending)
     if perhaps:
         out.print(f"\n{counted(perhaps, 'request')} without a whole reply, counted as the most that it can cost.")
-
-
-def _print_reconciled(compared: hapax.Reconciliation, as_json: bool) -> None:
-    """Print a comparison; ends with exit code 1 if a figure differs."""
-    if as_json:
-        click.echo(json.dumps(compared.to_json()))
-    else:
-        print_table(compared.columns, (tuple(map(_text, row)) for row in compared.cells()))
-        if compared.unknown:
-            err.print(
-                f"Models of the export that this knowledge base never asked: {escape(', '.join(compared.unknown))}"
-            )
-    if not compared.agrees:
-        raise click.exceptions.Exit(1)
-
-
-def _text(cell: object) -> str:
-    if cell is None:
-        return "unknown"
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    # Four decimals at most, without zeros behind them.
-    return f"{cell:.4f}".rstrip("0").rstrip(".") if isinstance(cell, float) else str(cell)
 
 
 # --- withdrawn facts --------------------------------------------------------------------------------------------------
@@ -442,14 +408,9 @@ def _text(cell: object) -> str:
 @with_rules
 @with_database
 @with_json
+@leaving(Left.WHOLE)
 def retract(  # noqa: PLR0917  one parameter an option
-    facts: tuple[str, ...],
-    reason: str,
-    undo: bool,
-    listing: bool,
-    paths: tuple[Path, ...],
-    database: str,
-    as_json: bool,
+    facts: tuple[str, ...], reason: str, undo: bool, listing: bool, paths: tuple[Path, ...], database: str
 ) -> None:
     """Withdraw facts, named as atoms or by id, and with them all statements that rest on them alone.
 
@@ -463,24 +424,25 @@ def retract(  # noqa: PLR0917  one parameter an option
     """
     _check_usage(facts, reason, undo, listing)
     if listing:
-        with open_kb(database, read_only=True) as kb:
-            _print_withdrawals(kb, as_json)
+        withdrawn = hapax.withdrawn_facts(opened(read_only=True))
+        print_json(withdrawn)
+        for item in withdrawn:
+            out.print(f"{escape(item.atom)}, {escape(item.text)}", soft_wrap=True)
+        note(f"{counted(len(withdrawn), 'fact')} withdrawn")
         return
-    library = read_library(paths, database)
-    with leaving(Left.WHOLE), open_kb(database, existing=True) as kb:
-        change = hapax.restore(facts, library, kb) if undo else hapax.retract(facts, library, kb, reason=reason)
-    if as_json:
-        click.echo(json.dumps(change.to_json(), ensure_ascii=False))
-        return
+    library, kb = read_library(paths, database), opened(existing=True)
+    change = hapax.restore(facts, library, kb) if undo else hapax.retract(facts, library, kb, reason=reason)
+    print_json(change)
+    done = "restored" if undo else "withdrawn"
     for atom in change.to_json()["facts"]:
-        out.print(f"{'restored' if undo else 'withdrawn'}: {escape(atom)}", soft_wrap=True)
+        out.print(f"{done}: {escape(atom)}", soft_wrap=True)
     _print_statements("no longer holds", change.fallen)
     _print_statements("holds by another proof", change.reproved)
     _print_statements("holds again", change.risen)
     # Of statements that `derive` stored only the numbers are known.
     for rule, (before, now) in change.derived.items():
         out.print(f"derived by {escape(rule)}: {counted(now, 'statement')}, {before} before", soft_wrap=True)
-    err.print(f"{counted(len(change.facts), 'fact')} {'restored' if undo else 'withdrawn'}")
+    note(f"{counted(len(change.facts), 'fact')} {done}")
 
 
 def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -> None:
@@ -498,13 +460,3 @@ def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -
 def _print_statements(outcome: str, statements: Sequence[StatementRecord]) -> None:
     # By id: a statement has a row for each run and end.
     print_texts(outcome, list({statement.id: statement.text for statement in statements}.values()))
-
-
-def _print_withdrawals(kb: KnowledgeBase, as_json: bool) -> None:
-    withdrawn = hapax.withdrawn_facts(kb)
-    if as_json:
-        click.echo(json.dumps([item.to_json() for item in withdrawn], ensure_ascii=False))
-        return
-    for item in withdrawn:
-        out.print(f"{escape(item.atom)}, {escape(item.text)}", soft_wrap=True)
-    err.print(f"{counted(len(withdrawn), 'fact')} withdrawn")

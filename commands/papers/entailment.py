@@ -1,8 +1,8 @@
-"""`evaluate entailment`: entailments between predicates, and whether a scorer knows their direction."""
+"""`evaluate entailment` and `evaluate booqa`: entailments between predicates, and boolean questions for scorers."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,33 +10,20 @@ from typing import Any
 import click
 
 import hapax
-from hapax.commands.papers.link_experiments import print_result
-from hapax.commands.shared.common_options import open_kb, read_library, with_database, with_json, with_rules
-from hapax.commands.shared.console import err, print_json, print_table
-from hapax.commands.shared.declared import Finite, declared, together
+from hapax.commands.shared.common_options import opened, read_library, with_database, with_json, with_rules
+from hapax.commands.shared.console import note, print_json, print_table, say, show
+from hapax.commands.shared.declared import F, Finite, declared, of_program
 from hapax.commands.shared.groups import CommandGroup
-from hapax.commands.shared.model_options import (
-    asking,
-    with_budget,
-    with_dry_run,
-    with_opening,
-    with_queue,
-)
+from hapax.commands.shared.model_options import asking, with_asking, with_budget, with_dry_run
 from hapax.grammar.options import made
 from hapax.grammar.writing.words import counted
-
-FAULTS_SHOWN = 20
-"""Faulty lines that `import` names; `--json` has all."""
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 with_files = click.argument("files", nargs=-1, required=True, type=FILE)
-
-
-with_model_options = together(declared(hapax.ScorerOptions, "model"), with_opening, with_budget, with_database)
-
+with_model = declared(hapax.ScorerOptions, "model")
 
 # The default is `STRONG` of the API.
 with_at_least = click.option(
@@ -61,7 +48,7 @@ def entailment() -> None:
     "--seed", default=0, show_default=True, help="Seed for assigning pairs whose converse is in another split."
 )
 @with_json
-def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int) -> None:
+def data(files: tuple[Path, ...], out: Path | None, seed: int) -> None:
     """Count the four sub-groups of each split, after splitting again to keep each pair with its converse.
 
     Each file is a split and gives it its name. --out writes the new splits, all pairings of sub-groups, and a
@@ -74,9 +61,8 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int) ->
     # Pairs move between splits, so all files are read together.
     evaluation = hapax.split_entailments(*files, seed=seed)
     if out is not None:
-        written = hapax.write_entailment_splits(evaluation, out)
-        err.print(f"{counted(written, 'file')} in {out}", markup=False)
-    print_result(evaluation, as_json)
+        note(f"{counted(hapax.write_entailment_splits(evaluation, out), 'file')} in {out}")
+    show(evaluation)
 
 
 @entailment.command()
@@ -87,10 +73,9 @@ def data(files: tuple[Path, ...], out: Path | None, as_json: bool, seed: int) ->
 @declared(hapax.EntailmentOptions, "released")
 @declared(hapax.EntailmentOptions, "training")
 @click.option("--out", type=FOLDER, help="Folder for the curves (PNG, SVG, CSV, TSV).")
-@with_model_options
-@with_queue
+@with_model
 @with_dry_run
-@with_json
+@with_asking
 def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
     """Measure scorers on each subset, with whole pairs and with hypotheses alone, to separate entailment from artefact.
 
@@ -101,12 +86,12 @@ def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
     hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
     """
     scoring = made(hapax.EntailmentOptions, options, twin=not options["no_twin"])
-    with asking(options, "Scoring") as (kb, opening, show):
+    with asking(options, "Scoring") as (kb, opening, tell):
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
-        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=partial(show, "Scoring sentences"))
+        evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=partial(tell, "Scoring sentences"))
     if out is not None:
         hapax.draw_entailments(evaluation, out)
-    print_result(evaluation, options["as_json"])
+    show(evaluation)
 
 
 @entailment.command()
@@ -114,7 +99,7 @@ def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
 @with_rules
 @with_database
 @with_json
-def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_json: bool) -> None:
+def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> None:
     """Store entailments between predicates as facts `entails(P, Q, Score)`, for `check`, `query --entail` and `why`.
 
     Lines are `premise TAB hypothesis TAB score`; a premise is an atom such as shopped_in(Person X, Shop Y). Types that
@@ -125,14 +110,11 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_js
     """
     # All files are read before the knowledge base is opened: a faulty line stores nothing.
     edges = hapax.read_entailments(read_library(paths), *files)
-    with open_kb(database) as kb:
-        stored = hapax.store_entailments(kb, edges)
+    stored = hapax.store_entailments(opened(), edges)
     trivial = len(edges) - stored
-    if as_json:
-        print_json({"stored": stored, "skipped": trivial})
-        return
+    print_json({"stored": stored, "skipped": trivial})
     remark = f"; skipped {counted(trivial, 'line')}, since every atom entails itself" if trivial else ""
-    err.print(f"{counted(stored, 'entailment')} in {database}{remark}", markup=False, soft_wrap=True)
+    note(f"{counted(stored, 'entailment')} in {database}{remark}")
 
 
 @entailment.command()
@@ -140,12 +122,8 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str, as_js
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges the sentences.")
 @with_at_least
 @with_dry_run
-@with_opening
-@with_budget
-@with_queue
-@with_database
-@with_json
-def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+@with_asking
+def predicates(paths: tuple[Path, ...], **options: Any) -> None:
     """Ask a model which predicates of the rules entail which; store what it affirms as facts `entails(P, Q, Score)`.
 
     Asks about every two predicates whose arguments match by type. The score is (1 + P(yes) of the best pattern - P(yes)
@@ -158,19 +136,16 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     library = read_library(paths)
     if options["dry_run"]:
         pairs = hapax.count_entailment_candidates(library)
-        text = f"{counted(pairs, 'pair')} of predicates, up to 8 sentences each"
-        click.echo(json.dumps({"pairs": pairs}) if as_json else text)
+        print_json({"pairs": pairs})
+        say(f"{counted(pairs, 'pair')} of predicates, up to 8 sentences each")
         return
     with asking(options, "Scoring") as (kb, opening, _):
         judging = hapax.ScorerOptions(options["model"])
         judged = hapax.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
-    if as_json:
-        click.echo(json.dumps(judged.to_json(), ensure_ascii=False))
-        return
-    rows = [(f"{edge.score:.2f}", str(edge.premise), str(edge.hypothesis)) for edge in judged.edges]
+    print_json(judged)
+    rows = [(f"{edge.score:.2f}", edge.premise, edge.hypothesis) for edge in judged.edges]
     print_table(("score", "premise", "hypothesis"), rows)
-    stored = f"{len(judged.edges)} of {counted(judged.pairs, 'pair')} stored in {options['database']}"
-    err.print(stored, markup=False)
+    note(f"{len(judged.edges)} of {counted(judged.pairs, 'pair')} stored in {options['database']}")
 
 
 @entailment.command()
@@ -179,7 +154,7 @@ def predicates(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
 @click.argument("test_file", metavar="TEST", type=FILE)
 @click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Draws that must be there.")
 @with_json
-def select(folder: Path, dev_file: Path, test_file: Path, draws: int, as_json: bool) -> None:
+def select(folder: Path, dev_file: Path, test_file: Path, draws: int) -> None:
     """Select the best draw of a fine-tuning on DEV, and measure it on TEST, once.
 
     FOLDER has a folder for each draw of hyperparameters, with dev.txt and test.txt: lines of `truth score`.
@@ -188,8 +163,106 @@ def select(folder: Path, dev_file: Path, test_file: Path, draws: int, as_json: b
     hapax evaluate entailment select gauge dev.txt test.txt
     """
     figures = hapax.select_draw(folder, dev_file, test_file, draws=draws)
-    if as_json:
-        click.echo(json.dumps(figures))
-        return
+    print_json(figures)
     rows = [(name, *(f"{figure:.3f}" for figure in figures[name].values())) for name in ("dev", "test")]
     print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows, title=f"Draw {figures['draw']}")
+
+
+# --- boolean questions -----------------------------------------------------------------------------------------------
+
+with_corpus_options = declared(hapax.AnswerOptions, "language", "lexicon")
+
+
+def with_count(name: str, default: int, description: str, lowest: int = 1) -> Callable[[F], F]:
+    """An option with a whole number that is at least `lowest`."""
+    return click.option(name, type=click.IntRange(lowest), default=default, show_default=True, help=description)
+
+
+@click.group(cls=CommandGroup, path="evaluate.booqa.")
+def booqa() -> None:
+    """Build BoOQA from a corpus of triples, and answer its questions with scorers.
+
+    \b
+    hapax evaluate booqa build triples.jsonl --out booqa
+    hapax evaluate booqa score booqa --corpus triples.jsonl --scorer graph:graphs --scorer frequency
+    """
+
+
+@booqa.command()
+@click.argument("triples", nargs=-1, required=True, type=FILE)
+@click.option("--out", required=True, type=FOLDER, help="Folder for dev.jsonl, test.jsonl and report.json.")
+@with_corpus_options
+# The defaults are the parameters of the release.
+@with_count("--pair-from", 15, "Fewest mentions of an entity pair in a slice.")
+@with_count("--pair-below", 30, "Keep pairs with fewer mentions than this; 0: no limit.", lowest=0)
+@with_count("--predicate-from", 30, "Fewest occurrences of a predicate in the corpus.")
+@with_count("--predicate-below", 0, "Keep predicates with fewer occurrences than this; 0: no limit.", lowest=0)
+@declared(hapax.BuildSettings, "negatives", "sample", "frequency_map")
+@click.option(
+    "--senses",
+    type=click.Choice(["first", "critic"]),
+    default="first",
+    show_default=True,
+    help="Sense of a word to replace: first (in WordNet), or the one that a critic (-m) chooses.",
+)
+@with_model
+@of_program
+@with_budget
+@with_database
+@with_json
+def build(triples: tuple[Path, ...], out: Path, **options: Any) -> None:
+    """Build questions: positives that the corpus states, and negatives with a hyponym that it never states.
+
+    docs/papers/booqa.md describes the corpus and the steps.
+
+    \b
+    hapax evaluate booqa build triples.jsonl --out booqa
+    hapax evaluate booqa build triples.jsonl --out booqa --senses critic -m hf:google/flan-t5-xl
+    """
+    settings = made(
+        hapax.BuildSettings,
+        options,
+        pair=hapax.CountRange(options["pair_from"], options["pair_below"]),
+        predicate=hapax.CountRange(options["predicate_from"], options["predicate_below"]),
+    )
+    words = hapax.QuestionWords(options["lexicon"] or "", options["senses"], options["model"])
+    with asking(options, "Building") as (kb, opening, _):
+        evaluation = hapax.build_questions(kb, triples, out, settings, words=words, opening=opening)
+    show(evaluation)
+    note(f"{counted(sum(map(len, evaluation.value.sets.values())), 'question')} in {out}")
+
+
+@booqa.command("score")
+@click.argument("folder", type=EXISTING_FOLDER)
+@click.option("--corpus", multiple=True, required=True, type=FILE, help="Triples that the questions were built from.")
+@declared(
+    hapax.AnswerOptions,
+    *("scorers", "context", "chosen", "premises", "smooth_premise", "smooth_hypothesis", "neighbours"),
+    *("patterns", "training"),
+)
+@click.option("--out", type=FOLDER, help="Folder for curves and scores.")
+@click.option("--pairs", type=FOLDER, help="Folder for each premise with its question, for external scorers.")
+@with_corpus_options
+@with_model
+@with_asking
+def answer(folder: Path, out: Path | None, **options: Any) -> None:
+    """Answer each question by the premise that most entails it, and measure how well scores separate true from false.
+
+    The premises of a question are what the corpus states of the same two entities in the same slice.
+
+    \b
+    hapax evaluate booqa score booqa --corpus triples.jsonl --scorer frequency --scorer graph:graphs
+    hapax evaluate booqa score booqa --corpus triples.jsonl --scorer critic -m hf:google/flan-t5-xl --out answers
+    """
+    answering = made(hapax.AnswerOptions, options)
+    # With their premises, which the corpus is read for.
+    sets = hapax.read_questions(folder, options["corpus"], answering, seed=options["seed"])
+    # Before scoring: external scorers get the pairs even if a budget ends it.
+    if options["pairs"] is not None:
+        written = hapax.write_question_pairs(sets, options["pairs"])
+        note(f"{counted(written, 'pair')} in {options['pairs']}")
+    with asking(options, "Scoring") as (kb, opening, _):
+        evaluation = hapax.answer_questions(kb, sets, answering, opening)
+    if out is not None:
+        hapax.write_answers(evaluation, out)
+    show(evaluation)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hapax.commands.shared.common_options import print_notice
+from hapax.commands.shared.console import note
 from hapax.commands.shared.declared import Finite, together
 from hapax.commands.shared.model_options import opening_options
 from hapax.grammar.errors import HapaxError
@@ -54,7 +54,7 @@ class RayExecutor:
         self._names = {role: options[role] for role in ALL_ROLES}
         # Workers ask no servers, and have no screen.
         self._opening = replace(opening_options(library, options), aliases=None, notice=None)
-        self._cluster = RayCluster(options["ray_address"], options["workers"], options["worker_gpus"], print_notice)
+        self._cluster = RayCluster(options["ray_address"], options["workers"], options["worker_gpus"], note)
 
     @contextmanager
     def spread(self, models: Models) -> Iterator[Models]:
@@ -64,14 +64,14 @@ class RayExecutor:
 
         names = names_to_spread(self._names, models)
         if not names:
-            print_notice("Servers and lists are asked from this process, so nothing goes to Ray.")
+            note("Servers and lists are asked from this process, so nothing goes to Ray.")
             yield models
             return
         cluster = self._cluster
         if cluster.address == LOCAL:
             # Starting takes seconds, without a word from Ray.
             some = counted(cluster.worker_count, "worker") if cluster.worker_count else "one worker per processor"
-            print_notice(f"Starting a Ray cluster on this machine with {some}")
+            note(f"Starting a Ray cluster on this machine with {some}")
         with cluster.workers(Opening(names, self._opening)) as workers:
-            print_notice(f"{counted(workers.count, 'worker')} for {', '.join(names)}")
+            note(f"{counted(workers.count, 'worker')} for {', '.join(names)}")
             yield spread(models, tuple(names), workers)

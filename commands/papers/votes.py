@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 
 import hapax
-from hapax.commands.papers.link_experiments import print_result
-from hapax.commands.shared.common_options import open_kb, with_database, with_json
-from hapax.commands.shared.console import err, print_json
+from hapax.commands.shared.common_options import opened, with_database, with_json
+from hapax.commands.shared.console import note, print_json, say, show
 from hapax.commands.shared.declared import Finite, declared
 from hapax.commands.shared.groups import CommandGroup
 from hapax.grammar.writing.words import counted
@@ -59,7 +57,7 @@ def votes() -> None:
 )
 @with_database
 @with_json
-def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
+def export(kind: str, **options: Any) -> None:
     """Write sheets on which people judge statements or the facts behind them, or answer LINK's questions.
 
     \b
@@ -71,16 +69,14 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
     if (options["head"] is None) != (options["long_tail"] is None):
         raise click.UsageError("Give --head and --long-tail together.")
     # An export records nothing, so that the same draw can be exported again.
-    with open_kb(database, read_only=True) as kb:
-        report = hapax.export_sheets(kb, hapax.SheetExportOptions.of(kind, options), options["out"])
-    if as_json:
-        counts = {distribution.value: count for distribution, count in report.drawn.counts.items()}
-        print_json({"files": report.paths, "sheets": report.sheets, "items": len(report.drawn.items), "drawn": counts})
-        return
+    sheets = hapax.SheetExportOptions.of(kind, options)
+    report = hapax.export_sheets(opened(read_only=True), sheets, options["out"])
+    counts = {distribution.value: count for distribution, count in report.drawn.counts.items()}
+    print_json({"files": report.paths, "sheets": report.sheets, "items": len(report.drawn.items), "drawn": counts})
     # On stdout, for other programs.
     for path in report.paths:
-        click.echo(path)
-    err.print(escape(str(report)))
+        say(path)
+    note(report)
 
 
 @votes.command("next")
@@ -106,7 +102,7 @@ def export(kind: str, database: str, as_json: bool, **options: Any) -> None:
 )
 @with_database
 @with_json
-def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -> None:
+def next_(count: int, kind: str, **options: Any) -> None:
     """Draw the facts or statements to judge next: those that decide a promise, and the most uncertain of the others.
 
     `search --precision` counts each by its chance to be drawn. `hapax serve --judge` asks in the same order.
@@ -121,28 +117,24 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     # Checked before the knowledge base is opened.
     drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])
     forms = sheet_forms(options["format"])
-    with open_kb(database, existing=True) as kb:
-        found, paths = export_next(kb, drawn, options["named"] or ("voter-1",), options["out"], forms)
+    kb, voters = opened(existing=True), options["named"] or ("voter-1",)
+    found, paths = export_next(kb, drawn, voters, options["out"], forms)
     share, name = found.share, f"derived {kind}" if options["derived"] else kind
-    if as_json:
-        counts = {"items": len(found.ids), "above": found.above, "pool": found.pool, "judged": found.judged}
-        print_json({**counts, "true": [share.value, share.low, share.high], "files": paths})
-        return
+    counts = {"items": len(found.ids), "above": found.above, "pool": found.pool, "judged": found.judged}
+    print_json({**counts, "true": [share.value, share.low, share.high], "files": paths})
     mended = share.text(1, 1, scale=100)
     if not found.ids:
-        err.print(
-            f"All {found.pool} {kind} of the draw are judged: {mended} % are true. Search for more.", soft_wrap=True
-        )
+        note(f"All {found.pool} {kind} of the draw are judged: {mended} % are true. Search for more.")
         return
     # On stdout, for other programs.
     for path in paths:
-        click.echo(path)
-    err.print(
+        say(path)
+    note(
         f"{len(found.ids)} of {found.pool} {name} to judge, {found.above} of them with a probability from "
         f"{found.cut:.3f} on, where a promise of {options['precision']:g} is decided."
     )
     if found.judged:
-        err.print(f"By {counted(found.judged, 'label')} so far {mended} % of all {found.pool} {name} are true.")
+        note(f"By {counted(found.judged, 'label')} so far {mended} % of all {found.pool} {name} are true.")
 
 
 @votes.command("import")
@@ -155,7 +147,7 @@ def next_(count: int, kind: str, database: str, as_json: bool, **options: Any) -
     help="File of the Winograd schemas that sheets of `evaluate winograd sheets` ask about.",
 )
 @with_json
-def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, schemas: Path | None, as_json: bool) -> None:
+def import_(files: tuple[Path, ...], skip_faulty: bool, schemas: Path | None, **_: Any) -> None:
     """Import filled-in sheets: CSV files, and what Label Studio exports as JSON.
 
     The sheets are those that `votes export`, `votes next` and `evaluate winograd sheets` wrote.
@@ -165,19 +157,16 @@ def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, schemas: 
     """
     items = None if schemas is None else hapax.schema_items(schemas)
     # Schemas stand in a file, so that their votes may be the first content of a knowledge base.
-    with open_kb(database, existing=items is None) as kb:
-        report = hapax.import_sheets(kb, files, skip_faulty=skip_faulty, schemas=items)
-    if as_json:
-        counts = {"votes": len(report.votes), "voters": report.voters, "new": report.added, "known": report.known}
-        print_json({**counts, "replaced": list(map(str, report.replaced)), "faults": list(map(str, report.faults))})
-        return
+    report = hapax.import_sheets(opened(existing=items is None), files, skip_faulty=skip_faulty, schemas=items)
+    counts = {"votes": len(report.votes), "voters": report.voters, "new": report.added, "known": report.known}
+    print_json({**counts, "replaced": list(map(str, report.replaced)), "faults": list(map(str, report.faults))})
     for fault in report.faults:
-        err.print(escape(str(fault)))
+        note(fault)
     for vote in report.replaced[:REPLACED_SHOWN]:
-        err.print(f"[yellow]replaced:[/] {escape(str(vote))}")
+        note(vote, "replaced:")
     if more := len(report.replaced[REPLACED_SHOWN:]):
-        err.print(f"and {counted(more, 'more vote')} replaced")
-    err.print(
+        note(f"and {counted(more, 'more vote')} replaced")
+    note(
         f"{counted(len(report.votes), 'vote')} of {counted(report.voters, 'voter')}: {report.added} new, "
         f"{report.known} known, {len(report.replaced)} replaced; {counted(len(report.faults), 'faulty row')} skipped"
     )
@@ -189,13 +178,11 @@ def import_(files: tuple[Path, ...], database: str, skip_faulty: bool, schemas: 
 )
 @with_database
 @with_json
-def report(failures: int, database: str, as_json: bool) -> None:
+def report(failures: int, **_: Any) -> None:
     """Count the votes: LINK's tables 3, 4 (people), 6, 17, 19 and 20.
 
     \b
     hapax votes report
     hapax votes report --json
     """
-    with open_kb(database, read_only=True) as kb:
-        evaluation = hapax.report_votes(kb, failures)
-    print_result(evaluation, as_json)
+    show(hapax.report_votes(opened(read_only=True), failures))

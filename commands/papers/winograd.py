@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 
 import hapax
-from hapax.commands.papers.link_experiments import print_result
-from hapax.commands.shared.common_options import open_kb, with_database, with_json
-from hapax.commands.shared.console import BUDGET_REACHED, DONE, err, print_json
+from hapax.commands.shared.common_options import open_kb, opened, with_database, with_json
+from hapax.commands.shared.console import BUDGET_REACHED, DONE, note, print_json, say, show
 from hapax.commands.shared.declared import declared
 from hapax.commands.shared.groups import CommandGroup
-from hapax.commands.shared.model_options import (
-    asking,
-    with_budget,
-    with_dry_run,
-    with_opening,
-    with_queue,
-)
+from hapax.commands.shared.model_options import asking, with_asking, with_dry_run
 from hapax.grammar.options import made
 from hapax.grammar.writing.words import counted
 
@@ -54,7 +45,7 @@ def winograd() -> None:
 @with_files
 @declared(hapax.SchemaAskOptions, "published")
 @with_json
-def data(paths: tuple[Path, ...], as_published: bool, as_json: bool) -> None:
+def data(paths: tuple[Path, ...], as_published: bool) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows.
 
     Rows count from 0 after the header. docs/papers/winograd.md describes the published files and the form of your own.
@@ -62,8 +53,7 @@ def data(paths: tuple[Path, ...], as_published: bool, as_json: bool) -> None:
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
-    evaluation = hapax.count_schemas(*paths, published=as_published)
-    print_result(evaluation, as_json)
+    show(hapax.count_schemas(*paths, published=as_published))
 
 
 @winograd.command()
@@ -82,12 +72,8 @@ def data(paths: tuple[Path, ...], as_published: bool, as_json: bool) -> None:
 )
 @declared(hapax.SchemaAskOptions, "model", "sources", "published", "limit")
 @declared(hapax.AskSettings, "temperature", "tokens")
-@with_opening
-@with_budget
-@with_queue
 @with_dry_run
-@with_database
-@with_json
+@with_asking
 def ask(paths: tuple[Path, ...], **options: Any) -> None:
     """Ask a model about pairs of sentences, by one or more methods, and store the answers for `tables`.
 
@@ -103,21 +89,20 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
     wanted = hapax.SchemaAskOptions.of(options)
-    with asking(options, "Loading models") as (kb, opening, show):
-        evaluation = hapax.ask_schemas(
-            # Asking stores its runs: those of a dry run go to a knowledge base in memory.
-            open_kb(None) if options["dry_run"] else kb,
-            paths,
-            wanted,
-            opening,
-            progress=lambda method, done, total: show(f"Asking {method} about pairs", done, total),
-        )
-    print_result(evaluation, options["as_json"])
+    with asking(options, "Loading models") as (kb, opening, tell):
+
+        def progress(method: str, done: int, total: int) -> None:
+            tell(f"Asking {method} about pairs", done, total)
+
+        # Asking stores its runs: those of a dry run go to a knowledge base in memory.
+        stored = open_kb(None) if options["dry_run"] else kb
+        evaluation = hapax.ask_schemas(stored, paths, wanted, opening, progress=progress)
+    show(evaluation)
     assert opening.journal is not None  # noqa: S101  `asking` gave it
     used, stopped = opening.journal.total, evaluation.value.stopped
-    err.print(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
+    note(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
     if stopped:
-        err.print(escape(stopped), soft_wrap=True)
+        note(stopped)
     sys.exit(BUDGET_REACHED if stopped else DONE)
 
 
@@ -127,16 +112,14 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
 )
 @with_database
 @with_json
-def tables(released: bool, database: str, as_json: bool) -> None:
+def tables(released: bool, **_: Any) -> None:
     """Print tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
 
     \b
     hapax evaluate winograd tables
     hapax evaluate winograd tables --released
     """
-    with open_kb(database, read_only=True, begun_by=ASK) as kb:
-        evaluation = hapax.tabulate_schemas(kb, released=released)
-    print_result(evaluation, as_json)
+    show(hapax.tabulate_schemas(opened(read_only=True, begun_by=ASK), released=released))
 
 
 @winograd.command()
@@ -164,12 +147,10 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     hapax evaluate winograd cases wsc_273_annotated_final.csv
     hapax evaluate winograd cases generated_modify_tq.csv --first zero-shot --second aot-staged
     """
-    methods = (options["first"], options["second"])
+    kb, methods = opened(read_only=True, begun_by=ASK), (options["first"], options["second"])
     # Options with the names of the parameters.
     same = {"sources": options["source"]} | {name: options[name] for name in ("model", "most")}
-    with open_kb(options["database"], read_only=True, begun_by=ASK) as kb:
-        evaluation = hapax.compare_cases(kb, paths, methods, **same)
-    print_result(evaluation, options["as_json"])
+    show(hapax.compare_cases(kb, paths, methods, **same))
 
 
 @winograd.command()
@@ -185,11 +166,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     *("source", "prompts", "base_method", "threshold", "share", "most", "limit"),
     "temperature",
 )
-@with_opening
-@with_budget
-@with_queue
-@with_database
-@with_json
+@with_asking
 def generate(path: Path, target: Path, **options: Any) -> None:
     """Generate a new concept-reversed set from any file of Winograd schemas.
 
@@ -200,14 +177,14 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:gpt2 --out reversed.jsonl
     """
     generation = hapax.SchemaGenerationOptions.of(options)
-    with asking(options, "Loading models") as (kb, opening, show):
-        evaluation = hapax.generate_schemas(kb, path, generation, opening, progress=show)
+    with asking(options, "Loading models") as (kb, opening, tell):
+        evaluation = hapax.generate_schemas(kb, path, generation, opening, progress=tell)
     generated = evaluation.value
     # A set cut short by a budget is not written; the same command continues it.
     if not generated.stopped:
         hapax.write_schemas(evaluation, target)
-    print_result(evaluation, options["as_json"])
-    err.print(escape(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}"))
+    show(evaluation)
+    note(generated.stopped or f"{target}: {counted(len(generated.accepted), 'pair')}")
     sys.exit(BUDGET_REACHED if generated.stopped else DONE)
 
 
@@ -224,7 +201,7 @@ def generate(path: Path, target: Path, **options: Any) -> None:
 )
 @with_database
 @with_json
-def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: Any) -> None:
+def sheets(path: Path, folder: Path, **options: Any) -> None:
     """Write sheets on which annotators say what each pronoun means and if the schema is usable.
 
     \b
@@ -232,9 +209,8 @@ def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: An
     hapax evaluate winograd sheets reversed.jsonl --disputed --annotator eve
     """
     # Only --disputed reads votes; other sheets need no knowledge base with an import.
-    with open_kb(database, read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "") as kb:
-        written = hapax.export_schema_sheets(kb, path, made(hapax.SchemaSheetOptions, options), folder)
-    _print_files(written, as_json)
+    kb = opened(read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "")
+    _print_files(hapax.export_schema_sheets(kb, path, made(hapax.SchemaSheetOptions, options), folder))
 
 
 @winograd.command()
@@ -244,7 +220,7 @@ def sheets(path: Path, folder: Path, database: str, as_json: bool, **options: An
 )
 @with_database
 @with_json
-def judged(path: Path, target: Path | None, database: str, as_json: bool) -> None:
+def judged(path: Path, target: Path | None, **_: Any) -> None:
     """Measure the agreement of annotators on a file's schemas, and write the schemas to keep.
 
     A schema is kept if it has at least two annotators, and most of them give its label and find it usable.
@@ -252,9 +228,8 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     \b
     hapax evaluate winograd judged reversed.jsonl --out verified.jsonl
     """
-    with open_kb(database, read_only=True, begun_by=IMPORT) as kb:
-        evaluation = hapax.judge_schemas(kb, path)
-    print_result(evaluation, as_json)
+    evaluation = hapax.judge_schemas(opened(read_only=True, begun_by=IMPORT), path)
+    show(evaluation)
     if target is not None:
         hapax.write_schemas(evaluation, target)
 
@@ -271,19 +246,17 @@ def judged(path: Path, target: Path | None, database: str, as_json: bool) -> Non
     help="Folder to write the tasks to.",
 )
 @with_json
-def export(paths: tuple[Path, ...], folder: Path, as_json: bool, **options: Any) -> None:
+def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
     """Write pairs as tasks for lm-evaluation-harness, with single, pair and consistency scores.
 
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks
     """
-    _print_files(hapax.export_schemas(paths, folder, made(hapax.SchemaExportOptions, options)), as_json)
+    _print_files(hapax.export_schemas(paths, folder, made(hapax.SchemaExportOptions, options)))
 
 
-def _print_files(paths: Iterable[Path], as_json: bool) -> None:
+def _print_files(paths: list[Path]) -> None:
     """The written files, one per line or as JSON."""
-    if as_json:
-        print_json({"files": list(paths)})
-        return
+    print_json({"files": paths})
     for path in paths:
-        click.echo(path)
+        say(path)

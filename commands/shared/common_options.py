@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from click.core import ParameterSource
-from rich.markup import escape
 
 import hapax
-from hapax.commands.shared.console import err
+from hapax.commands.shared.console import note, use_json
 from hapax.commands.shared.declared import Finite, declared, together
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.probability.probability_options import ProbabilityOptions
@@ -92,7 +91,7 @@ with_database = click.option(
     help="File of the knowledge base.",
 )
 
-with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+with_json = click.option("--json", is_flag=True, expose_value=False, callback=use_json, help="Print JSON.")
 
 with_chosen = click.option("--rule", "chosen", multiple=True, help=get_args(ChosenRules)[1].help)
 # --- goals ------------------------------------------------------------------------------------------------------------
@@ -139,11 +138,7 @@ def read_library(paths: Sequence[Path], database: str | None = None) -> Library:
         # The options that read all files again, ready for a shell.
         again = " ".join(f"--rules {shlex.quote(record.name)}" for record in kb.rule_texts())
         for name in changed_files(kb):
-            err.print(
-                f"[yellow]note:[/] {escape(name)} has changed; {escape(database)} keeps its earlier text. "
-                f"Use the new one with {escape(again)}.",
-                soft_wrap=True,
-            )
+            note(f"{name} has changed; {database} keeps its earlier text. Use the new one with {again}.", "note:")
     return hapax.load_rules() if kept is None else kept
 
 
@@ -151,7 +146,7 @@ def sound_library(paths: Sequence[Path], database: str | None = None) -> Library
     """Like `read_library`, without the rules that have errors; says which these are."""
     library = sound_rules(read_library(paths, database))
     for item in library.left_out or ():
-        err.print(escape(str(item)), soft_wrap=True)
+        note(item)
     return library
 
 
@@ -161,10 +156,7 @@ def print_idle(library: Library) -> None:
 
     for rule in library.rules:
         if adds_nothing(rule, library):
-            err.print(
-                f"rule {escape(rule.name)} is left out: it concludes nothing new. `hapax check` says why.",
-                soft_wrap=True,
-            )
+            note(f"rule {rule.name} is left out: it concludes nothing new. `hapax check` says why.")
 
 
 def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str, rules: Library) -> None:
@@ -173,7 +165,13 @@ def keep_rules(kb: KnowledgeBase, paths: Sequence[Path], command: str, rules: Li
     if not paths:
         return
     if replaced := str(hapax.keep_rules(kb, *paths, command=command, rules=rules)):
-        err.print(escape(replaced), soft_wrap=True)
+        note(replaced)
+
+
+def opened(**how: Any) -> KnowledgeBase:
+    """The knowledge base of --db, open until the command ends; `how` as for `open_kb`."""
+    context = click.get_current_context()
+    return context.with_resource(open_kb(**{"database": context.params["database"], **how}))
 
 
 def open_kb(database: str | None, read_only: bool = False, existing: bool = False, begun_by: str = "") -> KnowledgeBase:
@@ -200,41 +198,45 @@ def open_for_goal(database: str, paths: Sequence[Path], library: Library) -> Kno
     rules conclude.
     """
     if Path(database).exists() or not paths:
-        return open_kb(database, read_only=True)
+        return opened(read_only=True)
     if not library.facts:
         named = ", ".join(map(str, paths))
         raise hapax.HapaxError(
             f"{named}: no facts are stated there, and there is no knowledge base {database}. Write facts, such as "
             "parent(ann, bob), or import a table first.",
         )
-    if click.get_current_context().get_parameter_source("database") is ParameterSource.DEFAULT:
-        return open_kb(None)
+    if is_default("database"):
+        return opened(database=None)
     with open_kb(database) as kb, kb.transaction():
         keep_rules(kb, paths, "derive", library)
         hapax.derive(library, kb)
-    print_notice(f"{database} is new; what the rules conclude is stored in it.")
-    return open_kb(database, read_only=True)
-
-
-def print_notice(line: str) -> None:
-    """Print a line on stderr."""
-    err.print(escape(line), soft_wrap=True)
+    note(f"{database} is new; what the rules conclude is stored in it.")
+    return opened(read_only=True)
 
 
 # Only the opening that has migrated the file has something to say.
 def _say_what_fell(kb: KnowledgeBase) -> None:
     notice = kb.opening_notice()
     if notice:
-        print_notice(notice)
+        note(notice)
+
+
+def refuse_without(needed: str, *names: str) -> None:
+    """Raise UsageError if one of these options is on the command line: they have no effect without the needed one."""
+    context = click.get_current_context(silent=True)  # None where no command line asked
+    for name in names:
+        if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs {needed}.")
+
+
+def is_default(name: str) -> bool:
+    """True for an option that neither the command line nor a file or the environment sets."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
 def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
     """The options of probabilities; None if none are asked for, and a usage error where an option is useless then."""
-    if not options["probability"]:
-        context = click.get_current_context()
-        for name in ("method", "proofs", "nodes", "at_least"):
-            # `why` has no --at-least.
-            if name in options and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name.replace('_', '-')} needs --probability.")
-        return None
-    return made(ProbabilityOptions, options)
+    if options["probability"]:
+        return made(ProbabilityOptions, options)
+    refuse_without("--probability", "method", "proofs", "nodes", "at_least")
+    return None

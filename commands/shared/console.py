@@ -12,9 +12,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
 from io import TextIOWrapper
@@ -176,6 +176,7 @@ def ended_by(fault: HapaxError) -> int:
     from hapax.llm_oracle.budget import BudgetReached
 
     if isinstance(fault, RulesRejected):
+        out.quiet = False
         print_diagnostics(fault.diagnostics, texts=fault.texts)
         # A faulty goal is no fault of the rules.
         return FAILED if isinstance(fault, GoalRejected) else rejected_code(fault.diagnostics)
@@ -272,20 +273,67 @@ def _ended_by_signals() -> Iterator[None]:
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
+def use_json(_: click.Context, __: click.Parameter, value: bool) -> None:
+    """Callback of --json: stdout is for the JSON alone, and `out` prints nothing there."""
+    out.quiet = value
+
+
+def print_json(value: Any) -> None:
+    """With --json, print a value as one line; results of operations say themselves how they look as JSON."""
+    if out.quiet:
+        say_json(value)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    # By `echo`: `out` would escape signs, and take brackets for markup.
+    click.echo(json.dumps(value, ensure_ascii=False, default=_as_json))
+
+
+def _as_json(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return list(value) if isinstance(value, Iterable) else str(value)
+
+
+def say(text: object) -> None:
+    """Print a text as it is, unless --json was given."""
+    if not out.quiet:
+        click.echo(text)
+
+
+def note(text: object, label: str = "") -> None:
+    """Print a line on stderr, perhaps behind a label."""
+    err.print(f"[yellow]{label}[/] {escape(str(text))}" if label else escape(str(text)), soft_wrap=True)
+
+
+def show(found: Any) -> None:
+    """Print what an operation found: with --json as JSON, otherwise its tables and lines; its notes on stderr."""
+    print_json(found)
+    result = getattr(found, "result", None)
+    tables = [found] if result is None else result.tables
+    for number, table in enumerate(tables):
+        if number:
+            out.print()
+        print_table(table.columns, table.cells(), title=getattr(table, "title", "") or None)
+    if result is not None and result.tables and result.details:
+        out.print()
+    for line in () if result is None else result.details:
+        out.print(escape(line))
+    for remark in () if result is None else result.notes:
+        note(remark)
+
+
 def print_diagnostics(
-    diagnostics: Iterable[Diagnostic],
-    as_json: bool = False,
-    every: bool = True,
-    texts: Mapping[str, str] | None = None,
+    diagnostics: Iterable[Diagnostic], every: bool = True, texts: Mapping[str, str] | None = None
 ) -> None:
-    """Print diagnostics as JSON, or as text with their source lines.
+    """Print diagnostics with their source lines.
 
     `every`: all notes of a kind, not only the first few. `texts`: sources that are not files, by name.
     """
-    if as_json:
-        click.echo(json.dumps(list(map(diagnostic_json, diagnostics)), default=str))
-        return
-    excerpts = Excerpts(visible, texts)
+    excerpts = Excerpts(texts)
     # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
     for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
         same_kind = list(group)
@@ -305,19 +353,17 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
     return {**asdict(diagnostic), "place": str(place), **asdict(place)}
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
     """Print a table without lines, in parts as its rows come. Cells are data, never markup."""
-    from rich.cells import cell_len
     from rich.table import Column, Table
 
     title = None if title is None else escape(title)
-    waiting = iter(rows)
-    part = list(islice(waiting, ROWS_AT_ONCE))
-    widths = [0] * len(columns)
-    is_first = True
-    while part or is_first:
+    waiting = (tuple(map(cell_text, row)) for row in rows)
+    widths = list(map(cell_len, columns))
+    is_first = not out.quiet
+    while (part := list(islice(waiting, ROWS_AT_ONCE if not out.quiet else 0))) or is_first:
         # A column is as wide as in the parts before, unless it would take more than its share of the screen.
-        least = [min(width, out.width // len(columns)) for width in widths]
+        least = [0 if is_first else min(width, out.width // len(columns)) for width in widths]
         # Folded, not cut: at 80 columns two rows must not read alike.
         headers = [
             Column(escape(name), min_width=width, overflow="fold") for name, width in zip(columns, least, strict=True)
@@ -327,10 +373,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
             table.title, table.title_justify = title, "left"
         for row in part:
             table.add_row(*map(escape, row))
-        out.print(table)
-        for row in (columns, *part):
             widths = list(map(max, widths, map(cell_len, row)))
-        part, is_first = list(islice(waiting, ROWS_AT_ONCE)), False
+        out.print(table)
+        is_first = False
+
+
+def cell_text(cell: object) -> str:
+    """A cell of a table: figures with four decimals at most, without zeros behind them."""
+    if cell is None or isinstance(cell, bool):
+        return {None: "unknown", True: "yes", False: "no"}[cell]
+    return f"{cell:.4f}".rstrip("0").rstrip(".") if isinstance(cell, float) else str(cell)
 
 
 def print_texts(outcome: str, texts: Sequence[str]) -> None:
@@ -339,12 +391,6 @@ def print_texts(outcome: str, texts: Sequence[str]) -> None:
         out.print(f"{outcome}: {escape(text)}", soft_wrap=True)
     if len(texts) > STATEMENTS_SHOWN:
         out.print(f"{outcome}: {counted(len(texts) - STATEMENTS_SHOWN, 'more statement')}; --json lists all")
-
-
-def print_json(value: Any) -> None:
-    """Print a value as one line of JSON; paths as texts."""
-    # By `echo`: `out` would escape signs, and take brackets for markup.
-    click.echo(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -365,9 +411,17 @@ def progress_display(visible: bool) -> Iterator[Watcher | None]:
     """A progress bar on a terminal, otherwise plain lines, both on stderr; None if progress is not shown."""
     if not visible:
         yield None
-        return
-    with _bar() if err.is_terminal and not err.is_dumb_terminal else _lines() as show:
-        yield show
+    elif not err.is_terminal or err.is_dumb_terminal:
+        with _lines() as show:
+            yield show
+    else:
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        # As wide as the counts leave room for; `transient`: the bar is gone when the report is printed.
+        with Bar(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
+            task = bar.add_task("", total=1.0)
+            yield lambda now: bar.update(task, completed=now.share, description=now.counts + now.left)
 
 
 class Work:
@@ -419,18 +473,6 @@ def working(doing: str) -> Iterator[Work]:
 
 
 @contextmanager
-def _bar() -> Iterator[Watcher]:
-    """A progress bar as wide as the counts leave room for."""
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    # `transient`: the bar is gone when the report is printed.
-    with Bar(BarColumn(None), TextColumn("{task.description}"), console=err, expand=True, transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda now: bar.update(task, completed=now.share, description=now.counts + now.left)
-
-
-@contextmanager
 def _lines() -> Iterator[Watcher]:
     """Plain lines: one at the start, then at most one per ten seconds, and one at the end."""
     from hapax.engine.search.progress import Progress, duration
@@ -464,56 +506,42 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "b
 class Excerpts:
     """The marked source lines of diagnostics. Every file is read once.
 
-    `texts`: sources that are not files, by the name in their places. `visible`: replaces control characters.
+    `texts`: sources that are not files, by the name in their places.
     """
 
-    def __init__(self, visible: Callable[[str], str], texts: Mapping[str, str] | None = None) -> None:
-        self._visible = visible
+    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
         self._lines = {name: text.split("\n") for name, text in (texts or {}).items()}
 
     def of(self, diagnostic: Diagnostic) -> Iterator[str]:
         """Lines of console markup; none where the source cannot be read as a rule file."""
-        colour = _COLOURS[diagnostic.severity]
         # Place, style, sign and label of each excerpt.
-        marks = [(diagnostic.place, f"[{colour}]", "^", "")]
-        for place in diagnostic.related[:MARKED_PLACES]:
-            marks.append((place, "[blue]", "-", f" see also {place}"))
+        marks = [(diagnostic.place, f"[{_COLOURS[diagnostic.severity]}]", "^", "")]
+        marks += [(place, "[blue]", "-", f" see also {place}") for place in diagnostic.related[:MARKED_PLACES]]
         width = len(str(max(place.line for place, *_ in marks)))
         for place, style, sign, label in marks:
-            line = self._line(place)
-            if line is None:
-                continue
-            before, marked, after = line
-            # In cells of the terminal, of which a wide character takes two; an empty range gets one sign.
-            count = max(1, cell_len(marked))
-            yield f"{place.line:>{width}} | {escape(before + marked + after)}"
-            yield f"{' ' * width} | {' ' * cell_len(before)}{style}{sign * count}{escape(label)}[/]"
+            for before, marked, after in self._line(place):
+                # In cells of the terminal, of which a wide character takes two; an empty range gets one sign.
+                signs = sign * max(1, cell_len(marked))
+                yield f"{place.line:>{width}} | {escape(before + marked + after)}"
+                yield f"{' ' * width} | {' ' * cell_len(before)}{style}{signs}{escape(label)}[/]"
 
-    def _line(self, place: Place) -> tuple[str, str, str] | None:
+    def _line(self, place: Place) -> Iterator[tuple[str, str, str]]:
         """The printed line before, inside and behind the range. Of a range of several lines the first is printed."""
-        lines = self._source(place.file)
+        if place.file not in self._lines:
+            self._lines[place.file] = _lines_of(Path(place.file))
+        lines = self._lines[place.file]
         if place.end_column is None or not 0 < place.line <= len(lines):
-            return None
-        line = lines[place.line - 1]
+            return
+        # A tab takes one cell, so that the signs stand below their range.
+        line = lines[place.line - 1].replace("\t", " ")
         start = min(place.column - 1, len(line))
         end = min(place.end_column - 1, len(line)) if place.end_line == place.line else len(line.rstrip())
         before, marked, after = line[:start], line[start : max(start, end)], line[max(start, end) :]
-        if len(before) > WIDEST:
-            before = f"...{before[-WIDEST:]}"
-        if len(after) > WIDEST:
-            after = f"{after[:WIDEST]}..."
+        before = f"...{before[-WIDEST:]}" if len(before) > WIDEST else before
+        after = f"{after[:WIDEST]}..." if len(after) > WIDEST else after
         if len(marked) > WIDEST:
             marked, after = f"{marked[:WIDEST]}...", ""
-        return self._shown(before), self._shown(marked), self._shown(after)
-
-    def _shown(self, text: str) -> str:
-        # A tab takes one cell, so that the signs stand below their range.
-        return self._visible(text.replace("\t", " "))
-
-    def _source(self, file: str) -> list[str]:
-        if file not in self._lines:
-            self._lines[file] = _lines_of(Path(file))
-        return self._lines[file]
+        yield visible(before), visible(marked), visible(after)
 
 
 def _lines_of(path: Path) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from functools import wraps
 from pathlib import Path
@@ -12,9 +13,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
-from rich.markup import escape
 
-from hapax.commands.shared.console import err
+from hapax.commands.shared.console import note
 from hapax.commands.shared.groups import MOVED
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Declared, Option, declarations
@@ -33,6 +33,9 @@ class SearchSetting(click.Option):
     """
 
 
+Place = tuple[str, ...]
+"""The words that call a command."""
+
 MOST_NAMES = 5
 """Ignored options that the warning names."""
 
@@ -48,15 +51,15 @@ def use_defaults(context: click.Context, path: Path, *, is_named: bool) -> None:
         # It would name another file in each folder that the user enters, a stranger's too.
         raise click.UsageError(f"HAPAX_CONFIG is {path}, which is another file in each folder. Set it to a whole path.")
     reader = _ConfigurationReader(path, is_named, str(context.invoked_subcommand))
-    context.default_map = reader.defaults(context.command, _read_table(path), {}, ())
-    if _has_values(context.default_map):
-        err.print(f"Options from {path}", markup=False)
-    if ignored := reader.ignored:
-        names = ", ".join(ignored[:MOST_NAMES]) + (" ..." if len(ignored) > MOST_NAMES else "")
-        err.print(
-            f"[yellow]warning[/] {escape(str(path))}: ignored {escape(names)}. Nobody named this file, so it sets "
-            f"search settings only. If you trust it, use hapax --config {escape(str(path))}.",
-            soft_wrap=True,
+    context.default_map = reader.defaults(context.command)
+    if context.default_map:
+        note(f"Options from {path}")
+    if reader.ignored:
+        names = ", ".join(reader.ignored[:MOST_NAMES]) + (" ..." if len(reader.ignored) > MOST_NAMES else "")
+        note(
+            f"{path}: ignored {names}. Nobody named this file, so it sets search settings only. If you trust it, use "
+            f"hapax --config {path}.",
+            "warning",
         )
 
 
@@ -65,137 +68,98 @@ def _read_table(path: Path) -> dict[str, Any]:
 
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except RecursionError:
-        raise HapaxError(f"{path}: nested too deeply. Correct the file, or name another by --config.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as fault:
-        raise HapaxError(f"{path}: {fault}. Correct the file, or name another by --config.") from None
-
-
-def _has_values(defaults: Mapping[str, Any]) -> bool:
-    """True if some command has a default; tables of commands are maps."""
-    return any(_has_values(value) if isinstance(value, dict) else True for value in defaults.values())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as fault:
+        reason = "nested too deeply" if isinstance(fault, RecursionError) else fault
+        raise HapaxError(f"{path}: {reason}. Correct the file, or name another by --config.") from None
 
 
 class _ConfigurationReader:
-    """Reads the tables of one file."""
+    """Reads one file. `called`: the command that runs, or its group; `ignored`: options that the file may not set."""
 
     def __init__(self, path: Path, is_named: bool, called: str) -> None:
         self._path, self._is_named, self._called = path, is_named, called
         self.ignored: list[str] = []
 
-    def defaults(
-        self, command: click.Command, table: Mapping[str, Any], inherited: Mapping[str, Any], place: tuple[str, ...]
-    ) -> dict[str, Any]:
-        """The map for a command and those below it. `inherited`: values for all commands of the group."""
-        if not isinstance(command, click.Group):
-            self._check_names(table, [_options(command)], place)
-            # Inherited names were checked where they stand; a command takes those that it has.
-            return self._values(command, {**inherited, **table}, place)
-        # Values beside the tables hold for all commands of the group.
-        shared = {name: value for name, value in table.items() if not isinstance(value, dict)}
-        if shared:
-            self._check_names(shared, [_options(below) for below in _commands(command)], place)
-        tables = {name: value for name, value in table.items() if isinstance(value, dict)}
-        if not place:
-            tables = self._in_todays_places(tables)
-        # A table must name a command of this group.
-        for name in tables:
-            if name not in command.commands:
-                self._fail(place, f"[{'.'.join((*place, name))}] names no command", name, command.commands)
-        values = {**inherited, **shared}
-        # No other command is imported for its defaults. Of a group below, the called one is not known yet.
-        names = command.commands if place else {*tables, self._called}
-        return {
-            name: self.defaults(command.commands[name], tables.get(name, {}), values, (*place, name)) for name in names
-        }
-
-    def _in_todays_places(self, tables: dict[str, Any]) -> dict[str, Any]:
-        """The tables with those of commands by their earlier names below their groups."""
-        found = {name: value for name, value in tables.items() if name not in MOVED}
-        for name in tables.keys() & MOVED.keys():
-            group, _, own = MOVED[name].partition(" ")
-            err.print(f"{self._path}: [{name}] is now [{group}.{own}].", markup=False)
-            found[group] = {**found.get(group, {}), own: tables[name]}
-        return found
-
-    def _check_names(
-        self, table: Mapping[str, Any], commands: Sequence[Mapping[str, click.Option]], place: tuple[str, ...]
-    ) -> None:
-        """Raise HapaxError for a name that is an option of none of the commands; note the names that are ignored."""
-        known = {name for options in commands for name in options}
-        for name in table:
-            if name not in known:
-                self._fail(place, f"{name} is not an option{_of(place)}", name, known)
-            if not any(self._may_set(options[name]) for options in commands if name in options):
+    def defaults(self, program: click.Command) -> dict[str, Any]:
+        """The values by command and parameter, as click takes them; one for a command comes before one for all."""
+        defaults: dict[str, Any] = {}
+        for command, place, name, value in self._entries(program, _read_table(self._path), ()):
+            known = [(where, options) for where, options in _options_below(command, place) if name in options]
+            if not known:
+                every = {option for _, options in _options_below(command, place) for option in options}
+                self._fail(place, f"{name} is not an option{_of(place)}", name, every)
+            settable = [
+                (where, options[name])
+                for where, options in known
+                if self._is_named or isinstance(options[name], SearchSetting)
+            ]
+            if not settable:
                 self.ignored.append(f"[{'.'.join(place)}] {name}" if place else name)
+            for where, option in settable:
+                # A value for all commands may be of another kind than those take that do not run.
+                if place or where[0] == self._called:
+                    below = defaults
+                    for word in where:
+                        below = below.setdefault(word, {})
+                    below[str(option.name)] = self._value(option, name, value, where)
+        return defaults
 
-    def _may_set(self, option: click.Option) -> bool:
-        return self._is_named or isinstance(option, SearchSetting)
+    def _entries(
+        self, command: click.Command, table: Mapping[str, Any], place: Place
+    ) -> Iterator[tuple[click.Command, Place, str, Any]]:
+        """Options and values with the command or group that they are for, those of a group first."""
+        tables = {name: value for name, value in table.items() if isinstance(value, dict)}
+        yield from ((command, place, name, value) for name, value in table.items() if name not in tables)
+        for name, values in tables.items():
+            if not place and name in MOVED:
+                group, _, own = MOVED[name].partition(" ")
+                note(f"{self._path}: [{name}] is now [{group}.{own}].")
+                name, values = group, {own: values}  # noqa: PLW2901  today's place
+            below = getattr(command, "commands", {})
+            if name not in below:
+                self._fail(place, f"[{'.'.join((*place, name))}] names no command", name, below)
+            yield from self._entries(below[name], values, (*place, name))
 
-    def _fail(self, place: tuple[str, ...], fault: str, name: str, known: Any) -> None:
+    def _fail(self, place: Place, fault: str, name: str, known: Iterable[str]) -> None:
         from difflib import get_close_matches
 
         near = get_close_matches(name, list(known), 1)
         remedy = f"Did you mean {near[0]}?" if near else f"`hapax {' '.join((*place, '-h'))}` lists them."
         raise HapaxError(f"{self._path}: {fault}. {remedy}")
 
-    def _values(self, command: click.Command, table: Mapping[str, Any], place: tuple[str, ...]) -> dict[str, Any]:
-        options = _options(command)
-        values = {}
-        for name, value in table.items():
-            option = options.get(name)
-            # A value for all commands, of an option that this one does not have.
-            if option is not None and option.name is not None and self._may_set(option):
-                values[option.name] = self._value(option, name, value, place)
-        return values
-
-    def _value(self, option: click.Option, name: str, value: Any, place: tuple[str, ...]) -> Any:
+    def _value(self, option: click.Option, name: str, value: Any, place: Place) -> Any:
         """The value as a command line would have it: text, or a list of texts where the option may be repeated."""
-        if option.is_flag:
-            if not isinstance(value, bool):
-                self._refuse(name, place, "is true or false")
+        if option.is_flag and isinstance(value, bool):
             # `no-verbs = true` means `--no-verbs`, which sets the flag to false.
             return not value if f"--{name}" in option.secondary_opts else value
-        # Else `true` would become the text `True`.
-        if isinstance(value, bool):
-            self._refuse(name, place, "takes a value")
-        if option.multiple:
-            return [str(part) for part in (value if isinstance(value, list) else [value])]
-        if isinstance(value, list):
-            self._refuse(name, place, "takes one value")
+        is_wrong = option.is_flag or isinstance(value, bool) or (isinstance(value, list) and not option.multiple)
+        if is_wrong:
+            takes = "is true or false" if option.is_flag else f"takes {'one' if isinstance(value, list) else 'a'} value"
+            raise HapaxError(
+                f"{self._path}: {name}{_of(place)} {takes}. Correct the file, or name another by --config."
+            )
         # Text, as on a command line, so that the option itself checks and converts it.
-        return str(value)
-
-    def _refuse(self, name: str, place: tuple[str, ...], fault: str) -> None:
-        raise HapaxError(f"{self._path}: {name}{_of(place)} {fault}. Correct the file, or name another by --config.")
+        return [str(part) for part in value] if isinstance(value, list) else str(value)
 
 
-def _of(place: tuple[str, ...]) -> str:
+def _of(place: Place) -> str:
     return f" of `hapax {' '.join(place)}`" if place else " of any command"
 
 
-def _options(command: click.Command) -> dict[str, click.Option]:
-    """The options of a command by their long names, without the two signs in front."""
-    options: dict[str, click.Option] = {}
-    for parameter in command.params:
-        if isinstance(parameter, click.Option):
-            # `--verbs/--no-verbs` is one parameter with two names.
-            names = (*parameter.opts, *parameter.secondary_opts)
-            options.update({name.removeprefix("--"): parameter for name in names if name.startswith("--")})
-    return options
-
-
-def _commands(group: click.Group) -> Iterator[click.Command]:
-    """The commands of a group and of the groups in it."""
-    for name in group.commands:
-        try:
-            command = group.commands[name]
-        except ModuleNotFoundError:  # its extra is not installed
-            continue
-        if isinstance(command, click.Group):
-            yield from _commands(command)
-        else:
-            yield command
+def _options_below(command: click.Command, place: Place) -> Iterator[tuple[Place, dict[str, click.Option]]]:
+    """The commands of a group and of the groups in it, or a command alone, with options by their long names."""
+    below = getattr(command, "commands", {})
+    for name in below:
+        with suppress(ModuleNotFoundError):  # its extra is not installed
+            yield from _options_below(below[name], (*place, name))
+    if not isinstance(command, click.Group):
+        options: dict[str, click.Option] = {}
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                # `--verbs/--no-verbs` is one parameter with two names.
+                names = (*parameter.opts, *parameter.secondary_opts)
+                options |= {name.removeprefix("--"): parameter for name in names if name.startswith("--")}
+        yield place, options
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -382,8 +346,6 @@ def of_program(command: F) -> F:
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
-        from hapax.commands.shared.console import err
-
         context = click.get_current_context()
         late = []
         for parameter in context.command.params:
@@ -394,7 +356,7 @@ def of_program(command: F) -> F:
                 elif source is ParameterSource.COMMANDLINE:
                     late.append(parameter.opts[0])
         if late:
-            err.print(f"{', '.join(late)}: write options of models before the command, `hapax {late[0]} ...`.")
+            note(f"{', '.join(late)}: write options of models before the command, `hapax {late[0]} ...`.")
         return command(*arguments, **options)
 
     # The command reads them; the program lists them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,12 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
-from click.core import ParameterSource
-from rich.markup import escape
 
 import hapax
-from hapax.commands.shared.common_options import open_kb, print_notice
-from hapax.commands.shared.console import BUDGET_REACHED, DONE, Left, Work, counts_text, err, leaving, working
+from hapax.commands.shared.common_options import open_kb, refuse_without, with_database, with_json
+from hapax.commands.shared.console import (
+    BUDGET_REACHED,
+    DONE,
+    Left,
+    Work,
+    counts_text,
+    leaving,
+    note,
+    print_json,
+    say,
+    working,
+)
 from hapax.commands.shared.declared import F, declared, of_program, together
 from hapax.engine.certificates import Promise
 from hapax.engine.questions.gates import FactThreshold, TypeThreshold, gates_in_order
@@ -31,7 +39,6 @@ from hapax.llm_oracle.registry import find_backend
 
 if TYPE_CHECKING:
     from hapax.engine.search.profile_choice import ProfileChoice
-    from hapax.engine.search.settings import SearchSettings
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.journal import Journal
@@ -56,40 +63,14 @@ def warn_of_prices(prices: Mapping[str, Price], asked: Collection[str]) -> None:
     """Warn of prices without effect: of models that are not asked, or that run in this process and cost nothing."""
     idle = [name for name in prices if name not in asked or not name.startswith("openai:")]
     if idle:
-        message = f"--price of {', '.join(idle)} has no effect. Asked: {', '.join(sorted(asked)) or 'no model'}."
-        remedy = "Name a model openai:... as in the option that asks it; all other models cost nothing."
-        err.print(f"[yellow]warning[/] {escape(message)} {remedy}", soft_wrap=True)
+        note(
+            f"--price of {', '.join(idle)} has no effect. Asked: {', '.join(sorted(asked)) or 'no model'}. "
+            "Name a model openai:... as in the option that asks it; all other models cost nothing.",
+            "warning",
+        )
 
 
-def _named(options: Mapping[str, Any]) -> set[str]:
-    """The models that a command's options name."""
-    found: set[str] = set()
-    for parameter in NAMING:
-        names = options.get(parameter) or ()
-        # An option that may be repeated gives a tuple.
-        found.update(names if isinstance(names, tuple) else (names,))
-    return found
-
-
-def _priced(command: F) -> F:
-    """The command with a warning of prices without effect, if its options name models."""
-
-    # `wraps` also keeps the options that click has noted on the command so far.
-    @wraps(command)
-    def run(*arguments: Any, **options: Any) -> Any:
-        if any(parameter in options for parameter in NAMING):
-            warn_of_prices(dict(options["prices"]), _named(options))
-        return command(*arguments, **options)
-
-    return run  # type: ignore[return-value]  # click calls both by name
-
-
-with_opening = together(of_program, _priced)
-
-with_model = together(
-    click.option("-m", "--model", required=True, help="The model to ask; it must follow instructions."),
-    with_opening,
-)
+with_model = click.option("-m", "--model", required=True, help="The model to ask; it must follow instructions.")
 
 with_models = together(
     click.option("-m", "--knowledge", default="embedded", show_default=True, help="Model that proposes values."),
@@ -101,7 +82,7 @@ with_models = together(
     ),
     click.option("--likelihood", default=None, help="Model that ranks; default: the knowledge model."),
     click.option("--evaluator", default="frequency", show_default=True, help="Model that measures delta."),
-    with_opening,
+    of_program,
 )
 
 with_budget = together(
@@ -141,17 +122,10 @@ class Queueing:
         if not (is_done or is_stopped):
             return
         for line in self.queue.summary():
-            err.print(escape(line), soft_wrap=True)
+            note(line)
         # Answers are missing, just as when a budget was reached.
         if is_done and self.queue.count:
             sys.exit(BUDGET_REACHED)
-
-
-def warn_of_no_queue(asked: Collection[str]) -> None:
-    """Warn of a queue that stays empty, because all models run in this process."""
-    if asked and not any(name.startswith("openai:") for name in asked):
-        message = f"--queue has no effect and stays empty. Asked: {', '.join(sorted(asked))}."
-        err.print(f"[yellow]warning[/] {escape(message)} Only models named openai:... use it.", soft_wrap=True)
 
 
 def _queueing(command: F) -> F:
@@ -166,7 +140,6 @@ def _queueing(command: F) -> F:
         if queue is None or options.get("dry_run"):
             return command(*arguments, queue=None, **options)
         with Queueing(queue, results) as queueing:
-            warn_of_no_queue(_named(options))
             return command(*arguments, queue=queueing, **options)
 
     return run  # type: ignore[return-value]  # click calls both by name
@@ -188,21 +161,38 @@ with_queue = together(
 )
 
 
+with_asking = together(of_program, with_budget, with_queue, with_database, with_json)
+"""The options of a command that asks models and stores their answers; `asking` opens both."""
+
+
 def opening_options(
     library: Library | None, options: Mapping[str, Any], journal: Journal | None = None
 ) -> OpeningOptions:
-    """The options of `with_opening`, for opening models, and the queue of `with_queue` for their requests."""
+    """The options of opening models, with the queue of `with_queue` for their requests.
+
+    With a journal, which only the process that asks has, it warns of options without effect.
+    """
     # `_queueing` has put the opened queue in the place of the path.
     queueing: Queueing | None = options.get("queue")
-
+    prices, asked = dict(options["prices"]), set[str]()
+    for parameter in NAMING:
+        names = options.get(parameter) or ()
+        # An option that may be repeated gives a tuple.
+        asked.update(names if isinstance(names, tuple) else (names,))
+    # Else a file names the models.
+    if journal is not None and any(parameter in options for parameter in NAMING):
+        warn_of_prices(prices, asked)
+    if journal is not None and queueing and asked and not any(name.startswith("openai:") for name in asked):
+        names = ", ".join(sorted(asked))
+        note(f"--queue has no effect and stays empty. Asked: {names}. Only models named openai:... use it.", "warning")
     return made(
         OpeningOptions,
         options,
         library=library,
         journal=journal,
-        prices=dict(options["prices"]),
+        prices=prices,
         queue=None if queueing is None else queueing.queue,
-        notice=print_notice,
+        notice=note,
     )
 
 
@@ -267,7 +257,7 @@ def profile_choice(
     )
     choice = chooser.choose(settings)
     if choice.message:
-        err.print(escape(choice.message), soft_wrap=True)
+        note(choice.message)
     return choice
 
 
@@ -289,14 +279,14 @@ def _print_without_answer(journal: Journal) -> None:
     refused = {role: used.refused for role, used in journal.statistics.items() if used.refused}
     if refused:
         requests = counted(sum(refused.values()), "request was", "requests were")
-        print_notice(
+        note(
             f"refused {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
             "`hapax data stats` shows the reasons."
         )
     unusable = {role: used.unusable for role, used in journal.statistics.items() if used.unusable}
     if unusable:
         requests = counted(sum(unusable.values()), "request")
-        print_notice(
+        note(
             f"unusable {requests} without a usable reply: {counts_text(unusable)}. They are passed over; "
             "`hapax data stats` shows the reasons, and --retry-unusable asks again."
         )
@@ -338,13 +328,11 @@ def _foreseeing(options: Mapping[str, Any], library: Library | None) -> Iterator
         with suppress(BudgetReached):
             yield Asking(kb, opening_options(library, options, journal), Work(""))
     requests, answered = len(journal.missing), journal.total.hits
-    if options["as_json"]:
-        click.echo(json.dumps({"requests": requests, "answered": answered, "most_tokens": journal.tokens}))
-    else:
-        click.echo(
-            f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
-            f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
-        )
+    print_json({"requests": requests, "answered": answered, "most_tokens": journal.tokens})
+    say(
+        f"{counted(requests, 'request')} would be sent, of {counted(journal.tokens, 'token')} at most; "
+        f"{counted(answered, 'answer')} from the journal. Requests that depend on missing answers are not counted."
+    )
     raise click.exceptions.Exit(DONE)
 
 
@@ -417,10 +405,7 @@ def search_settings(options: dict[str, Any]) -> SearchSettings:
     promised = made(promises, options)
     if not promised:
         # A search without a promise would look as if it had the one that was asked for.
-        context = click.get_current_context(silent=True)  # None where no command line asked
-        for name in ("confidence", "certify_by"):
-            if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name.replace('_', '-')} needs --precision or --statement-precision.")
+        refuse_without("--precision or --statement-precision", "confidence", "certify_by")
     return made(
         SearchSettings,
         options,

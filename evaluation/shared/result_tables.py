@@ -1,6 +1,6 @@
 """Results of experiments as values (tables, JSON, notes), which the command line shows all alike, and their figures.
 
-An experiment gives an `Evaluation`; `commands.console.print_result` prints its `result`, as text or as JSON.
+An experiment gives an `Evaluation`; `show` in commands/shared/console.py prints its `result`, as text or as JSON.
 """
 
 from __future__ import annotations
