@@ -316,10 +316,10 @@ class PremiseCompiler:
         return self
 
     def compiled(self) -> CompiledPremise:
-        # SQLite tests conditions in their order: those that call a function come last.
-        conditions = sorted(
-            dict.fromkeys(self.conditions), key=lambda text: text.startswith(("compared(", "calculated("))
-        )
+        # SQLite tests conditions in their order: those that call a function come last. A comparison does not hold of
+        # what has no value, so that values are looked at where comparisons hold.
+        order = {"compared": 1, "calculated": 2}
+        conditions = sorted(dict.fromkeys(self.conditions), key=lambda text: order.get(text.partition("(")[0], 0))
         return CompiledPremise(tuple(self.tables), tuple(conditions), self.values, tuple(self.absent))
 
     def item(self, item: BodyLiteral) -> None:

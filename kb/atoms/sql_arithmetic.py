@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -210,15 +210,17 @@ class ExactArithmetic:
     def _outcome(self, call: tuple[Any, ...], made: Callable[[Exact], int]) -> int | None:
         """The value made of a program's result; None if it has none. Columns repeat their values: it is remembered."""
         known = self._symbols.calculations
-        if call not in known:
+        try:
+            outcome = known[call]
+        except KeyError:
             if len(known) >= KNOWN_TAGS:
                 known.clear()
-            try:
-                known[call] = made(self._result(call[0], call[1:]))
-            except NoValue:
-                known[call] = None
-        outcome = known[call]
-        self.has_failed |= outcome is None
+            outcome = None
+            with suppress(NoValue):
+                outcome = made(self._result(call[0], call[1:]))
+            known[call] = outcome
+        if outcome is None:
+            self.has_failed = True
         return outcome
 
     def _failure(self, number: int, *tags: int | str | None) -> str | None:
@@ -281,15 +283,13 @@ class ExactArithmetic:
             """An aggregate of SQLite over the tags of a group; texts do not count, and without numbers it is NULL."""
 
             def __init__(self) -> None:
-                self.numbers: list[Any] = []
-
-            def step(self, tag: int | None) -> None:
-                value = arithmetic._value(tag)
-                if value is not None and not isinstance(value, str):
-                    self.numbers.append(value)
+                self.tags: list[int | None] = []
+                self.step = self.tags.append
 
             def finalize(self) -> int | None:
-                return arithmetic._tag(result(self.numbers)) if self.numbers else None
+                values: list[Any] = list(map(arithmetic._value, self.tags))
+                numbers = [value for value in values if value is not None and not isinstance(value, str)]
+                return arithmetic._tag(result(numbers)) if numbers else None
 
         return Aggregate
 
@@ -300,18 +300,15 @@ class ExactArithmetic:
             """The smallest or largest tag of a group: numbers come before texts, and dates are ordered as such."""
 
             def __init__(self) -> None:
-                self.tags: dict[int, str | Number] = {}
-
-            def step(self, tag: int | None) -> None:
-                value = arithmetic._value(tag)
-                if tag is not None and value is not None:
-                    self.tags[tag] = value
+                self.tags: set[int | None] = set()
+                self.step = self.tags.add
 
             def finalize(self) -> int | None:
-                if not self.tags:
+                values = {tag: arithmetic._symbols.exact(tag) for tag in self.tags if tag is not None}
+                if not values:
                     return None
-                order = sort_key(self.tags.values())
-                return int(choice(self.tags, key=lambda tag: order(self.tags[tag])))
+                order = sort_key(values.values())
+                return int(choice(values, key=lambda tag: (order(values[tag]), tag)))
 
         return Extreme
 
