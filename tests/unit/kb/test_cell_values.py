@@ -250,7 +250,7 @@ RECORDS: list[tuple[Any, Any]] = [
     (records.WITHDRAWALS, st.builds(records.Withdrawal, TEXT, VALUES, NAMES, st.sampled_from(records.Source), st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT, SOME_TEXT, reason=TEXT, author=TEXT, withdrawn=TEXT, restored=SOME_TEXT)),
     (records.LABELS, st.builds(records.FactLabel, TEXT, VALUES, st.booleans(), TEXT)),
     (records.CALIBRATIONS, st.builds(records.CalibrationRecord, TEXT, TEXT, PLAIN, NAMES, NAMES, PLAIN, TEXT)),
-    (records.CERTIFICATES, st.builds(records.CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT, TEXT, SCORE, TEXT, TEXT, TEXT, TEXT, PLAIN)),
+    (records.CERTIFICATES, st.builds(records.CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT, TEXT, SCORE, TEXT, TEXT, TEXT, TEXT)),
     (records.JUDGING_DRAWS, st.builds(records.JudgingDraw, TEXT, TEXT, PLAIN, PROBABILITY, TEXT)),
     (records.DRAWN_ITEMS, st.builds(records.DrawnItem, TEXT, TEXT, PROBABILITY, PROBABILITY, PROBABILITY)),
     (records.MODEL_PROFILES, st.builds(records.ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
