@@ -11,12 +11,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
-from hapax.llm_oracle.servers.openai_proxy import is_local_host
 
 HUB = ("huggingface.co", "hf.co")
 """Where the Hugging Face hub and its files are, with the names below them."""
@@ -59,12 +58,31 @@ class _Guard:
 
 
 def _is_address(host: str) -> bool:
+    # `fe80::1%eth0` names the interface after the address.
+    return _address(host.partition("%")[0]) is not None
+
+
+def is_local_host(host: str) -> bool:
+    """Tell if a name or address means the loopback interface, or this machine by its own name."""
+    host = host.rstrip(".")
+    names = ("localhost", socket.gethostname().casefold())
+    if host.casefold() in names or host.casefold().endswith(".localhost"):
+        return True
+    address = _address(host)
+    # `::ffff:127.0.0.1` is this machine, too.
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return mapped is not None and (mapped.is_loopback or mapped.is_unspecified)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        # `fe80::1%eth0` names the interface after the address.
-        ip_address(host.partition("%")[0])
+        return ip_address(host)
     except ValueError:
-        return False
-    return True
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(host))  # reads `127.1` and `0x7f000001`, as connecting does
+    except (OSError, UnicodeError):
+        return None
 
 
 _GUARD = _Guard()

@@ -382,7 +382,7 @@ class PlanningJournal(Journal):
     @property
     def tokens(self) -> int:
         """Maximum number of tokens that the missing requests can use."""
-        return sum(call.reserved.prompt_tokens + call.reserved.completion_tokens for _, call in self.missing.values())
+        return sum(call.reserved.tokens for _, call in self.missing.values())
 
     def answers(self, asker: Asker, calls: Sequence[PreparedCall], send: Send) -> list[CallRecord]:
         """The stored records. Raises Deferred if some are missing."""

@@ -31,7 +31,7 @@ class ServerPace:
         # Each limit alone gives a least time; the longest of them holds.
         limits = [60 * requests / self.rpm] if self.rpm else []
         if self.tpm:
-            limits.append(60 * requests * (usage.prompt_tokens + usage.completion_tokens) / self.tpm)
+            limits.append(60 * requests * usage.tokens / self.tpm)
         if self.latency is None:
             return max(limits, default=None)
         duration = self.latency + (usage.completion_tokens / self.speed if self.speed else 0.0)

@@ -99,6 +99,21 @@ class Usage:
     completion_tokens: int = 0
     requests: int = 1
 
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.requests + other.requests,
+        )
+
+
+NO_USAGE = Usage(requests=0)
+"""What nothing uses, from which sums begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:

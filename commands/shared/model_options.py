@@ -114,17 +114,13 @@ class Queueing:
         is_stopped = isinstance(fault, BudgetReached) or (
             isinstance(fault, SystemExit) and fault.code == BUDGET_REACHED
         )
-        try:
-            if is_done or is_stopped:
-                self.queue.land()
-        finally:
-            self.queue.discard()  # of a queue that has landed nothing is left
         if not (is_done or is_stopped):
             return
+        self.queue.land()
         for line in self.queue.summary():
             note(line)
         # Answers are missing, just as when a budget was reached.
-        if is_done and self.queue.count:
+        if is_done and self.queue.files:
             sys.exit(BUDGET_REACHED)
 
 

@@ -607,7 +607,7 @@ class _Roles:
         if measured:
             # Requests that failed were sent again: as many more than answers are expected now.
             sent, usage, per = ceil(calls * requests / answered), Usage(prompt_tokens, completion_tokens), requests
-        tokens, price = ceil(sent * (usage.prompt_tokens + usage.completion_tokens) / per), self.prices.get(name)
+        tokens, price = ceil(sent * usage.tokens / per), self.prices.get(name)
         cost = None if price is None else price.of(usage) * sent / per
         # By the limits of the alias, else by the answers that the knowledge base has of the model.
         pace: ServerPace | None = getattr(model, "pace", None)

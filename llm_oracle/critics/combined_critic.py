@@ -7,14 +7,22 @@ weights: Genest and Zidek 1986, Statistical Science 1, section 2.2), which `hapa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.budget import Price, estimated_tokens
 from hapax.llm_oracle.journaled_models import TokenReserving
-from hapax.llm_oracle.protocols import Critic, CriticScore, ModelIdentity, Usage, declared_union, reads_origins
+from hapax.llm_oracle.protocols import (
+    NO_USAGE,
+    Critic,
+    CriticScore,
+    ModelIdentity,
+    Usage,
+    declared_union,
+    reads_origins,
+)
 from hapax.llm_oracle.questions.prompts import stated_claim
 
 EXTREME = 1e-6
@@ -56,7 +64,7 @@ class CombinedCritic:
 
     def reserved(self, claim: str) -> Usage:
         """The most that all members together use for a claim."""
-        return _total(_reserved(member, claim) for member in self.members)
+        return sum((_reserved(member, claim) for member in self.members), NO_USAGE)
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         columns = [member.probabilities(claims) for member in self.members]
@@ -67,7 +75,7 @@ class CombinedCritic:
         return [self._combined(scores) for scores in zip(*columns, strict=True)]
 
     def _combined(self, scores: Sequence[CriticScore]) -> CriticScore:
-        usage = _total(score.usage for score in scores)
+        usage = sum((score.usage for score in scores), NO_USAGE)
         judged = {
             title: score.probability
             for title, score in zip(self._titles, scores, strict=True)
@@ -84,15 +92,6 @@ class CombinedCritic:
 
 def _reserved(critic: Critic, claim: str) -> Usage:
     return critic.reserved(claim) if isinstance(critic, TokenReserving) else Usage(estimated_tokens(claim), 1)
-
-
-def _total(usages: Iterable[Usage]) -> Usage:
-    known = list(usages)
-    return Usage(
-        sum(usage.prompt_tokens for usage in known),
-        sum(usage.completion_tokens for usage in known),
-        sum(usage.requests for usage in known),
-    )
 
 
 def highest_price(prices: Sequence[Price | None]) -> Price | None:

@@ -49,7 +49,7 @@ class CriticChain:
             critic.reserved(claim) if isinstance(critic, TokenReserving) else Usage(estimated_tokens(claim), 1)
             for critic in self.critics
         ]
-        return max(usages, key=lambda usage: (usage.requests, usage.prompt_tokens + usage.completion_tokens))
+        return max(usages, key=lambda usage: (usage.requests, usage.tokens))
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         scores: dict[int, CriticScore] = {}

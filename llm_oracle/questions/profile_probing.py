@@ -154,7 +154,7 @@ def _score(profile: Profile, answered: Sequence[tuple[KnownQuestion, Generation]
         found += known.known_in(reply.values[: asked.count])
         most += known.most
         dropped += len(reply.dropped)
-        tokens += generation.usage.prompt_tokens + generation.usage.completion_tokens
+        tokens += generation.usage.tokens
     return ProfileScore(profile, found, most, dropped, tokens)
 
 

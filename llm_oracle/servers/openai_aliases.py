@@ -2,6 +2,10 @@
 
 A key is sent only to the server it belongs to: OPENAI_API_KEY to OPENAI_BASE_URL (or to OpenAI if that is not set), an
 alias's key to the alias's own base. The file holds names of environment variables, never keys.
+
+There is no proxy unless `--proxy` or an alias names one, and never one to this machine. The environment's HTTP_PROXY,
+HTTPS_PROXY and ALL_PROXY are ignored, because a proxy sees everything that is sent to an http:// server, its key
+included.
 """
 
 from __future__ import annotations
@@ -11,19 +15,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.yaml_files import read_yaml
 from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.egress import is_local_host
 from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.questions.chat_settings import ChatSettings
-from hapax.llm_oracle.servers.openai_proxy import http_parts, is_this_machine, named_proxy
 from hapax.llm_oracle.servers.redaction import redacted
 
 OPENAI = "https://api.openai.com/v1"
@@ -101,6 +104,11 @@ class ServedModel:
         return self.alias.model_name
 
     @property
+    def lacks_key(self) -> bool:
+        """True if the server is known to want a key, and there is none."""
+        return self.server.base_url == OPENAI and "Authorization" not in self.server.headers
+
+    @property
     def pace(self) -> ServerPace:
         """The limits and the stated speed of the server."""
         alias = self.alias
@@ -112,31 +120,14 @@ class ServedModel:
         return f"openai/{self.server.place}/{self.model}"
 
 
-class KeyMissing(HapaxError):  # noqa: N818  # named after the situation, as all our errors are
-    """OpenAI would be asked without a key."""
-
-
-def served_model(
-    argument: str,
-    aliases: Path | None,
-    environment: Mapping[str, str],
-    queued: bool = False,
-    proxy: str = "",
-    *,
-    forecast: bool = False,
-) -> ServedModel:
+def served_model(argument: str, aliases: Path | None, environment: Mapping[str, str], proxy: str = "") -> ServedModel:
     """The model that follows `openai:`. Raises HapaxError with place and remedy for a string that has no meaning.
 
-    `queued`: requests are recorded and not sent, so a model whose alias states `logprobs` needs no key;
-    `forecast`: nothing is sent, so that none does.
     `proxy`: URL, or name of the environment variable, of the proxy to servers on other machines, unless an alias names
     another one.
     """
     alias, where = _named(argument, aliases, environment)
     server = _server(alias, environment, where, proxy)
-    is_unsent = forecast or (queued and alias.logprobs is not None)
-    if server.base_url == OPENAI and "Authorization" not in server.headers and not is_unsent:
-        raise KeyMissing(f"OpenAI requires a key. Set {server.key_name}, or {URL_NAME} for a server of your own.")
     price = None
     if alias.price_in is not None and alias.price_out is not None:
         price = Price(alias.price_in, alias.price_out)
@@ -152,7 +143,7 @@ def _named(argument: str, aliases: Path | None, environment: Mapping[str, str]) 
     if not match:
         _refuse_address(argument)
     if known and not match and not environment.get(URL_NAME) and not environment.get(KEY_NAME):
-        raise KeyMissing(
+        raise HapaxError(
             f"{aliases} has no alias {argument}, and OpenAI, which may have such a model, requires a key. "
             f"Name one of {', '.join(known)}, or set {KEY_NAME}."
         )
@@ -213,11 +204,10 @@ def _template(alias: Alias, file: Path | None) -> str:
 
 def _server(alias: Alias, environment: Mapping[str, str], where: str, proxy: str) -> Server:
     default_url = environment.get(URL_NAME) or OPENAI
-    url = alias.api_base or default_url
-    base = _base(url, where)
+    base, query = _address(alias.api_base or default_url, where)
     # OPENAI_API_KEY belongs to one server; a model at another URL does not get it.
-    key_name = alias.api_key_name or (KEY_NAME if base == _base(default_url, URL_NAME) else "")
-    key, query = environment.get(key_name, "").strip(), _query(url, where)
+    key_name = alias.api_key_name or (KEY_NAME if base == _address(default_url, URL_NAME)[0] else "")
+    key = environment.get(key_name, "").strip()
     # A key with a line break would smuggle a second header into the request.
     if not _VISIBLE_ASCII.fullmatch(key):
         raise HapaxError(f"{key_name} contains blanks or characters that no key has. Set it to the key alone.")
@@ -227,18 +217,48 @@ def _server(alias: Alias, environment: Mapping[str, str], where: str, proxy: str
     if key and query:  # Azure
         headers["api-key"] = key
     further, secrets = _further_headers(alias, environment)
-    is_here = is_this_machine(base)
+    is_here = is_local_host(urlsplit(base).hostname or "")
     if alias.proxy and is_here:
         raise HapaxError(f"{where}: a proxy is named for a server on this machine. Remove `proxy`.")
-    if alias.proxy:
-        proxy = named_proxy(alias.proxy, environment, where)
-    elif proxy:
-        proxy = "" if is_here else named_proxy(proxy, environment, str(Setting("proxy")))
+    named = alias.proxy or ("" if is_here else proxy)
+    address = _proxy(named, environment, where if alias.proxy else str(Setting("proxy"))) if named else ""
     parts = urlsplit(base)
     path = parts.path.removesuffix("/v1").strip("/")  # the usual ending says nothing in a name
     place = f"{parts.netloc}/{path}" if path else parts.netloc
     wanted = key_name or (KEY_NAME if base == OPENAI else "")
-    return Server(base, place, wanted, proxy, query, headers | further, (key, *secrets))
+    return Server(base, place, wanted, address, query, headers | further, (key, *secrets))
+
+
+def _proxy(name: str, environment: Mapping[str, str], where: str) -> str:
+    """The URL of a proxy: `name` itself, or the value of the environment variable that it names.
+
+    A URL with a password is accepted from the environment alone, and never shown.
+    """
+    url = name if "://" in name else environment.get(name, "").strip()
+    if not url:
+        raise HapaxError(
+            f"{where}: the proxy {name!r} is neither a URL nor an environment variable that is set. Write it like "
+            "http://proxy:3128."
+        )
+    if url == name and "@" in urlsplit(name).netloc:
+        raise HapaxError(
+            f"{where}: the proxy contains a user name or password. Put its URL into an environment variable, and "
+            "give the name of the variable instead."
+        )
+    if _http_parts(url) is None:
+        raise HapaxError(f"{where}: the URL of the proxy is not valid. Write it like http://proxy:3128.")
+    return url
+
+
+def _http_parts(url: str) -> SplitResult | None:
+    """The parts of an http URL with a host; None for anything else."""
+    try:
+        parts = urlsplit(url)
+        # Reading `port` raises ValueError if it is not a number.
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        return None
+    return parts if is_usable and not any(c.isspace() or not c.isprintable() for c in url) else None
 
 
 def _further_headers(alias: Alias, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -257,93 +277,74 @@ def _further_headers(alias: Alias, environment: Mapping[str, str]) -> tuple[dict
     return headers, secrets
 
 
-def _query(url: str, where: str) -> str:
-    """The version of Azure's interface behind a base URL; nothing else may stand there, since it is stored."""
-    query = urlsplit(url.strip()).query
-    if query and not _API_VERSION.fullmatch(query):
-        raise HapaxError(
-            f"{where}: the base URL contains a query, but it is stored with every answer. Put the key into an "
-            "environment variable, and name that variable in an alias as api_key_name."
-        )
-    return query
-
-
-def _base(url: str, where: str) -> str:
-    """Normalise a base URL. It goes into the journal, so it may not contain a secret."""
-    url = _ENDPOINT.sub("", url.strip().partition("?")[0].rstrip("/"))
-    parts = http_parts(url)
+def _address(url: str, where: str) -> tuple[str, str]:
+    """A normalised base URL, and the version of Azure's interface behind it. They may not contain a secret."""
+    url, _, query = url.strip().partition("?")
+    parts = _http_parts(_ENDPOINT.sub("", url.rstrip("/")))
     if parts is None:
         raise HapaxError(f"{where}: the base URL is not valid. Write it like http://localhost:8000/v1.")
-    if parts.username is not None or parts.password is not None or parts.fragment:
+    is_plain = parts.username is None and parts.password is None and not parts.fragment
+    if not is_plain or (query and not _API_VERSION.fullmatch(query)):
         raise HapaxError(
-            f"{where}: the base URL contains a user name, password or fragment, but it is stored with every "
+            f"{where}: the base URL contains a user name, password, fragment or query, but it is stored with every "
             "answer. Put the key into an environment variable, and name that variable in an alias as api_key_name."
         )
     # Host names are the same in any case, and the journal knows a server by its address.
-    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}"
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}", query
 
 
 # The file of aliases
 
 
 def _printable(text: str) -> str:
-    if not text.strip() or not text.isprintable():
-        raise ValueError("blank, or with control characters")
-    return text
-
-
-def _of_lines(text: str) -> str:
     """A text of any number of lines, without other control characters."""
-    for line in text.splitlines():
-        if line.strip():
-            _printable(line.replace("\t", " "))
-    if not text.strip():
-        raise ValueError("blank")
+    if not text.strip() or any(not line.replace("\t", " ").isprintable() for line in text.splitlines()):
+        raise ValueError("it should be a text without control characters, and not blank")
     return text
 
 
-Text = Annotated[str, AfterValidator(_printable)]
-Lines = Annotated[str, AfterValidator(_of_lines)]
+def _of_one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it should be a text of one line")
+    return text
+
+
+Lines = Annotated[str, AfterValidator(_printable)]
+Text = Annotated[Lines, AfterValidator(_of_one_line)]
 
 CHAT_FIELDS = ("system_prompt", "chat_template", "chat_template_kwargs", "reasoning_effort")
 """Fields of an alias that frame its prompts; models in this process take them as well."""
 
 
 class Alias(BaseModel):
-    """An entry of the file. Each description completes "should be" in messages; the values are never shown."""
+    """An entry of the file, as docs/how-to/servers.md describes it."""
 
     # Some versions of pydantic warn of fields whose names begin with `model_`, as two of these do.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=(), allow_inf_nan=False)
 
-    model_id: Text = Field(description="the alias, a text")
-    model_name: Text = Field(description="the server's name of the model, a text")
-    api_base: Text = Field("", description="a base URL such as http://localhost:8000/v1")
-    api_key_name: Text = Field("", description="the name of an environment variable")
-    headers: dict[Text, Text] = Field(
-        {}, description="a mapping of further headers, such as X-Title: Hapax; $NAME is a variable's value"
-    )
-    proxy: Text = Field("", description="a URL such as http://proxy:3128, or an environment variable with one")
-    completion: bool | None = Field(None, description="true or false")
-    logprobs: Literal["none", "output", "echo", "prompt"] | None = Field(
-        None, description="none, output, echo or prompt"
-    )
-    votes: int = Field(10, ge=1, le=1000, description="a whole number from 1 to 1000")
-    revision: Text = Field("", description="a text")
-    system_prompt: Lines = Field("", description="a text")
-    chat_template: Lines = Field("", description="a Jinja template, or the name of a file with one")
-    chat_template_kwargs: dict[str, bool | int | float | str] = Field(
-        {}, description="a mapping of the template's variables, such as enable_thinking: false"
-    )
-    reasoning_effort: Text = Field("", description="a text such as low")
-    max_concurrency: int = Field(16, ge=1, le=1024, description="a whole number from 1 to 1024")
-    rpm: float | None = Field(None, ge=0.001, le=1e9, description="requests per minute, above 0")
-    tpm: float | None = Field(None, ge=1, le=1e12, description="tokens per minute, from 1")
-    latency: float | None = Field(None, ge=0, le=86_400, description="seconds of a request, from 0")
-    speed: float | None = Field(None, ge=0.001, le=1e9, description="tokens per second of one answer, above 0")
-    timeout: float = Field(120, ge=0.001, le=86_400, description="seconds, above 0 and at most 86400")
-    attempts: int = Field(5, ge=1, le=100, description="a whole number from 1 to 100")
-    price_in: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the prompt")
-    price_out: float | None = Field(None, ge=0, le=1e9, description="money per million tokens of the answer")
+    model_id: Text
+    model_name: Text
+    api_base: Text = ""
+    api_key_name: Text = ""
+    headers: dict[Text, Text] = {}
+    proxy: Text = ""
+    completion: bool | None = None
+    logprobs: Literal["none", "output", "echo", "prompt"] | None = None
+    votes: int = Field(10, ge=1, le=1000)
+    revision: Text = ""
+    system_prompt: Lines = ""
+    chat_template: Lines = ""
+    chat_template_kwargs: dict[str, bool | int | float | str] = {}
+    reasoning_effort: Text = ""
+    max_concurrency: int = Field(16, ge=1, le=1024)
+    rpm: float | None = Field(None, ge=0.001, le=1e9)
+    tpm: float | None = Field(None, ge=1, le=1e12)
+    latency: float | None = Field(None, ge=0, le=86_400)
+    speed: float | None = Field(None, ge=0.001, le=1e9)
+    timeout: float = Field(120, ge=0.001, le=86_400)
+    attempts: int = Field(5, ge=1, le=100)
+    price_in: float | None = Field(None, ge=0, le=1e9)
+    price_out: float | None = Field(None, ge=0, le=1e9)
 
     @model_validator(mode="before")
     @classmethod
@@ -353,9 +354,9 @@ class Alias(BaseModel):
     @model_validator(mode="after")
     def _fits_together(self) -> Alias:
         if (self.price_in is None) != (self.price_out is None):
-            raise PydanticCustomError("price", "one price is missing")
+            raise ValueError("only one of the two prices is given; give both price_in and price_out")
         if self.completion and any(getattr(self, name) for name in CHAT_FIELDS):
-            raise PydanticCustomError("chat", "completions have no chat settings")
+            raise ValueError(f"{', '.join(CHAT_FIELDS)} need a chat, but completion is true; remove it, or these")
         return self
 
 
@@ -379,7 +380,11 @@ def read_aliases(path: Path) -> dict[str, Alias]:
         try:
             alias = Alias.model_validate(entry)
         except ValidationError as invalid:
-            faults += [f"{where}{_description(error['type'], error['loc'])}" for error in invalid.errors()]
+            # Without the values, of which one may be a secret in the wrong place.
+            for error in invalid.errors():
+                field = "".join(f": {name}" for name in error["loc"][:1])
+                known = f" Known are {', '.join(Alias.model_fields)}." if error["type"] == "extra_forbidden" else ""
+                faults.append(f"{where}{field}: {error['msg'].removeprefix('Value error, ')}.{known}")
             continue
         if alias.model_id in aliases:
             faults.append(f"{where}: model_id {alias.model_id} is already taken. Rename one of the two.")
@@ -387,24 +392,6 @@ def read_aliases(path: Path) -> dict[str, Alias]:
     if faults:
         raise HapaxError("\n".join(faults))
     return aliases
-
-
-_WHOLE = {
-    "price": ": only one of the two prices is given. Give both price_in and price_out.",
-    "chat": f": {', '.join(CHAT_FIELDS)} need a chat, but completion is true. Remove it, or these.",
-}
-"""Faults of a whole alias."""
-
-
-def _description(kind: str, location: tuple[int | str, ...]) -> str:
-    """A fault without the value, which may be a secret in the wrong place: the field, the fault and the remedy."""
-    if not location:
-        return _WHOLE[kind]
-    name = str(location[0])
-    if name not in Alias.model_fields:
-        return f": unknown field {name!r}. Remove it, or use one of {', '.join(Alias.model_fields)}."
-    wanted = Alias.model_fields[name].description
-    return f": {name} is missing. Give {wanted}." if kind == "missing" else f": {name} should be {wanted}."
 
 
 def _reason(fault: Exception) -> str:

@@ -4,10 +4,9 @@ A request is identified by a hash of its server, path and body, so that a result
 Answers go through the journal like any other; a request without a result is queued and its question stays open.
 
 A batch is for one server, endpoint and model, and has OpenAI's maximum size, so a queue may be several files: the named
-one and others beside it, with -2, -3 ... after its name. They are written in a hidden folder and moved into place at
-the end, so that a command that fails leaves the earlier queue unchanged.
-
-The ledger has each request before its file lands, as queued, and its result when it is read.
+one and others beside it, with -2, -3 ... after its name. They are written at the end, so that a command that fails
+leaves the earlier queue unchanged. The ledger has each request before its file lands, as queued, and its result when it
+is read.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,8 @@ from hapax.kb.records import Outcome, content_id
 from hapax.llm_oracle.budget import ACCOUNT, BatchedRequest, Deferred
 from hapax.llm_oracle.protocols import Stream, Usage
 from hapax.llm_oracle.servers.openai_aliases import Server
-from hapax.llm_oracle.servers.openai_outcomes import Refused, TransientFault
-from hapax.llm_oracle.servers.openai_transport import Attempt, refused_reply, refused_result
-from hapax.llm_oracle.servers.openai_wire import Answer, ReadReply, ServerRequest, normalised
+from hapax.llm_oracle.servers.openai_outcomes import Kind, Unanswered, error_of
+from hapax.llm_oracle.servers.openai_transport import Attempt, ServerRequest
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -52,41 +50,33 @@ class Queued(Deferred):
         )
 
 
-@dataclass
+@dataclass(slots=True)
 class QueueFile:
-    """One batch: requests to one endpoint and model of one server.
-
-    `path`: its place once the queue has landed; `temporary`: where it is written until then.
-    """
+    """One batch: requests to one endpoint and model of one server."""
 
     path: Path
-    temporary: Path
     place: str
     url: str
     model: str
-    count: int = 0
+    lines: list[bytes] = field(default_factory=list)
     size: int = 0
 
     def __str__(self) -> str:
-        return f"{counted(self.count, 'request')} in {self.path}: {self.url} of {self.model} at {self.place}"
+        return f"{counted(len(self.lines), 'request')} in {self.path}: {self.url} of {self.model} at {self.place}"
 
-    def has_room(self, line: bytes) -> bool:
-        return self.count < MOST_REQUESTS and self.size + len(line) <= MOST_BYTES
-
-    def add(self, line: bytes) -> None:
-        with _writing(self.path), self.temporary.open("ab") as file:
-            file.write(line)
-        self.count += 1
-        self.size += len(line)
+    def takes(self, line: bytes, place: str, url: str, model: str) -> bool:
+        """True if a request to this server, endpoint and model has room in the file."""
+        has_room = len(self.lines) < MOST_REQUESTS and self.size + len(line) <= MOST_BYTES
+        return has_room and (self.place, self.url, self.model) == (place, url, model)
 
 
 class BatchQueue:
-    """Answers requests from results files, and writes the others to queue files. Nothing is sent.
+    """Answers requests from results files, and keeps the others for queue files. Nothing is sent.
 
-    End it with `land` or `discard`; until then, earlier files with the same names are unchanged.
+    `land` writes the files; until then, earlier files with the same names are unchanged.
 
-    `files`: the batches written so far. `faulty`: number of results without a usable answer, whose requests are queued
-    again.
+    `results`: replies, or Unanswered, by the names of their requests. `files`: the batches so far. `faulty`: number of
+    results without a usable answer, whose requests are queued again.
     """
 
     def __init__(self, path: Path, results: Sequence[Path] = ()) -> None:
@@ -95,57 +85,34 @@ class BatchQueue:
         self.faulty = 0
         # A queue may not overwrite the results that it reads.
         self._inputs = [file.resolve() for file in results]
-        self._results: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
         for file in results:
             # Of two results of one request the later file's counts.
-            self._results.update(_results(file))
+            self.results.update(_results(file))
         self._queued: set[str] = set()
-        self._folder: Path | None = None
-        self._writing = ExitStack()
         self._check_writable(path)
 
     def land(self) -> None:
         """Move the files into place, over those of an earlier queue. A queue without requests is one empty file."""
-        with _writing(self.path):
-            if not self.files:
-                self._temporary(self.path).touch()
-            for path in [file.path for file in self.files] or [self.path]:
-                publish(self._temporary(path), path)
+        files = {file.path: file.lines for file in self.files} or {self.path: []}
+        with _writing(self.path), unfinished(self.path.absolute()) as temporary:
+            for path, lines in files.items():
+                with temporary.with_name(path.name).open("wb") as stream:
+                    stream.writelines(lines)
+            for path in files:
+                publish(temporary.with_name(path.name), path)
             # An earlier queue may have had more files. Leave files alone that only look like one of them.
-            for earlier in set(_numbered(self.path)) - {file.path for file in self.files}:
-                if _beginning(earlier) == BEGINS and earlier.resolve() not in self._inputs:
-                    own_files.remove(earlier)
-        self.discard()
-
-    def discard(self) -> None:
-        """Delete the files written so far; the earlier queue is unchanged."""
-        self._writing.close()
-        self._folder = None
-
-    def _temporary(self, path: Path) -> Path:
-        """Where the file of this path is written until the queue lands."""
-        if self._folder is None:
-            with _writing(path):
-                self._folder = self._writing.enter_context(unfinished(self.path.absolute())).parent
-        return self._folder / path.name
-
-    @property
-    def count(self) -> int:
-        return len(self._queued)
+            numbered = re.compile(rf"{re.escape(self.path.stem)}-\d+{re.escape(self.path.suffix)}")
+            for other in set(self.path.parent.iterdir()).difference(files):
+                is_queue = numbered.fullmatch(other.name) and other.is_file() and _beginning(other) == BEGINS
+                if is_queue and other.resolve() not in self._inputs:
+                    own_files.remove(other)
 
     def summary(self) -> Iterator[str]:
         """Lines on the requests in each file and the number of unusable results."""
         yield from [str(file) for file in self.files] or [f"0 requests in {self.path}"]
         if self.faulty:
             yield f"{counted(self.faulty, 'result was', 'results were')} unusable"
-
-    def to(self, server: Server) -> QueueTransport:
-        """The transport for a server."""
-        return QueueTransport(self, server)
-
-    def answer(self, name: str) -> Any:
-        """The result of a request: a reply or a refusal. Raises KeyError if there is none."""
-        return self._results[name]
 
     def add(self, name: str, place: str, request: ServerRequest) -> None:
         """Queue a request to the server `place`, once."""
@@ -155,38 +122,26 @@ class BatchQueue:
         url, model = f"/v1/{request.path}", str(request.body.get("model", ""))
         # `custom_id` comes first: by it (`BEGINS`) a queue is recognised.
         line = json.dumps({"custom_id": name, "method": "POST", "url": url, "body": request.body}).encode() + b"\n"
-        # Only the last of them can have room, since files are filled one after the other.
-        matching = [file for file in self.files if (file.place, file.url, file.model) == (place, url, model)]
-        if not matching or not matching[-1].has_room(line):
-            path = self._next_path()
-            matching.append(QueueFile(path, self._temporary(path), place, url, model))
-            self.files.append(matching[-1])
-        matching[-1].add(line)
-
-    def _next_path(self) -> Path:
-        if not self.files:
-            return self.path
-        path = self.path.with_name(f"{self.path.stem}-{len(self.files) + 1}{self.path.suffix}")
-        self._check_writable(path)
-        return path
+        file = next((file for file in self.files if file.takes(line, place, url, model)), None)
+        if file is None:
+            number = f"-{len(self.files) + 1}" if self.files else ""
+            file = QueueFile(self.path.with_name(f"{self.path.stem}{number}{self.path.suffix}"), place, url, model)
+            self._check_writable(file.path)
+            self.files.append(file)
+        file.lines.append(line)
+        file.size += len(line)
 
     def _check_writable(self, path: Path) -> None:
         """Raise HapaxError unless the path can be written and holds nothing but an earlier queue."""
+        fault = ""
         if _beginning(path) not in (b"", BEGINS) or path.resolve() in self._inputs:
-            raise HapaxError(
-                f"{path} would be overwritten, but it is not a queue of Hapax.",
-                Remedy("Name another file for {}.", Setting("queue")),
-            )
-        if not path.parent.is_dir():
-            raise HapaxError(
-                f"{path}: no such folder {path.parent}.",
-                Remedy("Create it, or name another file for {}.", Setting("queue")),
-            )
-        if not os.access(path if path.exists() else path.parent, os.W_OK) or not os.access(path.parent, os.W_OK):
-            raise HapaxError(
-                f"{path}: no permission to write the queue.",
-                Remedy("Grant it, or name another file for {}.", Setting("queue")),
-            )
+            fault = "it would be overwritten, but it is not a queue of Hapax"
+        elif not path.parent.is_dir():
+            fault = f"no such folder {path.parent}"
+        elif not os.access(path if path.exists() else path.parent, os.W_OK) or not os.access(path.parent, os.W_OK):
+            fault = "no permission to write the queue"
+        if fault:
+            raise HapaxError(f"{path}: {fault}.", Remedy("Name another file for {}.", Setting("queue")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,59 +151,57 @@ class QueueTransport:
     queue: BatchQueue
     server: Server
 
-    def stream(self, requests: Iterable[ServerRequest], read: ReadReply[Answer]) -> Stream[Answer | Refused]:
+    def stream(self, questions: Iterable[Sequence[ServerRequest]]) -> Stream[list[Any]]:
         """The answers in one group; raises Queued after it if some are missing."""
-        answers: list[tuple[int, Answer | Refused]] = []
-        count = 0
+        answers: list[tuple[int, list[Any]]] = []
         entries: list[BatchedRequest] = []
-        for position, request in enumerate(requests):
-            count += 1
-            name = content_id("batch", self.server.place, request.path, request.body)
-            attempt = Attempt(request, request.most, name, Outcome.QUEUED)
-            try:
-                answers.append((position, self._read(self.queue.answer(name), attempt, read)))
-            except (KeyError, TransientFault) as fault:  # no result, or one that cannot be read
-                # An unusable result was charged, so it has a row beside that of the request, which is queued again.
-                if isinstance(fault, TransientFault):
-                    self.queue.faulty += 1
-                    entries.append(_entry(attempt, self.queue.answer(name)))
-                entries.append(_entry(Attempt(request, request.most, name, Outcome.QUEUED)))
-                self.queue.add(name, self.server.place, request)
+        is_complete = True
+        for position, requests in enumerate(questions):
+            found = [self._answer(request, entries) for request in requests]
+            if None in found:
+                is_complete = False
             else:
-                entries.append(_entry(attempt))
+                answers.append((position, found))
         if (account := ACCOUNT.get()) is not None:
             account.ledger.enter_batched(account, entries)
         yield answers
-        if len(answers) < count:
+        if not is_complete:
             raise Queued(self.queue.path)
 
-    def _read(self, result: Any, attempt: Attempt, read: ReadReply[Answer]) -> Answer | Refused:
-        request = attempt.request
-        if isinstance(result, Refused):
-            attempt.spent, attempt.outcome = result.usage, Outcome.REFUSED
-            message, said = self.server.redacted(str(result)), self.server.redacted(result.said)
-            return Refused(message, result.status, said, result.kind, result.usage)
-        # A result was not received by this program, so it may still contain the key.
-        reply = normalised(self.server.redacted_json(result))
-        attempt.replied(200, reply)
-        answer = refused_reply(reply, request, self.server.place) or read(reply, request)
-        attempt.outcome = Outcome.REFUSED if isinstance(answer, Refused) else Outcome.ANSWERED
+    def _answer(self, request: ServerRequest, entries: list[BatchedRequest]) -> Any:
+        """The answer by the results; None for a request that is queued. Adds its rows of the ledger to `entries`."""
+        name = content_id("batch", self.server.place, request.path, request.body)
+        attempt = Attempt(request, name, request.most, Outcome.QUEUED)
+        try:
+            answer = self._read(self.queue.results[name], attempt)
+        except (KeyError, Unanswered) as fault:  # no result, or one that cannot be read
+            # An unusable result was charged, so it has a row beside that of the request, which is queued again.
+            if isinstance(fault, Unanswered):
+                self.queue.faulty += 1
+                entries.append(_entry(attempt, self.queue.results[name]))
+            attempt = Attempt(request, name, request.most, Outcome.QUEUED)
+            self.queue.add(name, self.server.place, request)
+            answer = None
+        entries.append(_entry(attempt))
         return answer
+
+    def _read(self, result: Any, attempt: Attempt) -> Any:
+        try:
+            if isinstance(result, Unanswered):
+                raise attempt.failed(result)
+            # A result was not received by this program, so it may still contain the key.
+            return attempt.read(self.server.redacted_json(result))
+        except Unanswered as fault:
+            if fault.kind is not Kind.REFUSED:
+                raise
+            attempt.outcome = Outcome.REFUSED
+            return fault.worded(self.server, attempt.request.path)
 
 
 def _entry(attempt: Attempt, unusable: Any = None) -> BatchedRequest:
     """The ledger's row of a request, which its answer replaces. An unusable result has a row of its own."""
     name = ("batched", attempt.key) if unusable is None else ("batched", attempt.key, json.dumps(unusable))
     return BatchedRequest(content_id(*name), attempt.request.path, attempt.spent or Usage(), attempt.outcome)
-
-
-def _numbered(path: Path) -> Iterator[Path]:
-    """The numbered files beside a queue."""
-    named = re.compile(rf"{re.escape(path.stem)}-\d+{re.escape(path.suffix)}")
-    if path.parent.is_dir():
-        for file in path.parent.iterdir():
-            if named.fullmatch(file.name) and file.is_file():
-                yield file
 
 
 @contextmanager
@@ -290,8 +243,9 @@ def _result(line: str, where: str) -> Iterator[tuple[str, Any]]:
         result = json.loads(line)
         name, response = result["custom_id"], result.get("response") or {}
         status, body = response.get("status_code"), response.get("body")
-        answer = body if status == 200 else refused_result(status, body, where)
-        if answer is not None:
+        answer = body if status == 200 else error_of(status if isinstance(status, int) else 0, json.dumps(body))
+        is_answer = not isinstance(answer, Unanswered) or answer.kind is Kind.REFUSED
+        if answer is not None and is_answer:
             yield str(name), answer
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise HapaxError(

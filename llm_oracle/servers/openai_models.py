@@ -1,21 +1,23 @@
-"""A model on an OpenAI-compatible server in its roles, asked in the way that `openai_probing.py` found."""
+"""A model on an OpenAI-compatible server in its roles, asked in the way that `openai_abilities.py` found."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Any, TypeVar
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import missing_of
 from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journal import REFUSED
 from hapax.llm_oracle.protocols import (
+    NO_USAGE,
     NOTHING_KNOWN,
     CriticScore,
     Generation,
@@ -41,39 +43,26 @@ from hapax.llm_oracle.questions.list_requests import (
 from hapax.llm_oracle.questions.lists_together import LISTS, ListsTogether
 from hapax.llm_oracle.questions.prompts import critic_prompt, exclusion_clause, is_whole_question
 from hapax.llm_oracle.reading.link_replies import VERDICT_WORDS, FirstToken
-from hapax.llm_oracle.servers.openai_aliases import OPENAI, ServedModel
-from hapax.llm_oracle.servers.openai_outcomes import Refused, RetriesExhausted, TransientFault
-from hapax.llm_oracle.servers.openai_probing import (
+from hapax.llm_oracle.servers.openai_abilities import (
+    COMPLETIONS,
     LISTS_FORMAT,
+    SYSTEM_ONE,
     USUAL_PROBES,
     VALUES_FORMAT,
-    Prober,
-    schema_format,
-)
-from hapax.llm_oracle.servers.openai_requests import (
     VOTE,
     VOTE_TOKENS,
     Abilities,
+    Prober,
     Questions,
     Verdicts,
+    schema_format,
 )
-from hapax.llm_oracle.servers.openai_tokens import Tokenizer, own_tokenizer
-from hapax.llm_oracle.servers.openai_wire import (
-    COMPLETIONS,
-    SYSTEM_ONE,
-    ReadReply,
-    ServerRequest,
-    Transport,
-    answered_texts,
-    finish_reason,
-    model_reported,
-    usage,
-)
+from hapax.llm_oracle.servers.openai_aliases import OPENAI, ServedModel
+from hapax.llm_oracle.servers.openai_outcomes import Unanswered
+from hapax.llm_oracle.servers.openai_transport import ServerRequest, Transport
+from hapax.llm_oracle.servers.openai_wire import ServerReply, unusable
 
 MOST_SEED = 2**31 - 1
-
-TOKENIZER_PATHS = ("/tokenize", "/extras/tokenize")
-"""Paths of vLLM and llama.cpp, and of llama-cpp-python."""
 
 Answer = TypeVar("Answer")
 
@@ -84,6 +73,7 @@ class VersionChanged(PartlyAnswered):
     """The server reports another version of the model than the one that was probed."""
 
 
+@dataclass
 class OpenAIModel:
     """One model on one server, opened once for all its roles. Its abilities are probed when a role needs them.
 
@@ -91,120 +81,84 @@ class OpenAIModel:
     what a probe finds.
     """
 
-    def __init__(self, prober: Prober, queue: Transport | None = None, claims: int | None = None) -> None:
-        self.served = prober.served
-        self._prober = prober
-        self._transport = queue or prober.transport
-        # What was never tried goes into no queue.
-        self._claims = 1 if claims is None and queue is not None and prober.stated else claims
-        self._can_structure = queue is None or not prober.stated
+    prober: Prober
+    queue: Transport | None = None
+    claims: int | None = None
 
     @cached_property
     def _answers(self) -> Abilities:
-        return self._prober.answers()
+        return self.prober.answers()
 
     def generator(self) -> OpenAIGenerator:
-        able = self._answers
-        # The bias asks the server for its tokens.
-        bias = None if self._prober.stated else TokenBias(self.served, self._prober.transport)
-        generator = OpenAIGenerator(
-            self.served, self._transport, able, bias, lambda: self._can_structure and self._prober.structures(able)
-        )
-        generator.lists_together = LISTS if self._prober.expects_structures(able) else 1
-        generator.unprobed = self._prober.assumed
-        return generator
+        return OpenAIGenerator(self.prober, self.queue, self._answers)
 
     def critic(self) -> OpenAICritic:
-        able = self._prober.critic(self._answers)
-        able = self._prober.claims(able) if self._claims is None else replace(able, claims=self._claims)
-        return OpenAICritic(self.served, self._transport, able, bool(self._prober.assumed))
+        able = self.prober.critic(self._answers)
+        # What was never tried goes into no queue.
+        claims = 1 if self.claims is None and self.queue and self.prober.stated else self.claims
+        able = self.prober.claims(able) if claims is None else replace(able, claims=claims)
+        return OpenAICritic(self.prober, self.queue, able)
 
     def likelihood(self) -> OpenAILikelihood:
-        able = self._prober.likelihood()
-        likelihood = OpenAILikelihood(self.served, self._transport, able, bool(self._prober.assumed))
-        likelihood.unprobed = self._prober.assumed
-        return likelihood
+        return OpenAILikelihood(self.prober, self.queue, self.prober.likelihood())
 
 
 class _Role:
-    """State and requests that all roles of a model share.
+    """State and requests that all roles of a model share. `queue`: as that of the model.
 
     `is_assumed`: neither a probe nor the alias says how it is to be asked.
     """
 
-    unprobed: Collection[str] = ()
-    """Abilities of the model that are assumed, in whichever role."""
-
-    def __init__(self, served: ServedModel, transport: Transport, able: Abilities, is_assumed: bool = False) -> None:
-        self.is_assumed = is_assumed
-        self.price = served.price
-        self.pace = served.pace
-        self._served = served
-        self._transport = transport
-        self._able = able
-        self._questions = Questions(served, able)
-        self.identity = ModelIdentity(served.name, "; ".join(part for part in self._revision() if part))
+    def __init__(self, prober: Prober, queue: Transport | None, able: Abilities) -> None:
+        self._served, self._able = prober.served, able
+        self._prober, self._queue = prober, queue
+        self._transport = queue or prober.transport
+        self._questions = Questions(self._served, able)
+        self.price, self.pace = self._served.price, self._served.pace
+        self.is_assumed = bool(prober.assumed)
+        self.identity = ModelIdentity(self._served.name, "; ".join(part for part in self._revision() if part))
 
     def probes_to_come(self) -> dict[str, int]:
         """By model and ability, the requests by which it will be probed first."""
-        return {f"{self._served.name} {ability}": USUAL_PROBES[ability] for ability in self.unprobed}
+        return {f"{self._served.name} {ability}": USUAL_PROBES[ability] for ability in self._prober.assumed}
 
     def _revision(self) -> list[str]:
         return self._questions.revision
 
     def _stream(
-        self,
-        requests: Iterable[Sequence[ServerRequest]],
-        read: ReadReply[Any],
-        combine: Callable[[int, Sequence[Any]], Answer],
+        self, questions: Iterable[Sequence[ServerRequest]], combine: Callable[[int, Sequence[Any]], Answer]
     ) -> Stream[Answer]:
-        """Answers to requests that are sent in any number of parts, each as soon as all its parts are answered.
+        """Answers to questions of any number of requests. `combine` gets a position, and the answer to each request."""
+        versioned = ([replace(request, read=self._versioned(request)) for request in asked] for asked in questions)
+        for group in self._transport.stream(versioned):
+            yield [(position, combine(position, answers)) for position, answers in group]
 
-        `combine` gets the request's position, and the answer or refusal to each part.
-        """
-        owners: list[tuple[int, int]] = []  # for each part sent: its request and its number there
-        unfinished: dict[int, list[Any]] = {}
-
-        def sent() -> Iterator[ServerRequest]:
-            for position, parts in enumerate(requests):
-                unfinished[position] = [None] * len(parts)
-                for number, part in enumerate(parts):
-                    owners.append((position, number))
-                    yield part
-
-        def checked(reply: Any, request: ServerRequest) -> Any:
-            answer = read(reply, request)
-            self._check_version(reply, request)
-            return answer
-
-        for group in self._transport.stream(sent(), checked):
-            for place, answer in group:
-                position, number = owners[place]
-                unfinished[position][number] = answer
-            # None stands for a part without an answer; a request without parts has none.
-            finished = [position for position, answers in unfinished.items() if None not in answers]
-            yield [(position, combine(position, unfinished.pop(position))) for position in finished]
-        # Requests without parts remain if no group came after them.
-        yield [(position, combine(position, ())) for position in unfinished]
-
-    def _check_version(self, reply: Any, request: ServerRequest) -> None:
-        """Raise VersionChanged for a reply of another version than the one that was probed.
+    def _versioned(self, request: ServerRequest) -> Callable[[ServerReply], Any]:
+        """The reader of a request that raises VersionChanged for another version than the one that was probed.
 
         Thus the first reply shows that the model was replaced while the journal holds answers of its predecessor.
         """
-        probed, version = self._able.reported, model_reported(reply)
+        probed = self._able.reported
         # A decision endpoint may report another name than the endpoint that was probed.
-        if self._served.alias.revision or not probed or version in ("", probed) or request.path == SYSTEM_ONE:
-            return
-        raise VersionChanged(
-            f"{self._served.server.place} now answers with {version}, but {probed} answered when it was probed.",
-            Remedy(
-                "Run the {} with {}, which asks the new version everything anew, or set "
-                "`revision` in the model's alias to say that both are the same model.",
-                CALL,
-                Setting("probe_again"),
-            ),
-        )
+        if self._served.alias.revision or not probed or request.path == SYSTEM_ONE:
+            return request.read
+
+        def read(reply: ServerReply) -> Any:
+            answer = request.read(reply)
+            if reply.model in ("", probed):
+                return answer
+            raise VersionChanged(
+                f"{self._served.server.place} now answers with {reply.model}, but {probed} answered when it was "
+                "probed.",
+                Remedy(
+                    "Run the {} with {}, which asks the new version everything anew, or set "
+                    "`revision` in the model's alias to say that both are the same model.",
+                    CALL,
+                    Setting("probe_again"),
+                ),
+            )
+
+        return read
 
 
 class OpenAIGenerator(_Role):
@@ -213,25 +167,19 @@ class OpenAIGenerator(_Role):
     `lists_together`: number of lists to expect in one request.
     """
 
-    lists_together: int = 1
-
-    def __init__(
-        self,
-        served: ServedModel,
-        transport: Transport,
-        able: Abilities,
-        bias: TokenBias | None,
-        structures: Callable[[], bool],
-    ) -> None:
-        super().__init__(served, transport, able)
-        self._bias = bias
-        self._probe_structures = structures
+    def __init__(self, prober: Prober, queue: Transport | None, able: Abilities) -> None:
+        super().__init__(prober, queue, able)
+        self.is_assumed = False  # lists are asked for in one way alone
+        self.lists_together = LISTS if prober.expects_structures(able) else 1
         self._lists = ListsTogether(lambda: self.structures)
+        # The bias asks the server for its tokens.
+        self._bias = None if prober.stated else TokenBias(self._served, prober.transport)
 
     @cached_property
     def structures(self) -> bool:
         """True if the server holds a reply to a JSON schema. Probed when first needed."""
-        return self._probe_structures()
+        # What was never tried goes into no queue.
+        return not (self._queue and self._prober.stated) and self._prober.structures(self._able)
 
     @property
     def bias_refused(self) -> str:
@@ -247,7 +195,7 @@ class OpenAIGenerator(_Role):
 
     def _each(self, asked: Sequence[GenerationRequest], *parameters: GenerationParameters) -> Stream[Generation]:
         requests = ([self._request(request, *parameters)] for request in asked)
-        return self._stream(requests, _generation, lambda position, replies: _whole_list(replies[0], asked[position]))
+        return self._stream(requests, lambda position, replies: _whole_list(replies[0], asked[position]))
 
     def _request(self, request: GenerationRequest, parameters: GenerationParameters) -> ServerRequest:
         options: dict[str, Any] = {
@@ -263,7 +211,7 @@ class OpenAIGenerator(_Role):
             options["response_format"] = LISTS_FORMAT if request.form.lists > 1 else VALUES_FORMAT
             if request.form.schema:
                 options["response_format"] = schema_format("reply", json.loads(request.form.schema))
-        return self._questions.sample(self._prompt(request), parameters.max_tokens, **options)
+        return self._questions.sample(self._prompt(request), parameters.max_tokens, _generation, **options)
 
     def _prompt(self, request: GenerationRequest) -> str:
         """The prompt with the excluded values: a sentence for a chat, the beginning of the list for completions."""
@@ -292,7 +240,7 @@ class OpenAICritic(_Role):
 
     def one_by_one(self) -> OpenAICritic:
         """The same critic, asked about each claim alone, as LINK asks."""
-        return OpenAICritic(self._served, self._transport, replace(self._able, claims=1), self.is_assumed)
+        return OpenAICritic(self._prober, self._queue, replace(self._able, claims=1))
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         return in_request_order(self.stream(claims), len(claims))
@@ -327,23 +275,19 @@ class OpenAICritic(_Role):
         return 1 if self._able.takes_n and not self.is_assumed else self._served.alias.votes
 
     def _judged(
-        self, groups: Sequence[Sequence[str]], combine: Callable[[Sequence[Verdicts | Refused], int], Answer]
+        self, groups: Sequence[Sequence[str]], combine: Callable[[Sequence[Verdicts | Unanswered], int], Answer]
     ) -> Stream[Answer]:
         """The scores of groups of claims, each asked in one request, or in one for each vote."""
         count = self._requests_per_vote if self._able.critic == VOTE else 1
+        samples = self._served.alias.votes // count
 
-        def parts(group: Sequence[str]) -> list[ServerRequest]:
+        def requests(group: Sequence[str]) -> list[ServerRequest]:
             claims = [harmless(claim) for claim in group]
-            samples = self._served.alias.votes // count
             return [
-                self._questions.verdicts(claims, seed=seed(vote, *claims), samples=samples, parts=count)
-                for vote in range(count)
+                self._questions.verdicts(claims, seed=seed(vote, *claims), samples=samples) for vote in range(count)
             ]
 
-        requests = map(parts, groups)
-        return self._stream(
-            requests, self._questions.read_verdicts, lambda place, replies: combine(replies, len(groups[place]))
-        )
+        return self._stream(map(requests, groups), lambda place, replies: combine(replies, len(groups[place])))
 
 
 class OpenAILikelihood(_Role):
@@ -360,24 +304,32 @@ class OpenAILikelihood(_Role):
 
     def stream(self, asked: Sequence[str | SpannedText], *_: GenerationParameters) -> Stream[LogLikelihood]:
         """The scores as they arrive. An empty text has a score without a request."""
-        requests = map(self._request, asked)
-        parts = ([request] if request.prompt else [] for request in requests)
-        return self._stream(parts, self._read, lambda _, replies: _log_likelihood(replies))
+        texts = [SpannedText(text, ()) if isinstance(text, str) else text for text in asked]
+        requests = (self._requests(text.rewritten(harmless)) for text in texts)
+        return self._stream(requests, lambda _, replies: _log_likelihood(replies))
 
-    def _request(self, asked: str | SpannedText) -> ServerRequest:
-        text = SpannedText(asked, ()) if isinstance(asked, str) else asked
-        return self._questions.text(text.rewritten(harmless))
+    def _requests(self, text: SpannedText) -> list[ServerRequest]:
+        if not text.text:
+            return []
+        scoring = self._questions.likelihood(text)
+        whole = self._questions.likelihood(SpannedText(text.text, ()))
 
-    def _read(self, reply: Any, request: ServerRequest) -> LogLikelihood:
-        found = self._questions.read_likelihood(reply, SpannedText(request.prompt, request.spans))
-        if found is not None:
-            return found
-        if self._questions.read_likelihood(reply, SpannedText(request.prompt, ())) is not None:
-            raise HapaxError(
-                f"{self.identity.name} does not say where in a text its tokens are, so it cannot score the values of "
-                "a sentence. Choose another model, or a server that gives text_offset or decoded_token."
-            )
-        raise TransientFault(f"a text of {len(request.prompt)} characters came back without its log-probabilities")
+        def read(reply: ServerReply) -> LogLikelihood:
+            found: LogLikelihood | None = scoring.read(reply)
+            if found is not None:
+                return found
+            if whole.read(reply) is not None:
+                raise HapaxError(
+                    f"{self.identity.name} does not say where in a text its tokens are, so it cannot score the values "
+                    "of a sentence. Choose another model, or a server that gives text_offset or decoded_token."
+                )
+            raise unusable(f"a text of {len(text.text)} characters came back without its log-probabilities")
+
+        return [replace(scoring, read=read)]
+
+
+TOKENIZER_PATHS = ("/tokenize", "/extras/tokenize")
+"""Paths of vLLM and llama.cpp, and of llama-cpp-python."""
 
 
 class TokenBias:
@@ -389,62 +341,82 @@ class TokenBias:
 
     def __init__(self, served: ServedModel, transport: Transport) -> None:
         self.refused = ""
-        self._model = served.model
-        self._transport = transport
-        self._is_openai = served.server.base_url == OPENAI
-        self._tokenizer: Tokenizer | None = None
-        self._path: str | None = None
+        self._served, self._transport = served, transport
+        self._paths: tuple[str, ...] = TOKENIZER_PATHS
         self._known: dict[str, list[int]] = {}
 
     def against(self, banned_texts: Sequence[str]) -> dict[str, int]:
         """A bias of -100 on each token of the texts, at the start of a line and inside it, except those lists need."""
         spelt = spellings(banned_texts)
-        if not self._tokenize(spelt):
+        unknown = [text for text in dict.fromkeys(["", LIST_TEXT, *spelt]) if text not in self._known]
+        if unknown and not self.refused:
+            is_openai = self._served.server.base_url == OPENAI
+            tokens, self.refused = own_tokens(self._served.model, unknown) if is_openai else self._asked(unknown)
+            self._known.update(zip(unknown, tokens, strict=False))  # none if that is refused
+        if self.refused:
             return {}
         kept = {*self._known[LIST_TEXT], *self._known[""]}  # "": tokens that the server adds to every text
         return {str(token): int(BIAS) for token in banned_tokens(map(self._known.__getitem__, spelt), kept)}
 
-    def _tokenize(self, texts: Sequence[str]) -> bool:
-        """Learn the tokens of the texts; False if the server does not return them."""
-        unknown = [text for text in dict.fromkeys(["", LIST_TEXT, *texts]) if text not in self._known]
-        if not unknown:
-            return True
-        if self._is_openai:
-            return self._learn_own(unknown)
-        for path in TOKENIZER_PATHS if self._path is None else (self._path,):
+    def _asked(self, texts: Sequence[str]) -> tuple[list[list[int]], str]:
+        """The tokens of the texts by the server, or why there are none."""
+        for path in self._paths:
             try:
-                requests = [self._request(path, text) for text in unknown]
-                replies = in_request_order(self._transport.stream(requests, _tokens), len(unknown))
-            except (Refused, RetriesExhausted):
+                requests = [[self._request(path, text)] for text in texts]
+                found = [answer for (answer,) in in_request_order(self._transport.stream(requests), len(texts))]
+            except Unanswered:
                 continue
-            found = [reply for reply in replies if isinstance(reply, list)]
-            if len(found) == len(unknown):
-                self._path = path
-                self._known.update(zip(unknown, found, strict=True))
-                return True
-        self.refused = "The server does not tell the tokens of a text (/tokenize)."
-        return False
-
-    def _learn_own(self, texts: Sequence[str]) -> bool:
-        """Learn the tokens from tiktoken; False if the model's tokenizer is not at hand."""
-        if self._tokenizer is None and not self.refused:
-            self._tokenizer, self.refused = own_tokenizer(self._model)
-        if self._tokenizer is None:
-            return False
-        self._known.update({text: self._tokenizer(text) for text in texts})
-        return True
+            if all(isinstance(answer, list) for answer in found):
+                self._paths = (path,)
+                return found, ""
+        return [], "The server does not tell the tokens of a text (/tokenize)."
 
     def _request(self, path: str, text: str) -> ServerRequest:
         # vLLM reads `prompt`, llama.cpp `content`, llama-cpp-python `input`; each ignores the others' names.
         names = dict.fromkeys(("prompt", "content", "input"), text)
-        return ServerRequest(path, {"model": self._model, **names, "add_special_tokens": False, "add_special": False})
+        body = {"model": self._served.model, **names, "add_special_tokens": False, "add_special": False}
+        return ServerRequest(path, body, _tokens)
 
 
-def _tokens(reply: Any, _: ServerRequest) -> list[int] | None:
-    tokens = reply.get("tokens") if isinstance(reply, dict) else None
-    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-        return None
-    return tokens
+def _tokens(reply: ServerReply) -> list[int] | None:
+    tokens = reply.body.get("tokens") if isinstance(reply.body, dict) else None
+    return tokens if isinstance(tokens, list) and all(type(token) is int for token in tokens) else None
+
+
+class _NotHere(Exception):  # noqa: N818  # not an error: the file of a tokenizer is not on this machine
+    """The file of a tokenizer would have to be downloaded."""
+
+
+def own_tokens(model: str, texts: Sequence[str]) -> tuple[list[list[int]], str]:
+    """The tokens of texts by the tokenizer of one of OpenAI's models, or the reason and remedy if it is not at hand.
+
+    Nothing is downloaded: tiktoken would fetch the file of a tokenizer from a server that the user did not name.
+    """
+    if missing := missing_of("openai"):
+        return [], missing
+    import tiktoken
+    from tiktoken import load
+
+    read_file: Any = load.read_file
+
+    def read_local_file(path: str) -> bytes:
+        if "://" in path:
+            raise _NotHere
+        return read_file(path)  # type: ignore[no-any-return]  # tiktoken's own function
+
+    reading: Any = load  # a module whose function is exchanged
+    reading.read_file = read_local_file
+    try:
+        encoding = tiktoken.encoding_for_model(model)
+    except KeyError:
+        return [], f"tiktoken does not know the tokenizer of {model}."
+    except _NotHere:
+        command = f"""python -c "import tiktoken; tiktoken.encoding_for_model('{model}')" """.strip()
+        return [], f"The file of its tokenizer is not on this machine. Download it once: {command}."
+    finally:
+        reading.read_file = read_file
+    # A value may spell a special token; it is a text like any other.
+    return [list(encoding.encode(text, disallowed_special=())) for text in texts], ""
 
 
 def harmless(text: str) -> str:
@@ -461,20 +433,19 @@ def seed(*parts: object) -> int:
     return int(content_id("sample", *parts)[:12], 16) % MOST_SEED
 
 
-def _generation(reply: Any, request: ServerRequest) -> Generation:
-    first = answered_texts(reply)[:1]
-    return Generation(first[0], finish_reason(reply), usage(reply, request.prompt, first))
+def _generation(reply: ServerReply) -> Generation:
+    return Generation(reply.answers[0], "length" if reply.is_cut else "stop", reply.usage)
 
 
-def _whole_list(answer: Generation | Refused, request: GenerationRequest) -> Generation:
-    if isinstance(answer, Refused):
+def _whole_list(answer: Generation | Unanswered, request: GenerationRequest) -> Generation:
+    if isinstance(answer, Unanswered):
         return Generation("", REFUSED, answer.usage, answer.reason)
     return trimmed(answer.text, answer.finish_reason, answer.usage, request)
 
 
-def _scores(replies: Sequence[Verdicts | Refused], count: int) -> list[CriticScore | None]:
+def _scores(replies: Sequence[Verdicts | Unanswered], count: int) -> list[CriticScore | None]:
     """The mean scores of so many claims by replies about all of them. The first one has the tokens."""
-    told = [reply[0] for reply in replies if not isinstance(reply, Refused)]
+    told = [reply[0] for reply in replies if not isinstance(reply, Unanswered)]
     spent = _spent(replies)
     scores: list[CriticScore | None] = []
     for place in range(count):
@@ -484,25 +455,24 @@ def _scores(replies: Sequence[Verdicts | Refused], count: int) -> list[CriticSco
             continue
         probability, mass = (fmean(getattr(each, name) for each in found) for name in ("probability", "mass"))
         scores.append(FirstToken(probability, mass).score(spent))
-        spent = Usage(requests=0)
+        spent = NO_USAGE
     return scores
 
 
-def _single_score(replies: Sequence[Verdicts | Refused], _: int) -> CriticScore:
+def _single_score(replies: Sequence[Verdicts | Unanswered], _: int) -> CriticScore:
     """The score of a claim that was asked alone. It is refused only if all requests for votes are."""
     (score,) = _scores(replies, 1)
-    reasons = [reply.reason for reply in replies if isinstance(reply, Refused)]
+    reasons = [reply.reason for reply in replies if isinstance(reply, Unanswered)]
     refused = reasons[0] if len(reasons) == len(replies) else ""
     return CriticScore(NOTHING_KNOWN, _spent(replies), refused) if score is None else score
 
 
-def _spent(replies: Sequence[Verdicts | Refused]) -> Usage:
-    spent = [reply.usage if isinstance(reply, Refused) else reply[1] for reply in replies]
-    return Usage(sum(each.prompt_tokens for each in spent), sum(each.completion_tokens for each in spent), len(spent))
+def _spent(replies: Sequence[Verdicts | Unanswered]) -> Usage:
+    return sum((reply.usage if isinstance(reply, Unanswered) else reply[1] for reply in replies), NO_USAGE)
 
 
-def _log_likelihood(replies: Sequence[LogLikelihood | Refused]) -> LogLikelihood:
+def _log_likelihood(replies: Sequence[LogLikelihood | Unanswered]) -> LogLikelihood:
     if not replies:  # an empty text
         return LogLikelihood(0.0, 0)
     (reply,) = replies
-    return LogLikelihood(0.0, 0, reply.reason) if isinstance(reply, Refused) else reply
+    return LogLikelihood(0.0, 0, reply.reason) if isinstance(reply, Unanswered) else reply

@@ -12,17 +12,18 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hapax.grammar.remedies import Remedy, Setting
+from hapax.grammar.remedies import CALL, Remedy, Setting
 from hapax.kb.files import system
 from hapax.kb.records import NO_USABLE_REPLY
 from hapax.llm_oracle.protocols import PartlyAnswered, Usage
+
+if TYPE_CHECKING:
+    from hapax.llm_oracle.servers.openai_aliases import Server
 
 MESSAGE_LENGTH = 300
 """Characters of a server's own message that are shown and stored."""
@@ -54,250 +55,160 @@ class Kind(StrEnum):
 TRANSIENT = frozenset({Kind.BUSY, Kind.AWAY, Kind.UNUSABLE, Kind.CUT_OFF})
 """Kinds for which another attempt may bring an answer."""
 
-SAME_FOR_ALL = frozenset({Kind.NO_ACCESS, Kind.NO_MONEY, Kind.MOVED})
+SAME_FOR_ALL = frozenset({Kind.NO_ACCESS, Kind.NO_MONEY, Kind.MOVED, Kind.BUSY})
 """Kinds that another way of asking would meet, too."""
 
-
-class TransientFault(Exception):  # noqa: N818  # it describes an attempt; the retry policy decides if it is an error
-    """A failed attempt that may succeed when repeated. `kind`: one of `TRANSIENT`.
-
-    `status`: that of the reply; None if there was no reply; 200 for a reply that cannot be used. `retry_after`: the
-    seconds that the server asks to wait. `left`: False if no server took the request.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        status: int | None = 200,
-        retry_after: float | None = None,
-        *,
-        kind: Kind = Kind.UNUSABLE,
-        left: bool = True,
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
-        self.retry_after = retry_after
-        self.kind = kind
-        self.left = left
-
-    @property
-    def is_congestion(self) -> bool:
-        """True if sending fewer requests at a time would help."""
-        return self.status is not None and (self.kind is Kind.BUSY or self.status >= 500)
-
-
-class Refused(PartlyAnswered):
-    """The server will never answer this request, or no attempt brought a usable reply.
-
-    `status`: None if no reply came. `said`: the server's words. `usage`: tokens that it charges for the request.
-    """
-
-    def __init__(
-        self, message: str, status: int | None, said: str, kind: Kind = Kind.REFUSED, usage: Usage | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.said = said
-        self.kind = kind
-        self.usage = usage or Usage()
-
-    @property
-    def of_this_request(self) -> bool:
-        """True if the reason is in this request alone, so that others can be asked."""
-        return self.kind is Kind.REFUSED or self.kind in TRANSIENT
-
-    @property
-    def reason(self) -> str:
-        """The reason that the journal stores."""
-        return self.said or f"HTTP {self.status}"
-
-    @property
-    def is_unusable(self) -> bool:
-        """True if the server did not refuse, but gave no usable reply."""
-        return self.said.startswith(NO_USABLE_REPLY)
-
-
-class RetriesExhausted(PartlyAnswered):
-    """The server is down: all attempts of a request failed. `status`: of the last one; None if no reply came."""
-
-    def __init__(self, message: str, status: int | None, kind: Kind = Kind.AWAY) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-
-
-@dataclass(frozen=True, slots=True)
-class ServerError:
-    """An error as a server words it. `codes`: its code and type; `wait`: the seconds that it asks to wait."""
-
-    status: int
-    message: str
-    codes: frozenset[str]
-    wait: float | None = None
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of the error: by its words and codes first, because servers use every status for every fault."""
-        if self.status == HTTPStatus.PAYMENT_REQUIRED or self.codes & _SPENT or _SPENT_WORDS.search(self.message):
-            return Kind.NO_MONEY
-        if self.status == HTTPStatus.UNAUTHORIZED or (self.status in _BAD_REQUEST and _KEY_WORDS.search(self.message)):
-            return Kind.NO_ACCESS
-        if self.status == HTTPStatus.FORBIDDEN:
-            return self._of_permission()
-        if self.status in _ABSENT:
-            return Kind.NOT_FOUND
-        if _CUT_OFF_WORDS.search(self.message):
-            return Kind.CUT_OFF
-        if self.status in _TOO_LARGE or self.codes & _ONE_REQUEST_CODES or _ONE_REQUEST_WORDS.search(self.message):
-            return Kind.REFUSED
-        return self._of_status()
-
-    def _of_permission(self) -> Kind:
-        """Mostly a key without permission, but some servers moderate with it, and OpenAI forbids options by it."""
-        if "flagged" in self.message.casefold() or self.codes & _ONE_REQUEST_CODES:
-            return Kind.REFUSED
-        return Kind.OPTION if "logprobs" in self.message else Kind.NO_ACCESS
-
-    def _of_status(self) -> Kind:
-        if self.status == HTTPStatus.TOO_MANY_REQUESTS:
-            return Kind.BUSY
-        if self.status in _TEMPORARY or (self.status >= 500 and self.status not in _NEVER):
-            return Kind.AWAY
-        if self.status < 400:
-            return Kind.MOVED
-        if _MODEL_WORDS.search(self.message):
-            return Kind.NOT_FOUND
-        return Kind.OPTION if self.codes & _OPTION_CODES else Kind.NOT_ACCEPTED
-
-    def fault(self, place: str, key_name: str, base_url: str) -> TransientFault | Refused:
-        """The exception for the error. `place`, `key_name` and `base_url`: of the server."""
-        kind = self.kind
-        if kind in (Kind.BUSY, Kind.AWAY):
-            said = f"HTTP {self.status} {self.message}".strip()
-            return TransientFault(said, self.status, self.wait, kind=kind)
-        if kind is Kind.CUT_OFF:
-            return TransientFault(f"{self.message} {MORE_TOKENS}", kind=kind)
-        said, remedy = self.message, _remedy(kind, key_name, base_url)
-        if _TOO_MANY_TOKENS.search(said):  # at every request of this length, so that the reason has the remedy
-            said, remedy = f"{said.rstrip('.')}. {FEWER_TOKENS}", ""
-        reason = f"{place} refused ({self.status}): {said or 'no reason'}".rstrip(".")
-        return Refused(f"{reason}. {remedy}".strip(), self.status, said, kind)
-
+_ONE_REQUEST = (
+    r"content_filter|content_policy_violation|context_length_exceeded|data_inspection_failed|exceed_context_size_error|"
+    r"hooks_failed|invalid_prompt|string_above_max_length|\bflagged\b"
+)
+KINDS = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        # 429 is also the status of an account without money, which no pause cures.
+        (
+            Kind.NO_MONEY,
+            r"^402|\b(AccountOverdueError|Arrearage|INSUFFICIENT_BALANCE|billing_hard_limit_reached|"
+            r"exceeded_current_quota_error|insufficient_quota)\b|insufficient (account )?(credits?|balance|funds)|"
+            r"credit balance is too low|used all available credits|spending limit",
+        ),
+        # xAI and Gemini refuse a wrong key by 400.
+        (
+            Kind.NO_ACCESS,
+            r"^401|^4(00|22)\b.*(api.?key.{0,30}(not valid|invalid|incorrect|not found|missing|expired)|"
+            r"(invalid|incorrect|missing) api.?key)",
+        ),
+        # 403 is mostly a key without permission, but some servers moderate with it, and OpenAI forbids options by it.
+        (Kind.REFUSED, rf"^403\b.*({_ONE_REQUEST})"),
+        (Kind.OPTION, r"^403\b.*logprobs"),
+        (Kind.NO_ACCESS, r"^403"),
+        (Kind.NOT_FOUND, r"^(404|405|410)"),
+        # OpenAI's reasoning models, whose thoughts took all tokens.
+        (Kind.CUT_OFF, r"could not finish the message because max_tokens|output limit was reached"),
+        # 446: Portkey's guardrails
+        (
+            Kind.REFUSED,
+            rf"^(413|446)|{_ONE_REQUEST}|context[ _](length|size|window|limit)|(prompt|input|request) is too (long|"
+            r"large)|request too large|input (length|token count)|too many tokens|inputs?`? (tokens \+|must have less)|"
+            r"content[ _](filter|management|policy)|usage polic|guardrail|safety (system|filter|settings)",
+        ),
+        (Kind.BUSY, r"^429"),
+        # 498: Groq has no room. A repetition cannot cure 501 and 505.
+        (Kind.AWAY, r"^(408|409|425|498|(?!501|505)[5-9]\d\d)"),
+        (Kind.MOVED, r"^[123]"),
+        (
+            Kind.NOT_FOUND,
+            r"not a valid model|(invalid|unknown) model|model .{0,80}(does not exist|not found|identifier is invalid)",
+        ),
+        (Kind.OPTION, r"\bunsupported_(parameter|value)\b"),
+    )
+)
+"""The kind of an error: that of the first pattern in `STATUS CODES: MESSAGE`. Words and codes decide as much as the
+status does, because servers use every status for every fault."""
 
 MORE_TOKENS = f"Switch reasoning off, or allow more tokens for an answer with {Setting('settings.answer_tokens')}"
 FEWER_TOKENS = f"Allow fewer tokens for an answer with {Setting('settings.answer_tokens')}."
 _TOO_MANY_TOKENS = re.compile(r"max(imum)?_(completion_)?tokens\b.*\d|at most \d+ (completion|output) tokens")
 
-_BAD_REQUEST = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.GONE)
-_TOO_LARGE = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 446)  # 446: Portkey's guardrails
-_TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY, 498)  # 498: Groq has no room
-_NEVER = (501, 505)  # server errors that a repetition cannot cure
 
-# 429 is also the status of an account without money, which no pause cures.
-_SPENT = frozenset(
-    {
-        "AccountOverdueError",
-        "Arrearage",
-        "INSUFFICIENT_BALANCE",
-        "billing_hard_limit_reached",
-        "exceeded_current_quota_error",
-        "insufficient_quota",
-    }
-)
-_SPENT_WORDS = re.compile(
-    r"insufficient (account )?(credits?|balance|funds)|credit balance is too low|used all available credits|"
-    r"spending limit",
-    re.IGNORECASE,
-)
-# xAI and Gemini refuse a wrong key by 400.
-_KEY_WORDS = re.compile(
-    r"api.?key.{0,30}(not valid|invalid|incorrect|not found|missing|expired)|(invalid|incorrect|missing) api.?key",
-    re.IGNORECASE,
-)
-_MODEL_WORDS = re.compile(
-    r"not a valid model|(invalid|unknown) model|model .{0,80}(does not exist|not found|identifier is invalid)",
-    re.IGNORECASE,
-)
+class Unanswered(PartlyAnswered):
+    """A request without an answer; it is the answer of its question if others can be asked.
 
-# Codes and words by which servers say that a text is too long or forbidden.
-_ONE_REQUEST_CODES = frozenset(
-    {
-        "content_filter",
-        "content_policy_violation",
-        "context_length_exceeded",
-        "data_inspection_failed",
-        "exceed_context_size_error",
-        "hooks_failed",
-        "invalid_prompt",
-        "string_above_max_length",
-    }
-)
-_ONE_REQUEST_WORDS = re.compile(
-    r"context[ _](length|size|window|limit)|(prompt|input|request) is too (long|large)|request too large|"
-    r"input (length|token count)|too many tokens|inputs?`? (tokens \+|must have less)|"
-    r"content[ _](filter|management|policy)|\bflagged\b|usage polic|guardrail|safety (system|filter|settings)",
-    re.IGNORECASE,
-)
-_OPTION_CODES = frozenset({"unsupported_parameter", "unsupported_value"})
-# OpenAI's reasoning models, whose thoughts took all tokens.
-_CUT_OFF_WORDS = re.compile(r"could not finish the message because max_tokens|output limit was reached", re.IGNORECASE)
-# LM Studio says so with status 200.
-_NO_SUCH_PATH = re.compile(r"unexpected endpoint", re.IGNORECASE)
+    `said`: the reason, in the server's words. `status`: that of the reply; None if there was none; 200 for a reply that
+    cannot be used. `wait`: seconds that the server asks to wait. `is_sent`: False if no server took the request.
+    `usage`: tokens that the server charges for it. `others_answered`: True if the server answered others meanwhile.
+    """
 
-# `Please try again in 2.3s`, `retry after 26 seconds`, `"retryDelay": "34s"`, `"X-RateLimit-Reset": "1795953600000"`
-_WAIT_WORDS = re.compile(
-    r"(?:try again|retry|wait|resets?)(?: (?:in|after|for|about))* ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)"
-    r'|"(?:retryDelay|retry_after|estimated_time|resets_in_seconds|x-ratelimit-reset)": ?"?([0-9.]+)',
-    re.IGNORECASE,
-)
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+) ?(ms|h|m|s)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    def __init__(
+        self, kind: Kind, said: str, status: int | None = 200, *, wait: float | None = None, is_sent: bool = True
+    ) -> None:
+        super().__init__(said)
+        self.kind, self.said, self.status, self.wait, self.is_sent = kind, said, status, wait, is_sent
+        self.usage = Usage()
+        self.others_answered = False
+
+    @property
+    def is_transient(self) -> bool:
+        return self.kind in TRANSIENT
+
+    @property
+    def has_reply(self) -> bool:
+        """True if the server replied as if it had an answer."""
+        return self.status == 200
+
+    @property
+    def reason(self) -> str:
+        """The reason that the journal stores."""
+        said = self.said or f"HTTP {self.status}"
+        return f"{NO_USABLE_REPLY}{one_line(said)}" if self.is_transient else said
+
+    def worded(self, server: Server, path: str) -> Unanswered:
+        """Itself, with a sentence for the user, and without the server's secrets."""
+        self.said = server.redacted(self.said).rstrip("." if self.is_transient else "")
+        if self.is_transient:
+            self.message = f"{server.place} gave no usable reply to {path}: {self.said}."
+            self.remedy = Remedy("Check the server, then run the same {}: nothing that was answered is lost.", CALL)
+        else:
+            self.message = f"{server.place} refused ({self.status}): {self.said or 'no reason'}".rstrip(".") + "."
+            self.remedy = self._remedy(server)
+        return self
+
+    def _remedy(self, server: Server) -> Remedy | str:
+        if self.said.endswith(FEWER_TOKENS):
+            return ""
+        if self.kind is Kind.NO_ACCESS and not server.key_name:
+            return Remedy(
+                "The server wants a key: name the environment variable that has it as `api_key_name`, in an alias of "
+                "the model ({}).",
+                Setting("aliases"),
+            )
+        remedies = {
+            Kind.NO_ACCESS: f"Set {server.key_name} to a key that this server accepts.",
+            Kind.NO_MONEY: "The account has run out of money or quota.",
+            Kind.MOVED: "The server has moved: give its new base URL.",
+            Kind.NOT_FOUND: "Check the model's name and the base URL, which usually ends in /v1."
+            + ("" if re.search(r"/v\d", server.base_url) else f" Perhaps it is {server.base_url}/v1."),
+        }
+        return remedies.get(self.kind, "The model does not accept this request.")
 
 
-def _remedy(kind: Kind, key_name: str, base_url: str) -> Remedy | str:
-    """The remedy of an error that is permanent."""
-    if kind is Kind.NO_ACCESS and not key_name:
-        return Remedy(
-            "The server wants a key: name the environment variable that has it as `api_key_name`, in an alias of "
-            "the model ({}).",
-            Setting("aliases"),
-        )
-    remedies = {
-        Kind.NO_ACCESS: f"Set {key_name} to a key that this server accepts.",
-        Kind.NO_MONEY: "The account has run out of money or quota.",
-        Kind.MOVED: "The server has moved: give its new base URL.",
-        Kind.NOT_FOUND: "Check the model's name and the base URL, which usually ends in /v1."
-        + ("" if re.search(r"/v\d", base_url) else f" Perhaps it is {base_url}/v1."),
-    }
-    return remedies.get(kind, "The model does not accept this request.")
-
-
-def error_of(status: int, content: str, headers: Mapping[str, str]) -> ServerError:
+def error_of(status: int, content: str, headers: Mapping[str, str] | None = None) -> Unanswered:
     """The error that a reply with an error's status describes."""
-    message, codes = _message_and_codes(content)
+    headers = headers or {}
+    said, codes = _message_and_codes(content)
     if 300 <= status < 400:
-        message = one_line(f"see {headers.get('location', 'elsewhere')}")
-    return ServerError(status, message, codes, _wait(headers, content))
+        said = one_line(f"see {headers.get('location', 'elsewhere')}")
+    line = f"{status} {' '.join(sorted(codes))}: {said}"
+    kind = next((kind for kind, pattern in KINDS if pattern.search(line)), Kind.NOT_ACCEPTED)
+    if kind is Kind.CUT_OFF:
+        return Unanswered(kind, f"{said} {MORE_TOKENS}")
+    if kind in TRANSIENT:
+        said = f"HTTP {status} {said}".strip()
+    elif _TOO_MANY_TOKENS.search(said):  # at every request of this length, so that the reason has the remedy
+        said = f"{said.rstrip('.')}. {FEWER_TOKENS}"
+    return Unanswered(kind, said, status, wait=_wait(headers, content))
 
 
-def error_in(reply: Any) -> ServerError | None:
+def error_in(reply: Any) -> Unanswered | None:
     """The error that a reply with status 200 contains in the place of an answer; None if there is none."""
     if not isinstance(reply, dict) or any(reply.get(name) for name in _ANSWERING):
         reply = _failed_choice(reply)
-    message, codes = _message_and_codes(json.dumps(reply)) if reply else ("", frozenset[str]())
+    content = json.dumps(reply) if reply else ""
+    message, codes = _message_and_codes(content)
     if not message or message.startswith("{"):
         return None  # nothing says that it is one
     numbers = [int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)]
     if _NO_SUCH_PATH.search(message):
-        numbers = [int(HTTPStatus.NOT_FOUND)]
+        numbers = [404]
     # Without a code nothing says that another attempt is in vain.
-    return ServerError(numbers[0] if numbers else 502, message, codes, _wait({}, json.dumps(reply)))
+    return error_of(numbers[0] if numbers else 502, content)
 
 
 _ANSWERING = ("choices", "answers", "tokens")
 """Fields of which a reply with an answer has one."""
+
+# LM Studio says so with status 200.
+_NO_SUCH_PATH = re.compile(r"unexpected endpoint", re.IGNORECASE)
 
 
 def _failed_choice(reply: Any) -> dict[str, Any] | None:
@@ -326,10 +237,10 @@ def _message_and_codes(content: str) -> tuple[str, frozenset[str]]:
             text = json.dumps(said) if isinstance(said, list) else said
             if isinstance(text, str) and not text.lstrip().startswith("{"):
                 messages[text] = None
-    page = _HEADING.search(content[: 4 * MESSAGE_LENGTH])
     # More than is shown, because `one_line` removes blanks and control characters.
-    said = ": ".join(messages) or (page[1] if page else content[: 4 * MESSAGE_LENGTH])
-    return one_line(said), frozenset(codes)
+    beginning = content[: 4 * MESSAGE_LENGTH]
+    page = _HEADING.search(beginning)
+    return one_line(": ".join(messages) or (page[1] if page else beginning)), frozenset(codes)
 
 
 _HEADING = re.compile(r"^\s*<.*?<(?:title|h1)>(.*?)</", re.DOTALL | re.IGNORECASE)
@@ -337,27 +248,12 @@ _HEADING = re.compile(r"^\s*<.*?<(?:title|h1)>(.*?)</", re.DOTALL | re.IGNORECAS
 
 _CODES = ("code", "type", "status", "http_code")
 _SAYING = (
-    "message",
-    "Message",
-    "msg",
-    "title",
-    "detail",
-    "error",
-    "error_msg",
-    "error_description",
-    "status_msg",
-    "raw",
+    *("message", "Message", "msg", "title", "detail", "error"),
+    *("error_msg", "error_description", "status_msg", "raw"),
 )
 _INNER = (
-    "error",
-    "errors",
-    "innererror",
-    "inner_error",
-    "metadata",
-    "provider_specific_fields",
-    "base_resp",
-    "message",
-    "raw",
+    *("error", "errors", "innererror", "inner_error", "metadata", "provider_specific_fields"),
+    *("base_resp", "message", "raw"),
 )
 
 
@@ -375,18 +271,32 @@ def _errors(body: Any, depth: int = 5) -> Iterator[Mapping[str, Any]]:
             yield from _errors(body.get(name), depth - 1)
 
 
+# `Please try again in 2.3s`, `retry after 26 seconds`, `"retryDelay": "34s"`, `"X-RateLimit-Reset": "1795953600000"`
+_WAIT_WORDS = re.compile(
+    r"(?:try again|retry|wait|resets?)(?: (?:in|after|for|about))* ((?:[0-9.]+ ?(?:ms|h|m|s)\w*\s*)+)"
+    r'|"(?:retryDelay|retry_after|estimated_time|resets_in_seconds|x-ratelimit-reset)": ?"?([0-9.]+)',
+    re.IGNORECASE,
+)
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+) ?(ms|h|m|s)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_TIMES = 1e9
+"""Numbers from here are times: seconds since 1970, or thousandths of seconds from a hundred times as much."""
+
+
 def _wait(headers: Mapping[str, str], content: str) -> float | None:
     """The seconds that an error asks to wait, by its headers or its words; None if it does not say."""
     with suppress(ValueError, KeyError):
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
-    stated = _retry_after(headers.get("retry-after"), headers.get("date"))
-    if stated is not None:
-        return stated
-    # OpenAI's of requests and tokens, Cerebras's of minutes, OpenRouter's: whichever was exhausted.
-    for name, value in headers.items():
-        remaining = name.lower().replace("reset", "remaining")
-        if name.lower().startswith("x-ratelimit-reset") and headers.get(remaining) == "0":
-            return _seconds(value)
+    # A date is compared with the server's own, because clocks differ.
+    now = _date(headers.get("date", "")) or system.now()
+    for name in sorted(headers):
+        # OpenAI's of requests and tokens, Cerebras's of minutes, OpenRouter's: whichever was exhausted.
+        is_reset = name.startswith("x-ratelimit-reset") and headers.get(name.replace("reset", "remaining")) == "0"
+        if name == "retry-after" or is_reset:
+            until = _date(headers[name])
+            seconds = _seconds(headers[name]) if until is None else max(0.0, (until - now).total_seconds())
+            if seconds is not None:
+                return seconds
     return wait_of(content)
 
 
@@ -409,25 +319,9 @@ def _seconds(text: str) -> float | None:
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in parts) if parts else None
 
 
-_TIMES = 1e9
-"""Numbers from here are times: seconds since 1970, or thousandths of seconds from a hundred times as much."""
-
-
-def _retry_after(value: str | None, now: str | None) -> float | None:
-    """Seconds from a Retry-After header, which is a number or a date; None for anything else, which is ignored.
-
-    A date is compared with the server's own (`now`) if it sent one, because clocks differ.
-    """
-    date = _date(value)
-    if date is not None:
-        return max(0.0, (date - (_date(now) or system.now())).total_seconds())
-    return None if value is None else _seconds(value)
-
-
-def _date(value: str | None) -> datetime | None:
-    """A date in HTTP's format; None if it is not one."""
-    # An unreadable header only costs the hint in it; the retry happens all the same.
+def _date(text: str) -> datetime | None:
+    """A date in HTTP's format; None if it is not one, which costs only the hint in it."""
     with suppress(ValueError, TypeError):
-        date = parsedate_to_datetime(value or "")
+        date = parsedate_to_datetime(text)
         return date.replace(tzinfo=date.tzinfo or UTC)
     return None

@@ -39,28 +39,28 @@ def _open_openai(request: ModelRequest) -> Any:
     except BudgetReached:
         raise
     except HapaxError as fault:
-        if model.served.alias.logprobs is not None or not request.options.queue:
+        if model.prober.served.alias.logprobs is not None or not request.options.queue:
             raise
         raise HapaxError(f"{fault} {_HOW_TO_SEND_NOTHING}") from fault
 
 
 def _connect(request: ModelRequest) -> OpenAIModel:
-    from hapax.llm_oracle.servers.openai_aliases import KeyMissing, served_model
+    from hapax.llm_oracle.servers.openai_abilities import Prober
+    from hapax.llm_oracle.servers.openai_aliases import URL_NAME, served_model
+    from hapax.llm_oracle.servers.openai_batch import QueueTransport
     from hapax.llm_oracle.servers.openai_models import OpenAIModel
-    from hapax.llm_oracle.servers.openai_probing import Prober
     from hapax.llm_oracle.servers.openai_transport import HttpTransport
 
     options = request.options
     default_aliases = os.environ.get(ALIASES_NAME)
     aliases = options.aliases or (Path(default_aliases) if default_aliases else None)
     is_queued = options.queue is not None
-    remedy = _HOW_TO_SEND_NOTHING if is_queued else ""
-    try:
-        served = served_model(
-            request.argument, aliases, os.environ, is_queued, options.proxy, forecast=options.forecast
-        )
-    except KeyMissing as fault:
-        raise HapaxError(f"{fault} {remedy}".strip()) from None
+    served = served_model(request.argument, aliases, os.environ, options.proxy)
+    # What is only queued sends no probe if its alias says what one would find.
+    is_stated = options.forecast or (is_queued and served.alias.logprobs is not None)
+    if served.lacks_key and not is_stated:
+        fact = f"OpenAI requires a key. Set {served.server.key_name}, or {URL_NAME} for a server of your own."
+        raise HapaxError(fact, _HOW_TO_SEND_NOTHING if is_queued else "")
     if request.model in options.prices:
         served = replace(served, price=options.prices[request.model])
     # A forecast sends nothing. A queue may do without, so `--offline` does not forbid it.
@@ -69,10 +69,8 @@ def _connect(request: ModelRequest) -> OpenAIModel:
     # Before the first probe, which counts in the budget.
     request.opened.learn_price(served.name, served.price)
     transport = HttpTransport(served)
-    # What is only queued sends no probe if its alias says what one would find.
-    is_stated = options.forecast or (is_queued and served.alias.logprobs is not None)
     prober = Prober(served, transport, options.journal, options.probe_again, is_stated)
-    queue = None if options.queue is None else options.queue.to(served.server)
+    queue = None if options.queue is None else QueueTransport(options.queue, served.server)
     return OpenAIModel(prober, queue, options.claims)
 
 

@@ -46,8 +46,7 @@ FENCES = {
         "llm_oracle/embedded/",
     ),
     "httpx2": ("llm_oracle/servers/openai_transport.py",),
-    "tiktoken": ("llm_oracle/servers/openai_tokens.py",),
-    "tenacity": ("llm_oracle/servers/openai_transport.py",),
+    "tiktoken": ("llm_oracle/servers/openai_models.py",),
     "aiolimiter": ("llm_oracle/servers/openai_transport.py",),
     "pydantic": (
         "evaluation/link/grid.py",
