@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.markup import escape
@@ -31,36 +29,14 @@ from hapax.commands.shared.console import (
     say,
     working,
 )
-from hapax.commands.shared.declared import Finite, declared, together
+from hapax.commands.shared.declared import Finite, declared
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, open_journal, opening_options, with_asking, with_model
-from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import made
 from hapax.grammar.writing.words import counted
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hapax.engine.expansion.review import CheckedProposal, Review, ReviewedProposal, ReviewSheet
-
-ANSWERS = "a accept, r reject, e WORDS use another verb, s skip, q quit"
-
-ACCEPT, REJECT, WAITING = "accept", "reject", ""
-"""Decisions about a proposal, as in the column `decision` of the sheet; a waiting proposal has none."""
-
-
-with_review = together(
-    click.option(
-        "--review",
-        type=click.Choice(["ask", "later", "accept-all"]),
-        help="Ask about each, only write the sheet, or accept all that pass.  [default: ask on a terminal]",
-    ),
-    click.option(
-        "--decisions",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Sheet of proposals and decisions, a CSV file; default: the output's name with .decisions.csv.",
-    ),
-    click.option("--by", help="Your name in the sheet; default: your user name."),
+with_acceptance = click.option(
+    "--accept", is_flag=True, help="Write rules at once, not as comments that you accept by removing their #."
 )
 
 
@@ -90,27 +66,32 @@ def rules() -> None:
 @click.argument("meta", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @declared(hapax.ExpansionSettings, "variable")
 @with_chosen
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="New rule file.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Rule file to which proposals are added.",
+)
 @with_rules
 @declared(hapax.ExpansionSettings, "types", "verbs")
-@with_review
+@with_acceptance
 @with_model
 @with_asking
 def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **options: Any) -> None:
     """Expand the data type of a variable: a model proposes narrower types and fitting verbs, you accept or reject.
 
-    META is the file of the meta-rules. New rules are checked together with the library of --rules. Without a terminal
-    you decide in the sheet: write accept or reject into its column decision, and run the same command again.
+    META is the file of the meta-rules. New rules are checked together with the library of --rules. They are added to
+    the output as comments: remove the # of those that you accept. A comment that stays is not proposed again.
     docs/how-to/rules.md shows an example.
 
     \b
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules
-    hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules --review later --max-calls 100
+    hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules --accept --max-calls 100
     """
     output: Path = options["output"]
     # Before any question is asked and paid.
-    _check_review(options)
-    files = hapax.ExpansionFiles(meta, output, paths, chosen, options["decisions"])
+    files = hapax.ExpansionFiles(meta, output, paths, chosen)
     sources = files.read()
     if sources.own:
         note(
@@ -121,32 +102,27 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
     settings, kb = made(hapax.ExpansionSettings, options), opened()
     opening = opening_options(sources.whole, options, open_journal(kb, options))
     with working("Asking"):
-        expanded = hapax.expand_rules(files, kb, options["model"], settings, opening)
-    # All questions are asked by now; deciding costs nothing.
-    review, left_out = expanded.review, expanded.left_out
-    for reply in left_out:
+        found = hapax.expand_rules(files, kb, options["model"], settings, opening, accept=options["accept"])
+    for reply in found.left_out:
         out.print(f"[yellow]left out[/] {escape(f'{reply.said!r} {reply.reason}')}")
-    _decide(review, options)
-    written = review.write()
-    print_json({"rules": written, "left_out": left_out, "proposals": review})
-    _print_outcome(written, output, review.sheet)
+    for proposal in found.added:
+        origin, *remarks = proposal.remarks
+        out.print(f"\n[bold]{escape(origin)}[/]")
+        out.print(escape("\n".join(f"  {line}" for line in (proposal.rule.sentence, *remarks))))
+    proposals = [
+        {"rule": proposal.rule.sentence, "added": proposal in found.added, "remarks": proposal.remarks}
+        for proposal in found.proposals
+    ]
+    print_json({"added": len(found.added), "left_out": found.left_out, "proposals": proposals})
+    _print_added(len(found.added), output, options["accept"])
 
 
-def _check_review(options: dict[str, Any]) -> None:
-    if out.quiet and options["review"] == "ask":
-        raise click.UsageError("--json prints no questions. Use it with --review later or --review accept-all.")
-
-
-def _print_outcome(written: int, output: Path, sheet: ReviewSheet) -> None:
-    """Print the number of rules written, and how to decide on the proposals that are still waiting."""
-    waiting = len(sheet.decided(WAITING))
-    summary = f"{counted(written, 'rule')} in {output}, for use with the library of --rules"
-    note(summary if written else "no rule accepted")
-    if waiting:
-        note(
-            f"{counted(waiting, 'proposal is', 'proposals are')} waiting in {sheet.path}. Write accept or reject into "
-            "the column decision, and run the same command again. No question is asked twice."
-        )
+def _print_added(count: int, output: Path, accept: bool) -> None:
+    """Print the number of proposals that were added to the output, and how to accept them."""
+    text = f"{counted(count, 'rule')} added to {output}"
+    if count and not accept:
+        text += " as comments. Remove the # of those that you accept, and leave the others: they are not proposed again"
+    note(f"{text}.")
 
 
 @rules.command()
@@ -194,79 +170,6 @@ def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
     print_json(found)
 
 
-def _decide(review: Review, options: dict[str, Any]) -> None:
-    """Decide on the waiting proposals as --review says. Without --review and a terminal, leave them to the sheet."""
-    way = options["review"] or ("ask" if sys.stdin.isatty() and not out.quiet else "later")
-    rows = review.sheet.decided(WAITING)
-    if way == "ask":
-        _ask(review, rows, options["by"] or _user())
-        return
-    for row in rows:
-        # A proposal with an objection cannot be accepted by a person either; it stays in the sheet.
-        if way == "accept-all" and review.checked(row).objection is None:
-            review.decide(row, ACCEPT, options["by"] or "--review accept-all")
-        _print_proposal(row, review.checked(row))
-
-
-def _ask(review: Review, rows: Sequence[ReviewedProposal], by: str) -> None:
-    """Ask about each row until it is decided or skipped. The end of the input counts as `q`."""
-    for number, row in enumerate(rows, 1):
-        # Each is checked together with those accepted before it.
-        _print_proposal(row, review.checked(row))
-        while not row.decision:
-            try:
-                # On stderr, as stdout may go to a file. `e is fond of` is the answer `e` with words.
-                answer, _, words = click.prompt(f"{number} of {len(rows)}: {ANSWERS}", err=True).strip().partition(" ")
-            except click.Abort:
-                return
-            if answer == "q":
-                return
-            if answer == "s":
-                break
-            _apply_answer(review, row, by, answer, words.strip())
-
-
-def _apply_answer(review: Review, row: ReviewedProposal, by: str, answer: str, words: str) -> None:
-    """Accept, reject or reword a proposal, or print why that is not possible."""
-    objection = review.checked(row).objection
-    if answer == "r":
-        review.decide(row, REJECT, by, words)
-    elif answer == "a" and objection:
-        note(f"It cannot be accepted: {objection}.")
-    elif answer == "a":
-        review.decide(row, ACCEPT, by, words)
-    elif answer == "e" and words:
-        try:
-            review.reword(row, words)
-        except HapaxError as fault:
-            note(fault)
-        _print_proposal(row, review.checked(row))
-    else:
-        note("Answer a, r, e with the words of a verb, s or q.")
-
-
-def _print_proposal(row: ReviewedProposal, checked: CheckedProposal) -> None:
-    # `accepted` or `rejected`.
-    decided = f", {row.decision}ed" if row.decision else ""
-    origin = f"[bold]{escape(row.type)}[/] in {escape(row.meta)}" if row.meta else f"[bold]{escape(row.model)}[/]"
-    out.print(f"\n{origin}, proposal {escape(row.proposal)}{decided}")
-    out.print(escape(f"  {checked.rule.sentence}\n  {row.statement}\n  {checked.summary}"))
-    if row.verbs:
-        out.print(escape(f"  other verbs: {row.verbs}"))
-    if row.remarks:
-        out.print(escape(f"  look at: {row.remarks}"))
-    for name in ("examples", "counter_examples"):
-        if row.additional.get(name):
-            out.print(escape(f"  {name.replace('_', '-')}: {row.additional[name]}"))
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a machine without users
-        return ""
-
-
 @rules.command()
 @with_rules
 @click.option(
@@ -304,40 +207,35 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="New file of the accepted rules, with the sheet of decisions beside it.",
+    help="Rule file to which the rules are added.",
 )
-@with_review
+@with_acceptance
 @with_database
 @with_json
 def mine(paths: tuple[Path, ...], **options: Any) -> None:
     """Mine rules from the facts of a knowledge base: closed rules of up to three premises, without asking a model.
 
-    Values that a critic rejected are counter-examples. Rules that the library states already are left out. With -o you
-    decide on each rule, as for `rules expand`. docs/how-to/mining.md explains the measures.
+    Values that a critic rejected are counter-examples. Rules that the library states already are left out. With -o the
+    rules are added to a file as comments, as by `rules expand`. docs/how-to/mining.md explains the measures.
 
     \b
     hapax rules mine --db hapax.db
     hapax rules mine --db hapax.db --constants --pca 0.8 --json
-    hapax rules mine --db hapax.db -o mined.rules --review later
+    hapax rules mine --db hapax.db -o mined.rules
     """
     output: Path | None = options["output"]
-    if output is None and (options["review"] or options["decisions"]):
-        raise click.UsageError("--review and --decisions need a rule file. Name it with -o.")
-    _check_review(options)
+    if output is None and options["accept"]:
+        raise click.UsageError("--accept needs a rule file. Name it with -o.")
     settings, library = made(hapax.MiningOptions, options), read_library(paths, options["database"])
     kb = opened(begun_by="hapax import")
     with working("Mining") as tell:
-        mined = hapax.mine_rules(library, kb, settings, output=output, sheet=options["decisions"], progress=tell)
+        mined = hapax.mine_rules(library, kb, settings, output=output, accept=options["accept"], progress=tell)
     _print_mined(mined)
-    proposals: dict[str, Any] = {}
-    if mined.review is not None:
-        _decide(mined.review, options)
-        proposals = {"written": mined.review.write(), "proposals": mined.review}
-    print_json(mined.to_json() | proposals)
+    print_json(mined.to_json() | {"added": len(mined.added)})
     for remark in mined.notes:
         note(remark, "note:")
-    if mined.review is not None and output is not None:
-        _print_outcome(proposals["written"], output, mined.review.sheet)
+    if output is not None:
+        _print_added(len(mined.added), output, options["accept"])
 
 
 def _print_mined(mined: hapax.MinedRules) -> None:

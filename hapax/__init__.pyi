@@ -46,10 +46,10 @@ from .engine.entailment.graph import read_entailments as read_entailments
 from .engine.entailment.graph import store_entailments as store_entailments
 from .engine.entailment.graph import suggest_rules as suggest_rules
 from .engine.entailment.graph import with_entailments as with_entailments
+from .engine.expansion.expand import ExpansionFiles as ExpansionFiles
+from .engine.expansion.expand import ProposedRules as ProposedRules
+from .engine.expansion.expand import expand_rules as expand_rules
 from .engine.expansion.propose import ExpansionSettings as ExpansionSettings
-from .engine.expansion.review import ExpansionFiles as ExpansionFiles
-from .engine.expansion.review import ProposedRules as ProposedRules
-from .engine.expansion.review import expand_rules as expand_rules
 from .engine.expansion.sentences import lint_rules as lint_rules
 from .engine.expansion.sentences import verbalise_rules as verbalise_rules
 from .engine.kept_rules import RulesKept as RulesKept

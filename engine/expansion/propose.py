@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Annotated
 
@@ -27,7 +27,6 @@ from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
 from hapax.grammar.writing.printing import rule_text, signature_text
 from hapax.grammar.writing.texts import is_variable_name
 from hapax.grammar.writing.verbalize import atom_text, literal_text
-from hapax.kb.records import content_id
 from hapax.llm_oracle.budget import DeferralCollector
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
 from hapax.llm_oracle.questions.prompts import conclusion_prompt, types_prompt, verb_prompt
@@ -310,22 +309,26 @@ class ExpansionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A new rule with its declarations."""
+    """A new rule with its declarations.
 
-    id: str
-    meta: str
-    data_type: str
+    `key`: the line of the rule by which a file has the proposal already. `statement`: the rule as a sentence with data
+    types. `origin`: where it comes from; `notes`: points that a person should look at.
+    """
+
     addition: Library
-    verbs: tuple[str, ...] = ()
-    """Other verbs for the conclusion."""
+    key: str
+    statement: str
+    origin: str
     notes: tuple[str, ...] = ()
-    """Points that a person should look at."""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Additional columns of its row in the sheet."""
 
     @property
     def rule(self) -> Rule:
         return self.addition.rules[0]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The lines before the rule in a file."""
+        return (self.origin, self.statement, *self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +345,12 @@ def addition_text(addition: Library, library: Library) -> str:
     lines = [f"type {lower} < {upper}" for lower, upper in addition.subtypes]
     lines += [signature_text(signature) for signature in addition.signatures if signature.declared]
     return "\n".join([*lines, *(rule_text(rule, whole) for rule in addition.rules)]) + "\n"
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """The name, with a number if it is taken."""
+    names = chain([wanted], (f"{wanted}_{number}" for number in count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def rule_sentence(addition: Library, library: Library, verb: str = "") -> str:
@@ -402,26 +411,6 @@ class Expander:
                     left_out.append(result)
         deferrals.raise_first()
         return Expansion(tuple(proposals), tuple(left_out))
-
-    def reworded(self, addition: Library, words: str) -> Library | UnusableReply:
-        """The addition with another verb in its conclusion. `words`: the verb, or a sentence with slots."""
-        old = addition.rules[0].conclusion.atom
-        arguments = _spelled(old)
-        verb = None if is_sentence(words, arguments) else read_verb(words, len(arguments))
-        if verb is None:
-            return UnusableReply(
-                words, "is not a verb: write words such as 'cannot drive', or a sentence with all slots"
-            )
-        own = with_additions(self.library, [addition]).signature(old.indicator)
-        types = [
-            term.data_type if isinstance(term, Variable) else declared
-            for term, declared in zip(old.arguments, own.argument_types, strict=True)
-        ]
-        signature = replace(own, argument_types=tuple(types))
-        reworded = self._reworded_atom(old, verb, signature, addition.subtypes)
-        if isinstance(reworded, UnusableReply):
-            return reworded
-        return self._concluded(addition, reworded)
 
     # Data types
 
@@ -494,14 +483,16 @@ class Expander:
                 refused[verb.words] = objection
                 continue
             rule = addition.rules[0]
-            alternatives = tuple(item.words for item in verbs if item is not verb and item.words not in refused)
+            alternatives = [item.words for item in verbs if item is not verb and item.words not in refused]
             notes += [*atom.notes, *(f"not '{words}': {reason}" for words, reason in refused.items())]
             if subsumes(meta, rule, with_additions(self.library, [addition])):
                 notes.append(f"rule {meta.name} states as much: use this one without it")
-            # From the sentences alone: a rule that is only renamed stays the same proposal.
-            identity = content_id("proposal", meta.sentence, rule.sentence)[:12]
+            if alternatives:
+                notes.append(f"other verbs: {'; '.join(alternatives)}")
+            origin = f"{data_type} in {meta.name}, proposed by {self._model.identity.name}"
+            statement = rule_sentence(addition, self.library)
             # One reply may be of no use at several places.
-            return Proposal(identity, meta.name, data_type, addition, alternatives, tuple(dict.fromkeys(notes)))
+            return Proposal(addition, f"@name {rule.name}", statement, origin, tuple(dict.fromkeys(notes)))
         return UnusableReply(data_type, f"gives no rule: {next(iter(refused.values()))}")
 
     def _narrowed(self, meta: Rule, variable: Variable, narrow: Variable) -> tuple[Library, list[str]]:
@@ -605,9 +596,7 @@ class Expander:
     def _name(self, wanted: str) -> str:
         """The name in lower case, with a number if a rule has it already."""
         plain = "_".join(re.findall(r"\w+", wanted.lower()))
-        taken = {rule.name for rule in self._whole.rules}
-        names = chain([plain], (f"{plain}_{number}" for number in count(2)))
-        return next(name for name in names if name not in taken)
+        return free_name(plain, {rule.name for rule in self._whole.rules})
 
     # Verbs
 

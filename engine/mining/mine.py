@@ -1,7 +1,4 @@
-"""Mining: measure the rules of every conclusion and shape, the short ones first, and keep those that say something.
-
-The rules go as proposals into the sheet in which people decide on rules.
-"""
+"""Mining: measure the rules of every conclusion and shape, the short ones first, and keep those that say something."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hapax.engine.expansion.propose import Proposal
-from hapax.engine.expansion.review import Review, ReviewSheet, Sources, refuse_overwrite
+from hapax.engine.expansion.expand import write_proposals
+from hapax.engine.expansion.propose import Proposal, rule_sentence
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.mining.fact_tables import (
@@ -41,7 +38,6 @@ from hapax.grammar.writing.printing import signature_text
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.grammar.writing.words import counted
 from hapax.kb.files import system
-from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 
 _SECONDS_OF_A_RULE = 30.0
@@ -70,12 +66,12 @@ class MinedRule:
 class MinedRules:
     """The mined rules, the most confident first. `notes`: what was left out, sampled or not explored.
 
-    `review` shows, decides and writes them, as for `expand_rules`; None without an output.
+    `added`: proposals that were added to the output.
     """
 
     rules: tuple[MinedRule, ...]
     notes: tuple[str, ...]
-    review: Review | None = None
+    added: tuple[Proposal, ...] = ()
 
     @property
     def text(self) -> str:
@@ -352,9 +348,6 @@ def _some(texts: Sequence[str]) -> str:
 
 # --- proposals --------------------------------------------------------------------------------------------------------
 
-ORIGIN = "mined"
-"""The column `model` of mined rules."""
-
 
 @checked
 def mine_rules(
@@ -363,54 +356,31 @@ def mine_rules(
     options: MiningOptions | None = None,
     *,
     output: str | Path | None = None,
-    sheet: str | Path | None = None,
+    accept: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> MinedRules:
     """Mine closed rules from the facts of a knowledge base, with values that a critic rejected as counter-examples.
 
-    `rules`: give types and templates; what they state is left out. `output`: a rule file for the accepted rules, with
-    a sheet of decisions beside it or in `sheet`. Decide by `review.decide(row, "accept", by)`, then call
-    `review.write()`. `progress` takes a line of text now and then.
+    `rules`: give types and templates; what they state is left out. `output`: a rule file to which the rules are added,
+    as comments, of which you remove the `#` of those that you accept; with `accept` as rules. `progress` takes a line
+    of text now and then.
     """
-    library, review = sound_rules(rules), None
-    # What an earlier run wrote to the output is mined again, and not taken for known.
-    if output is not None:
-        library = without_output(library, Path(output))
+    library = sound_rules(rules)
     found = mine(kb, library, options or MiningOptions(), progress or (lambda _: None))
-    if output is not None:
-        review = mined_review(found.rules, library, Path(output), None if sheet is None else Path(sheet))
-    return replace(found, review=review)
+    if output is None:
+        return found
+    proposals = [_proposal(item, library) for item in found.rules]
+    return replace(found, added=tuple(write_proposals(Path(output), proposals, library, library, accept=accept)))
 
 
-def without_output(library: Library, output: Path) -> Library:
-    """The library without what an earlier run wrote to the output. Raises HapaxError if a person changed that file."""
-    refuse_overwrite(output)
-    own = str(output.resolve())
-
-    def is_own(file: str | None) -> bool:
-        return bool(file) and str(Path(file or "").resolve()) == own
-
-    return replace(
-        library,
-        rules=tuple(rule for rule in library.rules if not is_own(rule.place.file)),
-        signatures=tuple(item for item in library.signatures if not is_own(item.place.file)),
-    )
-
-
-def mined_review(mined: Sequence[MinedRule], library: Library, output: Path, sheet: Path | None) -> Review:
-    """The review of mined rules, with a row for each in the sheet."""
-    sources = Sources(library, library, None, output)
-    review = Review(sources, ReviewSheet(sheet or output.with_suffix(".decisions.csv")), library)
-    review.add([_proposal(item) for item in mined], ORIGIN)
-    return review
-
-
-def _proposal(mined: MinedRule) -> Proposal:
-    columns = {name: _text(value) for name, value in figures(mined).items() if name not in ("name", "rule")}
+def _proposal(mined: MinedRule, library: Library) -> Proposal:
     addition = Library(rules=(mined.rule,), signatures=mined.signatures)
-    # The same rule keeps its row and its decision when its figures change.
-    identity = content_id("mined rule", mined.rule.sentence)[:12]
-    return Proposal(identity, "", "", addition, notes=(summary(mined),), columns=columns)
+    notes = []
+    for name, texts in (("for", mined.examples), ("against", mined.counter_examples)):
+        notes += [f"{name} it: {text}" for text in texts]
+    return Proposal(
+        addition, mined.rule.sentence, rule_sentence(addition, library), f"mined: {summary(mined)}", tuple(notes)
+    )
 
 
 def summary(mined: MinedRule) -> str:
@@ -439,7 +409,3 @@ def figures(mined: MinedRule) -> dict[str, Any]:
         "examples": list(mined.examples),
         "counter_examples": list(mined.counter_examples),
     }
-
-
-def _text(value: object) -> str:
-    return "; ".join(value) if isinstance(value, list) else str(value)

@@ -325,7 +325,6 @@ OWN_FILES = ("kb/files/own_files.py", "kb/files/unfinished.py", "kb/files/system
 OTHER_FILES = {
     "api/rules.py": "writes at a path of `atomic_path`",
     "commands/shared/console.py": "opens /dev/null",
-    "engine/expansion/review.py": "writes at the path of `unfinished`",
     "engine/prolog/worker.py": "writes into a temporary folder of its process",
     "evaluation/booqa/corpus.py": "writes into the folder of `unfinished`",
     "evaluation/dataset/": "writes into the folder of `unfinished`, or at a path of `atomic_path`",

@@ -39,7 +39,7 @@ NOT_RUN = {
     r"^evaluate long-tail": "asks a model of 135 million parameters",
     r"scores:theirs": "reads scores of the reader's own",
     r"# the next ones": "needs labels",
-    r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules after their review",
+    r"mined\.rules my\.rules|my\.rules mined\.rules": "reads mined rules that a person accepted",
     r"-m echo:": "needs the plug-in of docs/examples/hapax-echo installed; test_plug_ins",
     r"^serve": "serves until it is stopped; test_serving",
     (

@@ -1,8 +1,7 @@
-"""Rule mining: the rules by which facts were made are mined with the right figures, and a person decides in a sheet."""
+"""Rule mining: the rules by which facts were made are mined with the right figures, and a person accepts them in a file."""
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import random
@@ -231,40 +230,34 @@ def mine(people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def rows() -> list[dict[str, str]]:
-    with Path("mined.decisions.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_accepted_rules_are_written_and_pass_check(mine: Any) -> None:
-    """A rule with its figures and examples is accepted in the sheet; the next run writes it, and the one after again."""
-    first, listed = mine("-o", "mined.rules", "--review", "later"), json.loads(mine("--json").stdout)["rules"]
-    sheet = rows()
-    row = next(row for row in sheet if RULE in row["rules"])
+    """A rule is added as a comment with its figures and examples; without its # it is a rule, and it is added once."""
+    first, listed = mine("-o", "mined.rules"), json.loads(mine("--json").stdout)["rules"]
+    text = Path("mined.rules").read_text("utf-8")
+    (block,) = (block for block in text.split("\n\n") if RULE in block)
 
     assert first.exit_code == 0
     assert RULE in [rule["rule"] for rule in listed]
-    assert not Path("mined.rules").exists()
-    assert "has a home in" in row["examples"]
-    assert float(row["pca_confidence"]) > 0.8
+    assert hapax.load_rules("mined.rules", "words.rules").rules == ()
+    assert "has a home in" in block
+    assert "PCA confidence" in block
 
-    with Path("mined.decisions.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, sheet[0])
-        writer.writeheader()
-        writer.writerows({**other, "decision": "accept" if other is row else "reject"} for other in sheet)
-    for more in ((), ("--rules", "mined.rules")):  # its own output does not make the rule known
+    accepted = text.replace(block, block.replace("\n# ", "\n").removeprefix("# "))
+    Path("mined.rules").write_text(accepted, "utf-8")
+    for more in ((), ("--rules", "mined.rules")):
         assert mine("-o", "mined.rules", *more).exit_code == 0
-        assert RULE in Path("mined.rules").read_text("utf-8")
+        assert Path("mined.rules").read_text("utf-8") == accepted
+    assert [rule.sentence for rule in hapax.load_rules("mined.rules", "words.rules").rules] == [RULE]
     assert invoke("check", "mined.rules", "words.rules").exit_code == 0
 
 
 def test_a_person_s_rules_are_not_overwritten(mine: Any) -> None:
-    """A file that was written or changed by hand stays as it is, and the error says how to go on."""
+    """What a file has stays as it is; with --accept rules are added that pass the check with it."""
     written = "# my own rules\nis_red(Object A) -> is_warm(Object A)\n"
     Path("mined.rules").write_text(written, "utf-8")
-    refused = mine("-o", "mined.rules", "--review", "accept-all")
+    added = mine("-o", "mined.rules", "--accept")
 
-    assert refused.exit_code == 1
-    assert "mined.rules" in refused.stderr
-    assert "-o" in refused.stderr
-    assert Path("mined.rules").read_text("utf-8") == written
+    assert added.exit_code == 0
+    assert Path("mined.rules").read_text("utf-8").startswith(written)
+    assert len(hapax.load_rules("mined.rules", "words.rules").rules) > 1
+    assert mine("--accept").exit_code == 2

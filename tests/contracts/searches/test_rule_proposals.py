@@ -1,8 +1,7 @@
-"""Rules that a model proposes: the paper's prompts, the sheet in which a person decides, and what is asked again."""
+"""Rules that a model proposes: the paper's prompts, the file in which a person decides, and what is asked again."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shlex
@@ -41,22 +40,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_text(text, "utf-8")
 
 
-def expand(*options: str, model: str = "scripted:script.json", database: str = "x.db", answers: str = "") -> Result:
-    return invoke(*EXPAND, "-m", model, "--db", database, *options, answers=answers)
-
-
-def sheet(path: str = "new.decisions.csv") -> list[dict[str, str]]:
-    with Path(path).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def mark(decisions: dict[str, dict[str, str]]) -> None:
-    """Write cells into the sheet as a person would, by data type."""
-    rows = [{**row, **decisions.get(row["type"], {})} for row in sheet()]
-    with Path("new.decisions.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+def expand(*options: str, model: str = "scripted:script.json", database: str = "x.db") -> Result:
+    return invoke(*EXPAND, "-m", model, "--db", database, *options)
 
 
 def calls(database: str = "x.db") -> int:
@@ -75,56 +60,36 @@ def test_prompts_are_those_of_table_5() -> None:
     assert [prompt for prompt in TABLE_5 if prompt not in prompts] == []
 
 
-def test_decisions_in_the_sheet_make_the_rule_file() -> None:
-    """Accepted rules are written with name and note, another verb is applied, and a later rejection takes a rule out."""
-    expand()
-    mark(
-        {
-            "Vehicle": {"decision": "accept", "by": "ann", "note": "as printed"},
-            "Firearm": {"decision": "Accepted", "verb": "cannot buy"},
-            "Alcohol": {"decision": "reject"},
-        }
-    )
+def test_comments_become_rules_by_hand_and_are_not_proposed_again() -> None:
+    """Without its # a proposal is a rule, with another verb too; what stays a comment or was edited stays as it is."""
     first = expand()
-    text = Path("new.rules").read_text("utf-8")
+    blocks = Path("new.rules").read_text("utf-8").split("\n\n")
+    none = hapax.load_rules("new.rules").rules
+    accepted = [re.sub("^# ", "", block, flags=re.MULTILINE) if "cannot_drive" in block else block for block in blocks]
+    edited = "\n\n".join(accepted).replace("cannot_drive", "cannot_steer")
+    Path("new.rules").write_text(edited, "utf-8")
+    again = expand()
     rules = hapax.load_rules("new.rules")
-    mark({"Firearm": {"decision": "reject"}})
-    expand()
 
-    assert first.exit_code == 0
-    assert "accepted by ann: as printed" in text
-    assert [str(rule.conclusion) for rule in rules.rules] == [
-        "cannot_drive(Person A, Vehicle B)",
-        "cannot_buy(Person A, Firearm B)",
-    ]
+    assert (first.exit_code, again.exit_code) == (0, 0)
+    assert len(none) == 0
+    assert [str(rule.conclusion) for rule in rules.rules] == ["cannot_steer(Person A, Vehicle B)"]
     assert [fault for fault in hapax.check_rules(rules) if fault.severity == "error"] == []
-    assert "Firearm" not in Path("new.rules").read_text("utf-8")
+    assert Path("new.rules").read_text("utf-8") == edited
 
 
 def test_a_budget_counts_every_request_and_no_run_asks_again() -> None:
-    """Two runs, the first one ended by its budget, send as many requests as one; a third asks neither model nor person."""
+    """Two runs, the first one ended by its budget, send as many requests as one; a third asks and adds nothing."""
     stopped = expand("--max-calls", "4")
     sent = calls()
-    expand("--review", "accept-all")
-    expand("--decisions", "alone.csv", "-o", "alone.rules", database="y.db")
+    expand("--accept")
+    expand("-o", "alone.rules", database="y.db")
     written = Path("new.rules").read_bytes()
-    again = expand("--review", "ask")
+    again = expand("--accept")
 
     assert (stopped.exit_code, sent, again.exit_code) == (3, 4, 0)
     assert calls() == calls("y.db")
     assert Path("new.rules").read_bytes() == written
-
-
-def test_a_duplicate_of_an_accepted_rule_cannot_be_accepted() -> None:
-    """It is refused with its code, and accept-all leaves it waiting."""
-    expand()
-    rules = sheet()[0]["rules"].replace("age_vehicle", "age_two")
-    mark({"Vehicle": {"decision": "accept"}, "Machinery": {"rules": rules}})
-    asked = expand("--review", "ask", answers="a\nq\n")
-    expand("--review", "accept-all")
-
-    assert "HPX205" in asked.stderr
-    assert [row["decision"] for row in sheet()] == ["accept", "", *["accept"] * 4]
 
 
 def test_the_worked_example_of_the_page() -> None:

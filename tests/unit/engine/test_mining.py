@@ -19,6 +19,7 @@ from random_cases import cases
 import hapax
 from hapax.engine.entailment.entailment_checks import EntailmentGraph, entailment_faults
 from hapax.engine.entailment.graph import Edge, edges, edges_into, edges_out_of, store_entailments
+from hapax.engine.expansion.expand import ExpansionFiles, write_proposals
 from hapax.engine.expansion.propose import (
     Expander,
     ExpansionSettings,
@@ -32,7 +33,6 @@ from hapax.engine.expansion.propose import (
     read_verb,
     with_additions,
 )
-from hapax.engine.expansion.review import ExpansionFiles, Sources, file_text
 from hapax.engine.expansion.sentences import sentences_for
 from hapax.engine.mining.fact_tables import MiningOptions, RuleShape, shapes, ways_to_match
 from hapax.engine.mining.mine import mine
@@ -476,8 +476,8 @@ def test_new_names_are_free_and_a_shared_verb_is_declared_over_both_types() -> N
     assert proposals(replies, META + taken)[0].rule.name == f"{first[0].rule.name}_2"
     assert whole.signature("cannot_buy/2").argument_types == ("Person", "Object")
     assert [fault for fault in check_library(whole) if fault.severity == "error"] == []
-    assert [(each.id, addition_text(each.addition, library_of())) for each in first] == [
-        (each.id, addition_text(each.addition, library_of())) for each in second
+    assert [addition_text(each.addition, library_of()) for each in first] == [
+        addition_text(each.addition, library_of()) for each in second
     ]
 
 
@@ -594,8 +594,12 @@ def test_a_rule_file_declares_what_its_rules_need(tmp_path: Path) -> None:
     addition = parse_addition("a", f"{types}{declared}{rule}", library_of(""))
 
     def text(beside: str, note: str = "note") -> str:
-        library = library_of(beside + rule.replace("meets", "knows"))
-        return file_text([(addition, note)], Sources(library, library, None, tmp_path / "new.rules"))
+        library, path = library_of(beside + rule.replace("meets", "knows")), tmp_path / "new.rules"
+        path.unlink(missing_ok=True)
+        proposal = Proposal(addition, addition.rules[0].sentence, "statement", note)
+        assert write_proposals(path, [proposal], library, library, accept=True) == [proposal]
+        assert write_proposals(path, [proposal], library, library, accept=True) == []
+        return path.read_text("utf-8")
 
     assert [line for line in text("").splitlines() if line.startswith("type ")] == [
         "type Car < Vehicle",
