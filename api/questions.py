@@ -22,7 +22,8 @@ from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.query_options import QueryOptions
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import GoalRejected
-from hapax.grammar.rules import Library, PredicateSignature
+from hapax.grammar.parsing.declarations import PredicateSignature
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import ANY, Atom, Constant, Literal, Term, Value, Variable
 from hapax.grammar.writing.prolog_text import atom_goal, term_text
 from hapax.grammar.writing.verbalize import literal_text, template_of

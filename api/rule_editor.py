@@ -20,10 +20,11 @@ from pygls.uris import from_fs_path, to_fs_path
 
 from hapax.grammar.checking.library_checks import check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, Severity
+from hapax.grammar.parsing.declarations import PredicateSignature
 from hapax.grammar.parsing.occurrences import NameKind, Occurrence, occurrences
 from hapax.grammar.parsing.parser import ReadRules, read_rules, read_texts
 from hapax.grammar.parsing.statements import KEYWORDS, statement_tokens
-from hapax.grammar.rules import Library, PredicateSignature
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Literal
 from hapax.grammar.writing.formatting import format_rules
 from hapax.grammar.writing.printing import signature_text

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.grammar.arguments import checked
+from hapax.grammar.checking.faults import OTHER_NAME
 from hapax.grammar.checking.library_checks import check_library, check_read
-from hapax.grammar.checking.predicate_checks import other_names
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair, with_replacements
 from hapax.grammar.extras import extras_named
 from hapax.grammar.parsing.declarations import SAME_AS
 from hapax.grammar.parsing.parser import file_content, read_rules, rule_files
 from hapax.grammar.parsing.rule_imports import UnreadableFile
 from hapax.grammar.rule_paths import rule_paths
-from hapax.grammar.rules import Library
+from hapax.grammar.rules import Library, atoms_of
+from hapax.grammar.terms import Constant
 from hapax.grammar.writing.formatting import format_rules
 from hapax.grammar.writing.link_json import to_link_json
 from hapax.grammar.writing.printing import format_library
@@ -152,12 +153,28 @@ def check_files(
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
 
 
-def _other_names(library: Library, names: str | None) -> Iterator[Diagnostic]:
-    if names is None:
+def _other_names(library: Library, title: str | None) -> Iterator[Diagnostic]:
+    """Constants of facts and rules that a reference knows under other names, which other facts then do not meet."""
+    if title is None:
         return
     from hapax.llm_oracle.rankers.reference_models import open_names
 
-    yield from other_names(library, open_names(names, library).canonical, names)
+    canonical = open_names(title, library).canonical
+    for atom in (*library.facts, *atoms_of(library.rules)):
+        types = library.signature(atom.indicator).argument_types
+        for number, (term, data_type) in enumerate(zip(atom.arguments, types, strict=False)):
+            place = atom.place_at(number)
+            if not isinstance(term, Constant) or not isinstance(term.value, str) or place is None:
+                continue
+            name = canonical(term.value, data_type)
+            if name is not None and name != term.value:
+                written, name = str(term), str(Constant(name))
+                yield OTHER_NAME.at(
+                    place,
+                    f"{title} names {written} {name}, so facts under the one name do not meet those under the other",
+                    f"Write {name}",
+                    fix=[TextRepair(place, written, name)],
+                )
 
 
 TEXT_FORMS = ("prolog", "rules", "link-json")

@@ -57,12 +57,13 @@ from hapax.engine.questions.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.search_report import SearchReport, Unanswerable
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.dependencies import SearchPlan, graph_text
+from hapax.grammar.dependencies import SearchPlan
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.plug_ins import load, plug_ins
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
+from hapax.grammar.writing.printing import graph_text
 from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.critics.critic_probing import CriticProbe

@@ -46,9 +46,9 @@ from hapax.engine.search.ranking import ranked_parts, ranked_text
 from hapax.engine.stories import Story, first_of
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
-from hapax.grammar.parsing.declarations import Closedness
+from hapax.grammar.parsing.declarations import Closedness, PredicateKind, PredicateSignature
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,

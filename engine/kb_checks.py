@@ -24,9 +24,10 @@ from hapax.grammar.checking import faults
 from hapax.grammar.checking.faults import RuleFault
 from hapax.grammar.checking.pair_checks import can_meet
 from hapax.grammar.checking.rule_checks import self_joins
+from hapax.grammar.data_types import OBJECT, PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.grammar.rules import OBJECT, PERSON, Library, Rule, atoms_of, type_key
+from hapax.grammar.rules import Library, Rule, atoms_of
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, is_text
 from hapax.grammar.writing.verbalize import text_errors
 from hapax.grammar.writing.words import counted

@@ -13,10 +13,12 @@ from hapax.engine.logic.proofs import holding_prefixes
 from hapax.engine.questions.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
 from hapax.engine.stories import Story
+from hapax.grammar.data_types import OBJECT
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature, Templates
 from hapax.grammar.parsing.parser import parse_library
-from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution, Value
 from hapax.kb.records import PREDICATES, RULES, Distribution, PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase

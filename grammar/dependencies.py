@@ -6,7 +6,7 @@ recursion and strata. networkx is imported where it is used: planning does not n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import SAME_AS
-from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
+from hapax.grammar.parsing.declarations import ASKED_KINDS, SAME_AS, PredicateKind
+from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     BodyLiteral,
     Comparison,
@@ -26,8 +26,8 @@ from hapax.grammar.terms import (
     Literal,
     Variable,
     distinct_variables,
+    expression_names,
     expression_text,
-    expression_variables,
     reached,
     variable_names,
 )
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     PredicateGraph: TypeAlias = nx.DiGraph[str]
 
 Preset: TypeAlias = OneOf["cheapest", "premise-first", "conclusion-first", "link"]
-GraphForm: TypeAlias = OneOf["text", "mermaid", "dot"]
 
 BEAM = 200
 """Partial substitutions kept at each step (paper, section 2.3), and so the most questions that a step asks."""
@@ -172,9 +171,9 @@ class SearchStep:
 
     def __str__(self) -> str:
         origin = self.assignment or self.generators[0]
-        source = f"= {expression_text(self.assignment.right)}" if self.assignment else f"by {_untyped(origin)}"
-        closed = [item for item in self.closes if item != origin]
-        return f"{self.variable.name} {source}" + (f", then {', '.join(map(_untyped, closed))}" if closed else "")
+        source = f"= {expression_text(self.assignment.right)}" if self.assignment else f"by {origin.untyped}"
+        closed = [item.untyped for item in self.closes if item != origin]
+        return f"{self.variable.name} {source}" + (f", then {', '.join(closed)}" if closed else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +223,7 @@ class PlanCosts:
         keys = rows.keys(variable_names([literal]))
         answer = self.yield_of(step, rows.distinct)
         extended = rows.extended(name, keys, answer.accepted, self.most_values(step.variable.data_type))
-        if self.rule.is_information(literal) or _source(literal.atom.indicator, self.library) in ASKED_KINDS:
+        if self.rule.is_information(literal) or source_of(literal.atom.indicator, self.library) in ASKED_KINDS:
             return PlanCost(keys, keys * answer.calls, keys * answer.proposed), extended
         return self.behind(literal, keys), extended
 
@@ -252,7 +251,7 @@ class PlanCosts:
                 if is_answered or self.rule.is_information(item):
                     continue
                 keys = rows.keys(variable_names([item]))
-                is_asked = _source(item.atom.indicator, self.library) in ASKED_KINDS
+                is_asked = source_of(item.atom.indicator, self.library) in ASKED_KINDS
                 cost += PlanCost(checks=keys) if is_asked else self.behind(item, keys)
             rows = rows.kept(rows.count * self.yields.passing)
         return cost, rows
@@ -371,7 +370,7 @@ class _Planner:
         """An equation, as written or as a computed predicate defines it, that gives the variable its value."""
         known = set(bound)  # without the generic variables, which have no values
         for target, source in self.equations:
-            if target.name == name and {variable.name for variable in expression_variables(source)} <= known:
+            if target.name == name and expression_names(source) <= known:
                 return Comparison("=", target, source)
         return None
 
@@ -380,7 +379,7 @@ class _Planner:
         return (
             isinstance(item, Literal)
             and not item.negated
-            and _source(item.atom.indicator, self.library) is not PredicateKind.COMPUTED
+            and source_of(item.atom.indicator, self.library) is not PredicateKind.COMPUTED
         )
 
     def _is_ready(self, name: str, bound: frozenset[str]) -> bool:
@@ -477,7 +476,7 @@ class _Planner:
         # Constraints alone: a generic variable has no single right value.
         constraints = [literal for literal in self.rule.literals if literal not in information]
         return len(information) == 1 and any(
-            _source(literal.atom.indicator, self.library) is PredicateKind.FUNCTIONAL
+            source_of(literal.atom.indicator, self.library) is PredicateKind.FUNCTIONAL
             and isinstance(literal.atom.arguments[-1], Variable)
             for literal in constraints
         )
@@ -508,13 +507,13 @@ class _Planner:
         With `facts_first`, facts come before all that a model answers: they cost nothing, and all of them are known.
         """
         free = len(self.needs[literal] - now)
-        stored = _source(literal.atom.indicator, self.library) not in ASKED_KINDS
+        stored = source_of(literal.atom.indicator, self.library) not in ASKED_KINDS
         paid = self.facts_first and bool(asked_predicates(literal, self.library))
         return (self.rule.is_information(literal), paid, free, not self.is_functional(literal, name, now), stored)
 
     def is_functional(self, literal: Literal, name: str, now: frozenset[str]) -> bool:
         """True if the variable is the single right value for a key whose variables are bound."""
-        if _source(literal.atom.indicator, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(
+        if source_of(literal.atom.indicator, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(
             literal
         ):
             return False
@@ -527,14 +526,14 @@ def asked_predicates(literal: Literal, library: Library) -> frozenset[str]:
     """Indicators of the predicates that models are asked about for a literal: its own, or those that its rules need."""
 
     def below(indicator: str) -> Iterator[str]:
-        if _source(indicator, library) is None:
+        if source_of(indicator, library) is None:
             yield from (needed.atom.indicator for needed in literals_of(library.concluding[indicator]))
 
     needed = reached([literal.atom.indicator], below)
-    return frozenset(indicator for indicator in needed if _source(indicator, library) in ASKED_KINDS)
+    return frozenset(indicator for indicator in needed if source_of(indicator, library) in ASKED_KINDS)
 
 
-def _source(indicator: str, library: Library) -> PredicateKind | None:
+def source_of(indicator: str, library: Library) -> PredicateKind | None:
     """The source of a predicate's facts; None for rules alone."""
     if not library.knows(indicator):
         return PredicateKind.ORACLE  # a search would ask for it
@@ -648,84 +647,3 @@ def evaluation_layers(library: Library) -> tuple[frozenset[str], ...]:
 
     condensed = nx.condensation(predicate_graph(library))
     return tuple(frozenset(condensed.nodes[component]["members"]) for component in nx.topological_sort(condensed))
-
-
-# The graph of a rule
-
-
-def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
-    """The dependency graph as plain text, or as source for Mermaid or Graphviz. Ends with a newline."""
-    nodes = [_Node(variable.name, str(variable), variable.name in rule.generic) for variable in rule.variables]
-    for index, item in enumerate((*rule.premise, rule.conclusion)):
-        is_conclusion = index == len(rule.premise)
-        source = "comparison" if isinstance(item, Comparison) else _source(item.atom.indicator, library) or "derived"
-        kind = "conclusion" if is_conclusion else source
-        names = variable_names([item])
-        joined = tuple(variable.name for variable in rule.variables if variable.name in names)
-        nodes.append(_Node(f"l{index}", f"{_untyped(item)} [{kind}]", is_conclusion, joined, is_literal=True))
-    return "\n".join(_FORMS[form](rule, nodes)) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A variable or a literal in a drawing. `id` is safe in every form; `text` is not yet quoted.
-
-    `is_special`: a generic variable, or the conclusion. `names`: the variables that a literal joins.
-    """
-
-    id: str
-    text: str
-    is_special: bool
-    names: tuple[str, ...] = ()
-    is_literal: bool = False
-
-
-def _untyped(item: BodyLiteral) -> str:
-    """The item without data types."""
-    if isinstance(item, Comparison):
-        return str(item)
-    return f"not {item.atom.untyped}" if item.negated else item.atom.untyped
-
-
-def _text_form(rule: Rule, nodes: Sequence[_Node]) -> Iterator[str]:
-    yield rule.name
-    for node in nodes:
-        if node.is_literal:
-            yield f"  {' -- '.join(node.names) or '(no variable)'}: {node.text}"
-        else:
-            yield f"  {node.text}" + (" (generic, never searched)" if node.is_special else "")
-
-
-def _mermaid_form(_: Rule, nodes: Sequence[_Node]) -> Iterator[str]:
-    yield "graph LR"
-    shapes = {False: ("(", ")", "([", "])"), True: ("[", "]", "{{", "}}")}
-    for node in nodes:
-        # Mermaid knows no backslash escapes: all but letters, digits and harmless signs are numbered entities.
-        label = "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in node.text)
-        begin, end = shapes[node.is_literal][2:] if node.is_special else shapes[node.is_literal][:2]
-        yield f'  {node.id}{begin}"{label}"{end}'
-    for node in nodes:
-        yield from (f"  {name} --- {node.id}" for name in node.names)
-
-
-def _dot_form(rule: Rule, nodes: Sequence[_Node]) -> Iterator[str]:
-    yield f"graph {_dot_quoted(rule.name)} {{"
-    for node in nodes:
-        shape = ("hexagon" if node.is_special else "box") if node.is_literal else "ellipse"
-        style = ", style=dashed" if node.is_special and not node.is_literal else ""
-        yield f"  {node.id} [label={_dot_quoted(node.text)}, shape={shape}{style}];"
-    for node in nodes:
-        yield from (f"  {name} -- {node.id};" for name in node.names)
-    yield "}"
-
-
-def _dot_quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else "?" for c in escaped) + '"'
-
-
-_FORMS: Mapping[str, Callable[[Rule, Sequence[_Node]], Iterator[str]]] = {
-    "text": _text_form,
-    "mermaid": _mermaid_form,
-    "dot": _dot_form,
-}

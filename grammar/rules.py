@@ -1,22 +1,16 @@
-"""Rules, predicate signatures and the `Library`: the content of rule files as immutable data.
-
-`parser.parse_library` makes a library of one or more files; every later room takes one.
-"""
+"""Rules and the `Library`: the content of rule files as immutable data. `parser.parse_library` makes one of files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from enum import StrEnum
-from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import chain, combinations, permutations
+from functools import cached_property
+from itertools import chain, permutations
 from pathlib import Path
-from typing import TypeGuard
 
-from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
+from hapax.grammar.data_types import TypeLattice
+from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parsing.attributes import (
     GenericBy,
     Polarity,
@@ -27,6 +21,7 @@ from hapax.grammar.parsing.attributes import (
     default_principle,
 )
 from hapax.grammar.parsing.declarations import (
+    ASKED_KINDS,
     GENERATING,
     SAME_AS,
     AggregateDeclaration,
@@ -37,46 +32,31 @@ from hapax.grammar.parsing.declarations import (
     Declaration,
     DisjointTypes,
     ExceptionClause,
+    LeftOut,
+    PredicateKind,
+    PredicateSignature,
     Property,
     PropertyDeclaration,
+    argument_types,
+    exception_templates,
     is_exception,
     premise_text,
 )
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.terms import (
     ANY,
-    MAXIMUM_POWER,
-    VERSION_MARK,
-    Arithmetic,
     Atom,
     BodyLiteral,
     Comparison,
-    Constant,
     Literal,
-    Value,
     Variable,
     distinct_variables,
     quoted,
     reached,
     variable_names,
 )
-from hapax.grammar.values.moments import DATE, DATE_TIME, DURATION, TIME
 from hapax.grammar.writing.notebook import html_table
-from hapax.grammar.writing.words import counted
-
-NUMBER = "Number"
-"""The supertype of all numeric types, which comparisons of order and arithmetic need."""
-
-OBJECT = "Object"
-"""The supertype of all types but persons: LINK expands types under Person and under Object (paper, appendix B)."""
-
-PERSON = "Person"
-
-TEXT = "Text"
-KINDS = (NUMBER, TEXT, DATE, TIME, DATE_TIME, DURATION)
-"""The types whose values calculations take."""
-
-BUILT_IN_SUBTYPES: tuple[tuple[str, str], ...] = (("Year", NUMBER), ("Age", NUMBER))
+from hapax.grammar.writing.words import counted, some
 
 BUILT_IN_OPPOSITES = (
     ("cannot_", "can_"),
@@ -87,118 +67,6 @@ BUILT_IN_OPPOSITES = (
 """Prefixes of predicates, each with that of the opposite: the rest of the name is the same."""
 
 _PLAIN_WORD = re.compile(r"[^\W\d]\w*")
-
-
-class PredicateKind(StrEnum):
-    """The source of a predicate's facts."""
-
-    ORACLE = "oracle"  # a model proposes values and a critic judges them
-    FUNCTIONAL = "functional"  # an oracle predicate with a single right last argument, given the others
-    COMPUTED = "computed"  # decided by Prolog arithmetic, never asked
-    GIVEN = "given"  # asserted by the user, never asked
-    DERIVED = "derived"  # concluded by rules alone, never asked
-
-
-ASKED_KINDS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
-"""Kinds of predicates whose facts a model is asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Templates:
-    """Sentences with slots `[1]`, `[2]` ... for the arguments: affirmative, negated and question form."""
-
-    affirmative: str
-    negated: str | None = None
-    question: str | None = None
-
-
-def _is_calculable(value: Value) -> TypeGuard[int | Decimal]:
-    return isinstance(value, int) or (isinstance(value, Decimal) and abs(value.adjusted()) <= MAXIMUM_POWER)
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """The difference within which two quantities agree: `amount` itself, or `amount` percent of the larger one."""
-
-    amount: Decimal
-    is_relative: bool = False
-
-    @classmethod
-    def parsed(cls, text: str) -> Tolerance:
-        """The tolerance of a text such as `2` or `5%`."""
-        return cls(Decimal(text.removesuffix("%").strip()), text.endswith("%"))
-
-    def __str__(self) -> str:
-        return f"{self.amount:f}%" if self.is_relative else f"{self.amount:f}"
-
-    def covers(self, first: Value, second: Value) -> bool:
-        """Tell if two values agree. Texts do only if they are equal, and so do numbers that no rule can name."""
-        if not (_is_calculable(first) and _is_calculable(second)):
-            return first == second
-        # As fractions: a float could round a difference to the other side of the limit.
-        numbers = Fraction(first), Fraction(second)
-        limit = Fraction(self.amount)
-        if self.is_relative:
-            limit *= max(map(abs, numbers)) / 100
-        return abs(numbers[0] - numbers[1]) <= limit
-
-    def covers_all(self, values: Sequence[Value]) -> bool:
-        """Tell if each two of the values agree."""
-        numbers = [value for value in values if not isinstance(value, str)]
-        if len(numbers) < len(values):
-            return len(set(values)) == 1
-        # If the two that lie farthest apart agree, all do.
-        return self.covers(min(numbers), max(numbers))
-
-
-@dataclass(frozen=True, slots=True)
-class PredicateSignature:
-    """A predicate's name, argument types, kind and templates.
-
-    Computed predicates have `parameters`, their formal variables, and `definition`, a comparison over these.
-    `declared` is false for a signature inferred from the predicate's uses. `tolerance`: of two answers about a
-    functional predicate; None: they have to be equal.
-    """
-
-    name: str
-    argument_types: tuple[str, ...]
-    kind: PredicateKind = PredicateKind.ORACLE
-    templates: Templates | None = None
-    parameters: tuple[Variable, ...] = ()
-    definition: Comparison | None = None
-    declared: bool = True
-    place: Place = field(default=Place(), compare=False)
-    # Not in the representation, which identifies runs: those of before tolerances stay the same runs.
-    tolerance: Tolerance | None = field(default=None, repr=False)
-    template_places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
-    key: tuple[int, ...] = field(default=(), repr=False)
-    """The places of the columns of which no two facts have the same values; empty if none are declared."""
-    columns: tuple[str, ...] = field(default=(), repr=False)
-    """The names of the arguments, by which rules may call them; empty if the declaration names none."""
-
-    def place_of_template(self, form: int) -> Place:
-        """The place of a form: 0 affirmative, 1 negated, 2 question; the declaration's where the form is missing."""
-        return self.template_places[form] if form < len(self.template_places) else self.place
-
-    @property
-    def indicator(self) -> str:
-        return f"{self.name}/{len(self.argument_types)}"
-
-    @property
-    def keys(self) -> list[tuple[tuple[int, ...], str]]:
-        """The places of the arguments that decide all others, each with the declaration that says so, in words."""
-        found = []
-        if self.kind is PredicateKind.FUNCTIONAL:
-            found.append((tuple(range(len(self.argument_types) - 1)), "is functional"))
-        if self.key:
-            found.append((self.key, f"has the key {', '.join(self.columns[place] for place in self.key)}"))
-        return found
-
-    @property
-    def is_by_function(self) -> bool:
-        """True for a computed predicate that a Python function decides."""
-        sides = self.definition.sides if self.definition is not None else ()
-        return any(isinstance(side, Arithmetic) and VERSION_MARK in side.operator for side in sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +171,6 @@ class Rule:
         """True if the literal has a generic variable, so that statements mention it; the others only constrain."""
         return any(variable.name in self.generic for variable in item.variables)
 
-    def named(self, name: str) -> Rule:
-        return replace(self, name=name)
-
     @property
     def sentence(self) -> str:
         """The rule without its attributes, on one line."""
@@ -367,26 +232,8 @@ def atoms_of(rules: Iterable[Rule]) -> Iterator[Atom]:
         yield from rule.atoms
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A rule, aggregate or constraint that is not evaluated.
-
-    `indicator`: the predicate that it concludes, or "". `errors`: the faults that are the reason, which may be those of
-    a rule that this one needs.
-    """
-
-    name: str
-    indicator: str
-    errors: tuple[Diagnostic, ...]
-    reason: str
-
-    def __str__(self) -> str:
-        refused = f" Goals that need {self.indicator} are refused." if self.indicator else ""
-        return f"{self.errors[0].place}: {self.name} is left out: {self.reason}{refused}"
-
-
 @dataclass(frozen=True, repr=False)
-class Library:
+class Library(TypeLattice):
     """The content of one or more rule files."""
 
     rules: tuple[Rule, ...] = ()
@@ -446,7 +293,7 @@ class Library:
                 places.setdefault(atom.indicator, place)
         inferred = []
         for indicator, atoms in used.items():
-            types, place = _argument_types(atoms), places[indicator]
+            types, place = argument_types(atoms), places[indicator]
             is_exception = indicator in self.excepted
             # LINK's files declare nothing and write every type: there a model is asked.
             is_typed = any(
@@ -454,7 +301,7 @@ class Library:
             )
             is_asked = is_typed and not is_exception and indicator not in self.stated
             kind = PredicateKind.ORACLE if is_asked else PredicateKind.GIVEN
-            templates = _exception_templates(len(types)) if is_exception else None
+            templates = exception_templates(len(types)) if is_exception else None
             inferred.append(PredicateSignature(atoms[0].predicate, types, kind, templates, declared=False, place=place))
         return tuple(inferred)
 
@@ -549,8 +396,8 @@ class Library:
             self.refuse_left_out(rules=[name])
             files_of_rules = dict.fromkeys(rule.place.file for rule in self.rules if rule.place.file)
             # The folder of an absolute path is long, and the same for all the files that ship.
-            files = _shortened((Path(file).name if Path(file).is_absolute() else file for file in files_of_rules), 3)
-            known = f" Known rules: {_shortened(dict.fromkeys(rule.name for rule in self.rules), 5)}."
+            files = some((Path(file).name if Path(file).is_absolute() else file for file in files_of_rules), 3)
+            known = f" Known rules: {some(dict.fromkeys(rule.name for rule in self.rules), 5)}."
             near = _suggestion(name, self._rules) or (known if self.rules else "")
             raise HapaxError(f"No rule is named {name}{f' in {files}' if files else ''}.{near}")
         return rule
@@ -704,7 +551,7 @@ class Library:
         return frozenset(rule.conclusion.atom.indicator for rule in self.exception_rules)
 
     def projected(self, atom: Atom) -> Atom | None:
-        """What forbids an exception's atom if the exception is one atom over values of the rule and `_`, else None.
+        """The atom that forbids an exception, if this is one atom over values of the rule and `_`, else None.
 
         Evaluation looks for such an atom, and needs none that stand for the exception.
         """
@@ -806,62 +653,6 @@ class Library:
         return not rule.generic and rule.conclusion.atom.indicator in self.in_premises
 
     @cached_property
-    def _supertypes(self) -> dict[str, frozenset[str]]:
-        """Keys of all supertypes, by type key."""
-        parents: dict[str, set[str]] = {}
-        for lower, upper in (*BUILT_IN_SUBTYPES, *self.subtypes):
-            parents.setdefault(type_key(lower), set()).add(type_key(upper))
-        # Types declared in a cycle are supertypes of one another and so equal; `check` reports the cycle.
-        return {lower: frozenset(reached(parents[lower], lambda key: parents.get(key, ()))) for lower in parents}
-
-    def is_subtype(self, lower: str, upper: str) -> bool:
-        """True if every `lower` is an `upper`. A type is its own subtype, and all types but persons are objects."""
-        if type_key(lower) == type_key(upper) or upper == ANY or self.is_declared_subtype(lower, upper):
-            return True
-        if lower == ANY:
-            return False
-        return type_key(upper) == type_key(OBJECT) and not self.is_person(lower)
-
-    def is_declared_subtype(self, lower: str, upper: str) -> bool:
-        """True if declarations put `lower` below `upper`; that all but persons are objects does not count."""
-        return type_key(upper) in self.supertypes(lower)
-
-    def supertypes(self, data_type: str) -> frozenset[str]:
-        """Keys of its declared supertypes; types declared in a cycle have the same ones, themselves among them."""
-        return self._supertypes.get(type_key(data_type), frozenset())
-
-    def is_numeric(self, data_type: str) -> bool:
-        """True for Number, Year, Age and the types declared below them."""
-        return type_key(NUMBER) in (type_key(data_type), *self.supertypes(data_type))
-
-    def may_be_numeric(self, data_type: str) -> bool:
-        """True for numeric types and their supertypes, such as Time above Year: some values can be numbers."""
-        return self.is_numeric(data_type) or any(self.is_subtype(numeric, data_type) for numeric in self._numeric)
-
-    @cached_property
-    def _numeric(self) -> tuple[str, ...]:
-        """Number and the keys of its subtypes."""
-        return (NUMBER, *(key for key in self._supertypes if self.is_numeric(key)))
-
-    def kind_of(self, data_type: str) -> str:
-        """The built-in type that a type is or stands below: Number, Text, Date ...; Object for one of anything."""
-        keys = {type_key(data_type), *self.supertypes(data_type)}
-        return next((kind for kind in KINDS if type_key(kind) in keys), OBJECT)
-
-    def is_person(self, data_type: str) -> bool:
-        return type_key(PERSON) in (type_key(data_type), *self.supertypes(data_type))
-
-    def most_specific(self, data_types: tuple[str, ...]) -> str | None:
-        """The type that is a subtype of all the others; None if two of them are unrelated."""
-        if len(set(data_types)) == 1:
-            return data_types[0]
-        for first, second in combinations(data_types, 2):
-            if not (self.is_subtype(first, second) or self.is_subtype(second, first)):
-                return None
-        lowest = (lower for lower in data_types if all(self.is_subtype(lower, upper) for upper in data_types))
-        return next(lowest, None)
-
-    @cached_property
     def _opposites(self) -> dict[str, str]:
         """The declared opposite by predicate name; the first where several are declared."""
         index: dict[str, str] = {}
@@ -893,38 +684,6 @@ def comparison_of(literal: Literal, library: Library) -> Comparison | None:
 
 def _attribute_value(text: str) -> str:
     return text if _PLAIN_WORD.fullmatch(text) else quoted(text)
-
-
-@lru_cache(maxsize=10_000)  # called for every argument of every rule, many times
-def type_key(data_type: str) -> str:
-    """The type's name without differences of case and of blanks; spellings with one key name one type."""
-    return " ".join(data_type.casefold().split())
-
-
-def _argument_types(atoms: list[Atom]) -> tuple[str, ...]:
-    """The type at each position: the first that is written; of constants alone, Number, or Object if there is a text.
-
-    Any, if variables stand there without a type.
-    """
-    types = []
-    for terms in zip(*(atom.arguments for atom in atoms), strict=True):
-        variables = [term.data_type for term in terms if isinstance(term, Variable)]
-        written = [data_type for data_type in variables if data_type != ANY]
-        has_text = any(isinstance(term, Constant) and not term.is_number for term in terms)
-        of_constants = OBJECT if has_text else NUMBER
-        types.append(written[0] if written else ANY if variables else of_constants)
-    return tuple(types)
-
-
-def _exception_templates(arity: int) -> Templates:
-    slots = " and ".join(f"[{position}]" for position in range(1, arity + 1))
-    affirmative, negated = f"there is an exception for {slots}", f"no exception is known for {slots}"
-    return Templates(affirmative, negated, f"is there an exception for {slots}?")
-
-
-def _shortened(names: Iterable[str], most: int) -> str:
-    listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

@@ -229,6 +229,11 @@ class Literal:
         """The literal with terms in the place of the variables of these names."""
         return Literal(self.atom.replaced(terms), self.negated)
 
+    @property
+    def untyped(self) -> str:
+        """The literal without data types."""
+        return f"not {self.atom.untyped}" if self.negated else self.atom.untyped
+
     def __str__(self) -> str:
         return f"not {self.atom}" if self.negated else str(self.atom)
 
@@ -285,6 +290,10 @@ class Comparison:
     @property
     def sides(self) -> tuple[Expression, Expression]:
         return self.left, self.right
+
+    @property
+    def untyped(self) -> str:
+        return str(self)
 
     @property
     def test(self) -> Arithmetic | None:
@@ -362,6 +371,11 @@ def expression_variables(expression: Expression) -> tuple[Variable, ...]:
     if isinstance(expression, Constant):
         return ()
     return tuple(chain.from_iterable(map(expression_variables, expression.operands)))
+
+
+def expression_names(expression: Expression) -> set[str]:
+    """The names of the variables of an expression."""
+    return {variable.name for variable in expression_variables(expression)}
 
 
 def replaced(expression: Expression, terms: Mapping[str, Term]) -> Expression:

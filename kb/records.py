@@ -13,7 +13,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
 
-from hapax.grammar.rules import PredicateSignature, Rule, Templates
+from hapax.grammar.parsing.declarations import PredicateSignature, Templates
+from hapax.grammar.rules import Rule
 from hapax.grammar.terms import MISSING, Atom, Constant, Value
 from hapax.grammar.writing.verbalize import StatementText
 from hapax.kb.atoms.symbols import canonical

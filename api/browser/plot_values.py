@@ -14,9 +14,9 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from hapax.evaluation.shared.result_tables import bin_counts, bin_edges
-from hapax.grammar.dependencies import graph_text
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import BodyLiteral, Literal, Variable, variable_names
+from hapax.grammar.terms import variable_names
+from hapax.grammar.writing.printing import graph_text
 
 Item = TypeVar("Item")
 
@@ -162,20 +162,12 @@ def graph(rule: Rule, library: Library) -> Graph:
         kind = "information" if rule.is_information(item) else "premise"
         names = variable_names([item])
         edges += [(place, len(nodes)) for place, variable in enumerate(rule.variables) if variable.name in names]
-        nodes.append(Node(1, _cut(_label(item)), "conclusion" if item is rule.conclusion else kind))
+        nodes.append(Node(1, _cut(item.untyped), "conclusion" if item is rule.conclusion else kind))
     return Graph(tuple(nodes), tuple(edges), graph_text(rule, library))
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= LABEL else text[:LABEL] + "\u2026"
-
-
-def _label(condition: BodyLiteral) -> str:
-    """A literal without data types, which stand at its variables."""
-    if not isinstance(condition, Literal):
-        return str(condition)
-    arguments = (term.name if isinstance(term, Variable) else str(term) for term in condition.atom.arguments)
-    return f"{'not ' if condition.negated else ''}{condition.atom.predicate}({', '.join(arguments)})"
 
 
 def rule_map(library: Library, rule_url: Address, predicate_url: Address) -> Graph:

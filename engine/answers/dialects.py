@@ -19,8 +19,8 @@ from sqlglot import exp
 from hapax.engine.logic.evaluate import constraints, left_out, open_variables
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness, PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     IS_MISSING,
     MISSING,

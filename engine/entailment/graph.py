@@ -24,11 +24,12 @@ from pathlib import Path
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import subsumes
+from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parsing.attributes import default_polarity, default_principle
 from hapax.grammar.parsing.declarations import Chance
 from hapax.grammar.parsing.parser import parse_rule
-from hapax.grammar.rules import Library, Rule, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
 from hapax.grammar.writing.words import counted
 from hapax.kb import rows

@@ -18,10 +18,11 @@ from hapax.engine.expansion.propose import (
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.library_checks import check_library
+from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import HapaxError, RulesRejected, Severity
 from hapax.grammar.parsing.parser import load_library, parse_addition, rule_files
 from hapax.grammar.rule_paths import rule_paths
-from hapax.grammar.rules import Library, Rule, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.printing import rule_text, signature_text
 from hapax.kb.files.unfinished import replace_file
 from hapax.kb.store import KnowledgeBase
@@ -143,7 +144,7 @@ def write_proposals(
         known = set(text.splitlines())
         declared = (line for line in _declarations(proposal.rule, joined, beside) if line not in known)
         taken = {*(rule.name for rule in beside.rules), *_NAME.findall(text)}
-        rule = proposal.rule.named(free_name(proposal.rule.name, taken))
+        rule = replace(proposal.rule, name=free_name(proposal.rule.name, taken))
         remarks = (f"# {_one_line(remark)}" for remark in proposal.remarks)
         block = "\n".join([*remarks, *declared, rule_text(rule, joined)])
         text += f"{block if accept else indent(block, '# ', lambda _: True)}\n\n"

@@ -17,12 +17,14 @@ from hapax.engine.expansion.sentences import guessed_kind, sentences_for
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.library_checks import check_library
 from hapax.grammar.checking.subsumption import subsumes
+from hapax.grammar.data_types import OBJECT, type_key
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
 from hapax.grammar.options import Option, Seed
 from hapax.grammar.parsing.attributes import GenericBy, default_polarity
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature, Templates
 from hapax.grammar.parsing.parser import parse_addition
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule, Templates, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
 from hapax.grammar.writing.printing import rule_text, signature_text
 from hapax.grammar.writing.texts import is_variable_name

@@ -14,7 +14,8 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.checking import faults
 from hapax.grammar.checking.predicate_checks import asked_atoms
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.rules import Library, PredicateKind, Templates
+from hapax.grammar.parsing.declarations import PredicateKind, Templates
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.writing.printing import signature_text
 from hapax.grammar.writing.verbalize import (

@@ -15,9 +15,9 @@ from decimal import Decimal
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration, Constraint, Declaration
+from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration, Constraint, Declaration, PredicateKind
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.rules import Library, PredicateKind, Rule, literals_of
+from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import (
     MISSING,
     Atom,

@@ -9,9 +9,9 @@ from fractions import Fraction
 from hapax.engine.inference.derive import fact_key
 from hapax.engine.inference.proof import By, Proof, proof_from_json
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import SAME_AS
+from hapax.grammar.parsing.declarations import SAME_AS, PredicateKind
 from hapax.grammar.parsing.parser import parse_library
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Variable
 from hapax.grammar.values.calculation import evaluated, holds
 from hapax.grammar.writing.verbalize import StatementText

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from hapax.engine.inference.derive import stated_fact
-from hapax.grammar.parsing.declarations import Closedness, Property
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.parsing.declarations import Closedness, PredicateKind, Property
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, CutDecimal, Value
 from hapax.grammar.values.calculation import holds
 from hapax.kb.records import DENIALS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, fact_id

@@ -14,9 +14,9 @@ from fractions import Fraction
 from itertools import chain
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness
+from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness, PredicateKind, PredicateSignature
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     Arithmetic,
     Atom,

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
 from typing import TypeAlias
 
+from hapax.grammar.data_types import OBJECT
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goal_language import Compound, Goal, GoalTerm, GoalVariable, answered_names, is_test, needs_rules
-from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     TRUE,
     Arithmetic,

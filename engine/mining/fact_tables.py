@@ -24,11 +24,12 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from hapax.engine.logic.compile import CompileContext
 from hapax.grammar.arguments import checked
+from hapax.grammar.data_types import OBJECT, type_key
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.parsing.declarations import Property
 from hapax.grammar.parsing.parser import parse_library
-from hapax.grammar.rules import OBJECT, Library, Rule, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Term, Value, Variable
 from hapax.kb import rows
 from hapax.kb.atoms.derived_relations import Relations

@@ -33,7 +33,8 @@ from hapax.engine.run_memory import with_stored_predicates
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import Matcher
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.printing import signature_text
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.grammar.writing.words import counted
@@ -170,7 +171,7 @@ class _Miner:
         rules = []
         for number, (candidate, rule) in enumerate(kept, 1):
             self._progress(f"examples of rule {number} of {len(kept)}")
-            named = rule.named(f"{rule.name}_{number}")
+            named = replace(rule, name=f"{rule.name}_{number}")
             examples, against = (
                 tuple(_sentence(rule, instance, worded) for instance in instances)
                 for instances in self._examples(candidate.rule)

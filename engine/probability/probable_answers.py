@@ -26,9 +26,9 @@ from hapax.engine.prolog.session import AnswerCell
 from hapax.engine.questions.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import SAME_AS, Chance
+from hapax.grammar.parsing.declarations import SAME_AS, Chance, PredicateKind
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
 from hapax.kb.records import DenialRecord, FactRecord
 from hapax.kb.store import KnowledgeBase

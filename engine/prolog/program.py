@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.parsing.declarations import PredicateKind
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.grammar.writing.prolog_text import (
     OWN_NAMES,

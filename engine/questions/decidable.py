@@ -18,7 +18,8 @@ from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.proofs import reading
 from hapax.engine.logic.time_limit import time_limit
 from hapax.engine.prolog.session import LimitExceeded
-from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, Rule, comparison_of, literals_of
+from hapax.grammar.parsing.declarations import ASKED_KINDS, PredicateKind
+from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     Atom,
     BodyLiteral,
@@ -29,7 +30,7 @@ from hapax.grammar.terms import (
     Term,
     Value,
     Variable,
-    expression_variables,
+    expression_names,
     variable_names,
 )
 
@@ -271,7 +272,7 @@ def _equations(item: BodyLiteral, library: Library) -> list[tuple[str, Expressio
 
 
 def _names(expression: Expression) -> set[str]:
-    return {variable.name for variable in expression_variables(expression)}
+    return expression_names(expression)
 
 
 def _connected(items: Sequence[BodyLiteral], bound: set[str]) -> list[BodyLiteral]:

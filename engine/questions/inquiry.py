@@ -10,7 +10,8 @@ from itertools import chain, islice
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.questions.account import QuestionAccount, question_account
 from hapax.engine.questions.gates import CRITIC, TYPE, GateCount, QuestionGates, Scores, count_by_gate
-from hapax.grammar.rules import Library, Tolerance
+from hapax.grammar.parsing.declarations import Tolerance
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.kb.records import AtomPattern, Candidate, Decision, Question, QuestionState

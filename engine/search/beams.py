@@ -41,7 +41,8 @@ from hapax.engine.search.ranking import (
 )
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, SearchStep, Yields, plan
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.parsing.declarations import PredicateKind
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import (
     Atom,
     Comparison,

@@ -22,6 +22,7 @@ from hapax.engine.logic.time_limit import time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologSession, PrologTerm
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name, filled
+from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import Place
 from hapax.grammar.goal_language import (
     Compound,
@@ -31,7 +32,8 @@ from hapax.grammar.goal_language import (
     answered_names,
     called_indicators,
 )
-from hapax.grammar.rules import ASKED_KINDS, Library, PredicateKind, PredicateSignature, Rule, literals_of, type_key
+from hapax.grammar.parsing.declarations import ASKED_KINDS, PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Value, variable_names
 from hapax.grammar.writing.prolog_text import assignment
 from hapax.grammar.writing.words import counted

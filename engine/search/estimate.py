@@ -25,6 +25,7 @@ from hapax.engine.search.ranking import TextWriter, ranked_literals
 from hapax.engine.search.search import Answers, SearchRun, rows_of, settled_measure, trial
 from hapax.engine.search.search_report import Unanswerable, unanswerable
 from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.grammar.data_types import type_key
 from hapax.grammar.dependencies import (
     PlanCost,
     PlanCosts,
@@ -37,7 +38,7 @@ from hapax.grammar.dependencies import (
     plan,
     search_plans,
 )
-from hapax.grammar.rules import Library, Rule, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.store import KnowledgeBase

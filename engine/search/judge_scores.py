@@ -13,7 +13,7 @@ from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.questions.gates import TYPE_MEASURE, CriticRule
 from hapax.engine.search.promises import BELOW_CERTAIN, Promises
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.rules import ASKED_KINDS, PredicateKind
+from hapax.grammar.parsing.declarations import ASKED_KINDS, PredicateKind
 from hapax.grammar.terms import Atom, Constant
 from hapax.kb.records import ASSESSMENTS, Assessment
 from hapax.kb.store import KnowledgeBase

@@ -33,7 +33,7 @@ from hapax.engine.questions.released import RELEASED_CLAIMS, ReleasedGates
 from hapax.engine.search.judge_scores import CriticClaim, Scorer, given_claims
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.settings import SearchJob, SearchSettings
-from hapax.grammar.rules import Tolerance
+from hapax.grammar.parsing.declarations import Tolerance
 from hapax.grammar.terms import Atom, Value, Variable
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.kb.records import (

@@ -21,7 +21,8 @@ from hapax.engine.questions.decidable import Origin, origin_of
 from hapax.engine.questions.inquiry import PERSON
 from hapax.engine.questions.released import released_literals
 from hapax.grammar.parsing.attributes import StatementCap
-from hapax.grammar.rules import ASKED_KINDS, Library, Rule
+from hapax.grammar.parsing.declarations import ASKED_KINDS
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.writing.verbalize import literal_text
 from hapax.kb.records import Distribution

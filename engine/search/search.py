@@ -31,10 +31,12 @@ from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.ranking import joined_measures, measured_parts
 from hapax.engine.search.search_report import RuleReport, SearchReport, rule_report, unanswerable
 from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.grammar.data_types import OBJECT
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goal_language import Compound, Goal, GoalVariable
-from hapax.grammar.rules import OBJECT, Library, PredicateKind, PredicateSignature
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
 from hapax.kb.files import system
 from hapax.kb.files.running_search import RunFiles

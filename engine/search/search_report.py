@@ -14,10 +14,11 @@ from hapax.engine.questions.account import Shortage, StepAccount, equal_scores, 
 from hapax.engine.questions.decidable import Origin, origin_of
 from hapax.engine.questions.gates import START, GateCount
 from hapax.engine.search.ranking import SMALL_POOL
+from hapax.grammar.data_types import type_key
 from hapax.grammar.dependencies import Preset, plan
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Setting
-from hapax.grammar.rules import Library, Rule, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Variable
 from hapax.kb.records import Distribution, StatementRecord
 from hapax.llm_oracle.budget import CallStatistics

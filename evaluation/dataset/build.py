@@ -31,8 +31,9 @@ from hapax.evaluation.votes.voting_items import judged_derived
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Variable
 from hapax.grammar.writing.printing import format_library
 from hapax.grammar.writing.words import counted

@@ -20,8 +20,9 @@ from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.remedies import Operation, Setting
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Variable
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.kb.store import KnowledgeBase

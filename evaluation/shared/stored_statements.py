@@ -9,9 +9,10 @@ from typing import Any, Self
 from hapax.engine.judgements import LINK_ANNOTATORS, Judgement
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.attributes import Domain
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature, Templates
 from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Templates
+from hapax.grammar.rules import Library
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import PREDICATES, RULES, Distribution, StatementRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -233,7 +234,8 @@ def stored_library(kb: KnowledgeBase, rules: Container[str] | None = None) -> Li
     for record in kb.select(RULES):
         if rules is None or record.name in rules:
             try:
-                parsed.append(parse_rule(record.text, library, f"rule {record.name}").named(record.name))
+                rule = parse_rule(record.text, library, f"rule {record.name}")
+                parsed.append(replace(rule, name=record.name))
             except HapaxError as fault:
                 kb.leave_out(fault, "A stored rule cannot be read: ")
     return replace(library, rules=tuple(parsed))

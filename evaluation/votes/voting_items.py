@@ -36,8 +36,9 @@ from hapax.evaluation.votes.voting_questions import (
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option
+from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.remedies import Operation, Remedy
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.writing.verbalize import literal_text, stated_literals
 from hapax.kb.atoms.derived_ids import DerivedIds

@@ -22,6 +22,7 @@ from hapax.grammar.parsing.declarations import (
     ClosedDeclaration,
     Closedness,
     Constraint,
+    PredicateKind,
     Property,
     PropertyDeclaration,
 )
@@ -37,7 +38,7 @@ from hapax.grammar.terms import (
     Literal,
     Term,
     Variable,
-    expression_variables,
+    expression_names,
     item_place,
     reached,
     variable_names,
@@ -287,6 +288,28 @@ def contrary_facts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
             yield fault.at(place, problem, remedy, contrary.place or signature.place)
 
 
+@check(
+    RuleFault.error(
+        "HPX114", "computed predicate as a conclusion or fact",
+        "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
+        "given is_before(Year, Year)\n"
+        "fact is_before(1815, 1876)",
+    ),
+    even_if_incomplete=True,
+)  # fmt: skip
+def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Conclusions and facts over computed predicates, which only arithmetic decides."""
+    concluded = [(rule.conclusion.atom, rule.at(rule.conclusion.atom.place)) for rule in library.rules]
+    for atom, place in (*concluded, *((fact, fact.place) for fact in library.facts)):
+        signature = library.signature(atom.indicator)
+        if signature.kind is PredicateKind.COMPUTED:
+            yield fault.at(
+                place or signature.place,
+                f"{atom} is concluded or stated, but {atom.predicate} is computed",
+                "Remove it, or declare the predicate as given",
+            )
+
+
 # Aggregates
 
 
@@ -495,10 +518,8 @@ def _grows(source: Expression, growing: set[str], floors: set[str]) -> bool:
     if not isinstance(source, Arithmetic):
         return isinstance(source, Variable) and source.name in growing
     first, *others = source.operands
-    if not any(variable.name in growing for variable in expression_variables(source)):
-        return False
-    parts = [part for part in source.operands if {v.name for v in expression_variables(part)} & growing]
-    if not all(_grows(part, growing, floors) for part in parts):
+    parts = [part for part in source.operands if expression_names(part) & growing]
+    if not parts or not all(_grows(part, growing, floors) for part in parts):
         return False
     if source.operator in ("+", "min", "max", "floor", "round"):
         return True
@@ -524,11 +545,7 @@ def _follows(part: Comparison, growing: set[str], floors: set[str], function: st
     if any(target.name in growing and _grows(source, growing, floors) for target, source in part.equations):
         return True
     better = ("<", "=<") if function == "min" else (">", ">=")
-    return part.operator in better and _grows(part.left, growing, floors) and not _names(part.right) & growing
-
-
-def _names(expression: Expression) -> set[str]:
-    return {variable.name for variable in expression_variables(expression)}
+    return part.operator in better and _grows(part.left, growing, floors) and not expression_names(part.right) & growing
 
 
 def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
@@ -581,6 +598,7 @@ DECLARATION_CHECKS: tuple[Check, ...] = (
     broken_declarations,
     idle_constraints,
     contrary_facts,
+    computed_predicate_concluded,
     unknown_functions,
     unbound_in_aggregates,
     aggregates_of_texts,

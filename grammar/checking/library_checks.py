@@ -17,12 +17,13 @@ from hapax.grammar.checking.pair_checks import PAIR_CHECKS
 from hapax.grammar.checking.predicate_checks import PREDICATE_CHECKS
 from hapax.grammar.checking.rule_checks import RULE_CHECKS
 from hapax.grammar.errors import Diagnostic, Place, RulesRejected, Severity
-from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration, Constraint
-from hapax.grammar.rules import LeftOut, Library, Rule
+from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration, Constraint, LeftOut
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import BodyLiteral, Literal
 
 if TYPE_CHECKING:  # lark, which the parser loads, is not needed to check a library
     from hapax.grammar.parsing.parser import ReadRules
+
 
 # The order decides nothing: diagnostics are sorted by place.
 CHECKS: tuple[Check, ...] = (

@@ -6,8 +6,11 @@ PAIR_CHECKS.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import chain
 from typing import Final, TypeAlias
 
 from hapax.grammar.checking.faults import Check, RuleFault, check
@@ -232,131 +235,84 @@ def rules_implied_by_others(library: Library, implied: RuleFault, not_compared: 
     A rule that was reported is not used for later ones, so that all reported rules can be removed together.
     """
     matcher = Matcher(library, MAXIMUM_CHAIN_TRIES)
-    implying_rules = _ImplyingRules(library)
+    # Symmetry and transitivity imply rules, too. A conclusion with an unbound variable would pass for one of constants.
+    declared = (rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating)
+    implying: dict[str, list[Rule]] = {}
+    for rule in (*library.rules, *declared):
+        if not rule.unbound and rule.chance is None:
+            implying.setdefault(rule.conclusion.atom.indicator, []).append(rule)
+
+    @cache
+    def behind(indicator: str) -> list[Rule]:
+        """The rules on which a predicate rests."""
+        below = reached([indicator], lambda name: chain.from_iterable(map(_needed, implying.get(name, ()))))
+        return list(chain.from_iterable(implying.get(name, ()) for name in below))
+
+    reported: set[str] = set()
     for rule in library.rules:
+        indicator = rule.conclusion.atom.indicator
+        chaining = (known for known in implying.get(indicator, ()) if not implying.keys().isdisjoint(_needed(known)))
         # A declaration or an entailment is no rule that could be removed.
-        if rule.chance is not None or rule.by_declaration or not implying_rules.may_imply(rule):
+        if rule.chance is not None or rule.by_declaration or all(known is rule for known in chaining):
             continue
-        if matcher.left <= 0:
-            yield not_compared.at(
-                rule.place,
-                f"from rule {rule.name} on, it was not looked for rules that others together imply: those before it "
-                f"used up {MAXIMUM_CHAIN_TRIES:,} tries",
-                "Check fewer rules together",
-            )
-            return
-        consequences = _Consequences(rule, matcher)
-        used = consequences.rules_to_conclusion(implying_rules.used_for(rule))
-        if consequences.gave_up:
+        others = [known for known in behind(indicator) if known is not rule and known.name not in reported]
+        used = _implying(rule, others, matcher)
+        if used is None:
             yield not_compared.at(
                 rule.place,
                 f"the search for other rules that together imply rule {rule.name} was given up, because too much "
-                "follows from its premise",
-                "Look for them yourself, or use fewer literals over one predicate",
+                "follows from its premise, or from those of the rules before it",
+                "Look for them yourself, use fewer literals over one predicate, or check fewer rules together",
             )
-        elif len(used) > 1 and not any(matcher.subsumes(rule, implying) for implying in used):
-            implying_rules.reported.add(rule.name)
-            names = [f'"{implying.name}"' if implying.by_declaration else implying.name for implying in used]
-            others = f"{', '.join(names[:-1])} and {names[-1]}"
+            if matcher.left <= 0:
+                return
+        elif len(used) > 1 and not any(matcher.subsumes(rule, known) for known in used):
+            reported.add(rule.name)
+            names = [f'"{known.name}"' if known.by_declaration else known.name for known in used]
+            listed = f"{', '.join(names[:-1])} and {names[-1]}"
             yield implied.at(
                 rule.place,
-                f"everything that rule {rule.name} concludes already follows from {others}",
+                f"everything that rule {rule.name} concludes already follows from {listed}",
                 f"Remove rule {rule.name}, or correct the other rule that concludes too much",
-                *(implying.place for implying in used),
+                *(known.place for known in used),
             )
-
-
-class _ImplyingRules:
-    """Rules that may imply others: those that are written, and those that symmetry and transitivity stand for."""
-
-    def __init__(self, library: Library) -> None:
-        declared = [rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating]
-        self.by_conclusion: dict[str, list[Rule]] = {}
-        for rule in (*library.rules, *declared):
-            # `Atom.replaced` keeps an unbound variable of a conclusion, which would pass for a constant of the premise.
-            if not rule.unbound and rule.chance is None:
-                self.by_conclusion.setdefault(rule.conclusion.atom.indicator, []).append(rule)
-        self.reported: set[str] = set()
-        self._behind: dict[str, list[Rule]] = {}
-
-    def may_imply(self, rule: Rule) -> bool:
-        """True if another rule with this conclusion has a premise that rules conclude."""
-        concluding = self.by_conclusion.get(rule.conclusion.atom.indicator, ())
-        return any(other is not rule and self._concluded(other) for other in concluding)
-
-    def _concluded(self, rule: Rule) -> list[str]:
-        """The predicates of the premise that rules conclude."""
-        needed = (literal.atom.indicator for literal in rule.literals if not literal.negated)
-        return [indicator for indicator in needed if indicator in self.by_conclusion]
-
-    def used_for(self, rule: Rule) -> list[Rule]:
-        """The other rules on which the predicate of the rule's conclusion rests."""
-        indicator = rule.conclusion.atom.indicator
-        if indicator not in self._behind:
-            found: list[Rule] = []
-            for name in reached([indicator], self._needed_for):
-                found += self.by_conclusion.get(name, ())
-            self._behind[indicator] = found
-        behind = self._behind[indicator]
-        return [needed for needed in behind if needed is not rule and needed.name not in self.reported]
-
-    def _needed_for(self, indicator: str) -> Iterator[str]:
-        for rule in self.by_conclusion.get(indicator, ()):
-            yield from self._concluded(rule)
-
-
-class _Consequences:
-    """The atoms that follow from the premise of a rule, whose variables stand for constants."""
-
-    def __init__(self, rule: Rule, matcher: Matcher) -> None:
-        self.rule, self.matcher = rule, matcher
-        self.gave_up = False
-        self.atoms: dict[AtomKey, Atom] = {}
-        self.used: dict[AtomKey, dict[int, Rule]] = {}
-        """The rules by which an atom was concluded first, by identity."""
-
-    def rules_to_conclusion(self, rules: Sequence[Rule]) -> list[Rule]:
-        """The rules by which the conclusion follows from the premise, in their order; empty if it does not."""
-        for literal in self.rule.literals:
-            if not literal.negated:
-                self.atoms.setdefault(_key(literal.atom), literal.atom)
-        goal = _key(self.rule.conclusion.atom)
-        if goal in self.atoms:
-            return []  # a tautology, which is a fault of its own
-        grown = True
-        while grown and not self.gave_up and goal not in self.atoms:
-            grown = self._applied(rules)
-        used = {} if self.gave_up else self.used.get(goal, {})
-        return sorted(used.values(), key=lambda rule: (rule.place.file, rule.place.line, rule.place.column))
-
-    def _applied(self, rules: Sequence[Rule]) -> bool:
-        """Conclude from all atoms so far, once; True if there are new ones."""
-        known = {atom.indicator for atom in self.atoms.values()}
-        # Comparisons and negated literals cannot be concluded: those of the premise itself must cover a rule's.
-        others = [item for item in self.rule.premise if not isinstance(item, Literal) or item.negated]
-        extended = replace(self.rule, premise=(*map(Literal, self.atoms.values()), *others))
-        count = len(self.atoms)
-        for rule in rules:
-            # A rule that does not apply costs a try as well: rounds times rules may be many.
-            self.matcher.left -= 1
-            needed = [literal.atom for literal in rule.literals if not literal.negated]
-            if not needed or not known.issuperset(atom.indicator for atom in needed):
-                continue
-            for binding in self.matcher.bindings(rule.premise, extended):
-                atom = rule.conclusion.atom.replaced(binding)
-                if _key(atom) not in self.atoms:
-                    self.atoms[_key(atom)] = atom
-                    used = {id(rule): rule}
-                    for item in needed:
-                        used |= self.used.get(_key(item.replaced(binding)), {})
-                    self.used[_key(atom)] = used
-            if self.matcher.gave_up or len(self.atoms) > MAXIMUM_ATOMS:
-                self.gave_up = True
-                break
-        return len(self.atoms) > count
 
 
 AtomKey: TypeAlias = tuple[str, tuple[Term | str, ...]]
+
+
+def _implying(rule: Rule, others: Sequence[Rule], matcher: Matcher) -> list[Rule] | None:
+    """The rules by which the conclusion follows from the premise, in their order; None if too much follows from it.
+
+    The variables of the rule stand for constants. Of a tautology, which is a fault of its own, none are used.
+    """
+    atoms = {_key(literal.atom): literal.atom for literal in rule.literals if not literal.negated}
+    used: dict[AtomKey, dict[int, Rule]] = {key: {} for key in atoms}
+    # Comparisons and negated literals cannot be concluded: those of the premise itself must cover a rule's.
+    tests = [item for item in rule.premise if not isinstance(item, Literal) or item.negated]
+    goal, count = _key(rule.conclusion.atom), 0
+    while goal not in atoms and count < len(atoms):
+        count = len(atoms)
+        extended = replace(rule, premise=(*map(Literal, atoms.values()), *tests))
+        for known in others:
+            # A rule that does not apply costs a try as well: rounds times rules may be many.
+            matcher.left -= 1
+            needed = [literal.atom for literal in known.literals if not literal.negated]
+            is_met = {indicator for indicator, _ in atoms}.issuperset(atom.indicator for atom in needed)
+            for binding in matcher.bindings(known.premise, extended) if needed and is_met else ():
+                atom = known.conclusion.atom.replaced(binding)
+                atoms.setdefault(_key(atom), atom)
+                below = [used.get(_key(item.replaced(binding)), {}) for item in needed]
+                used.setdefault(_key(atom), dict(ChainMap({id(known): known}, *below)))
+            if matcher.gave_up or len(atoms) > MAXIMUM_ATOMS:
+                return None
+    places = {id(known): (known.place.file, known.place.line, known.place.column) for known in others}
+    return sorted(used.get(goal, {}).values(), key=lambda known: places[id(known)])
+
+
+def _needed(rule: Rule) -> list[str]:
+    """The predicates of the premise that must hold."""
+    return [literal.atom.indicator for literal in rule.literals if not literal.negated]
 
 
 def _key(atom: Atom) -> AtomKey:

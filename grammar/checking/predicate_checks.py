@@ -6,16 +6,16 @@ PREDICATE_CHECKS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import chain, combinations
-from typing import TypeAlias
 
-from hapax.grammar.checking import faults
 from hapax.grammar.checking.faults import Check, RuleFault, check
+from hapax.grammar.data_types import PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place, TextRepair
-from hapax.grammar.rules import PERSON, Library, PredicateKind, PredicateSignature, Rule, Templates, atoms_of, type_key
-from hapax.grammar.terms import Atom, Constant, Literal, Variable
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature, Templates
+from hapax.grammar.rules import Library, Rule, atoms_of
+from hapax.grammar.terms import Atom, Literal, Variable
 from hapax.grammar.writing.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.grammar.writing.verbalize import template_errors
 from hapax.grammar.writing.words import counted
@@ -581,34 +581,6 @@ def arithmetic_asked_of_a_model(library: Library, fault: RuleFault) -> Iterator[
                 f"{atom.predicate} in rule {rule.name} relates only numbers, but a model is asked",
                 f'Declare it with the right comparison: "computed {atom.predicate}({parameters}) := {definition}"',
             )
-
-
-# Names that a reference knows
-
-Canonical: TypeAlias = Callable[[str, str], str | None]
-"""The canonical name of a value of a data type; None if it is unknown or ambiguous."""
-
-
-def other_names(library: Library, canonical: Canonical, title: str) -> Iterator[Diagnostic]:
-    """Constants of facts and rules that a reference knows under other names, which other facts then do not meet.
-
-    `title`: of the reference.
-    """
-    for atom in (*library.facts, *atoms_of(library.rules)):
-        types = library.signature(atom.indicator).argument_types
-        for number, (term, data_type) in enumerate(zip(atom.arguments, types, strict=False)):
-            place = atom.place_at(number)
-            if not isinstance(term, Constant) or not isinstance(term.value, str) or place is None:
-                continue
-            name = canonical(term.value, data_type)
-            if name is not None and name != term.value:
-                written, name = str(term), str(Constant(name))
-                yield faults.OTHER_NAME.at(
-                    place,
-                    f"{title} names {written} {name}, so facts under the one name do not meet those under the other",
-                    f"Write {name}",
-                    fix=[TextRepair(place, written, name)],
-                )
 
 
 # Types and opposites

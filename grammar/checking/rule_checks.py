@@ -14,11 +14,13 @@ from typing import Final
 from hapax.grammar.checking.faults import Check, RuleFault, check
 from hapax.grammar.checking.predicate_checks import misfits, rules_of_right_arity
 from hapax.grammar.checking.satisfiable import contradiction, divisors, is_zero, never_holds
+from hapax.grammar.data_types import NUMBER, OBJECT
 from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.parsing.attributes import GenericBy
+from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.parsing.shorthand import is_empty_collection
-from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, Rule, comparison_of
+from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (
     MISSING,
     Arithmetic,
@@ -28,8 +30,8 @@ from hapax.grammar.terms import (
     Expression,
     Literal,
     Variable,
+    expression_names,
     expression_text,
-    expression_variables,
     item_place,
     reached,
     variable_names,
@@ -509,28 +511,6 @@ def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:
     yield from ((atom, None, ", an example") for atom in library.examples)
 
 
-@check(
-    RuleFault.error(
-        "HPX114", "computed predicate as a conclusion or fact",
-        "computed is_before(Year A, Year B) := A < B\nfact is_before(1815, 1876)",
-        "given is_before(Year, Year)\n"
-        "fact is_before(1815, 1876)",
-    ),
-    even_if_incomplete=True,
-)  # fmt: skip
-def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Conclusions and facts over computed predicates, which only arithmetic decides."""
-    concluded = [(rule.conclusion.atom, rule.at(rule.conclusion.atom.place)) for rule in library.rules]
-    for atom, place in (*concluded, *((fact, fact.place) for fact in library.facts)):
-        signature = library.signature(atom.indicator)
-        if signature.kind is PredicateKind.COMPUTED:
-            yield fault.at(
-                place or signature.place,
-                f"{atom} is concluded or stated, but {atom.predicate} is computed",
-                "Remove it, or declare the predicate as given",
-            )
-
-
 _UP, _DOWN = "<", ">"
 
 
@@ -585,8 +565,9 @@ def _ends(
     comparisons: list[tuple[Comparison, Place | None]], target: Variable, source: Expression, own: set[str]
 ) -> bool:
     """True for a number that goes up or down by steps from one of the premise as far as a limit."""
-    is_step = isinstance(source, Arithmetic) and _direction(source) != "" and bool(_names(source) & own)
-    return is_step and isinstance(source, Arithmetic) and _is_limited(target, source, comparisons)
+    if not isinstance(source, Arithmetic) or not _direction(source) or expression_names(source).isdisjoint(own):
+        return False
+    return _is_limited(target, source, comparisons)
 
 
 def _counters(
@@ -595,8 +576,10 @@ def _counters(
     """The calculations of a number without a limit from one that is `counted`, directly or by another calculation."""
     for _ in comparisons:  # an equation may calculate from what another one has calculated
         for comparison, place in comparisons:
-            for target, source in _assignments(comparison):
-                is_new = target.name not in counted | limited and bool(_names(source) & counted)
+            for target, source in comparison.equations:
+                if not isinstance(source, Arithmetic):
+                    continue
+                is_new = target.name not in counted | limited and bool(expression_names(source) & counted)
                 if is_new and not _is_limited(target, source, comparisons):
                     counted.add(target.name)
                     yield target, source, place
@@ -610,28 +593,19 @@ def _calculations(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Pl
             yield comparison, item_place(item)
 
 
-def _assignments(comparison: Comparison) -> Iterator[tuple[Variable, Arithmetic]]:
-    """The calculations that the comparison equates with a variable."""
-    return ((target, source) for target, source in comparison.equations if isinstance(source, Arithmetic))
-
-
-def _names(expression: Expression) -> set[str]:
-    return {variable.name for variable in expression_variables(expression)}
-
-
 def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Comparison, Place | None]]) -> bool:
     """True if a comparison limits the number or what it is calculated from, in the direction in which it goes."""
-    names, direction = {target.name, *_names(source)}, _direction(source)
+    names, direction = {target.name, *expression_names(source)}, _direction(source)
     for comparison, _ in comparisons:
         sides = comparison.sides
         small, large = sides if comparison.operator in ("<", "=<") else reversed(sides)
-        if comparison.operator == "=":
-            if any(isinstance(side, Constant) for side in sides) and any(_names(side) & names for side in sides):
-                return True
+        is_above, is_below = (not names.isdisjoint(expression_names(side)) for side in (small, large))
         # Without a known direction, a limit on either side is taken to be enough.
-        elif comparison.operator != "\\=" and (
-            (direction != _DOWN and _names(small) & names) or (direction != _UP and _names(large) & names)
-        ):
+        if comparison.operator == "=":
+            is_limit = (is_above or is_below) and any(isinstance(side, Constant) for side in sides)
+        else:
+            is_limit = (direction != _DOWN and is_above) or (direction != _UP and is_below)
+        if is_limit and comparison.operator != "\\=":
             return True
     return False
 
@@ -704,7 +678,6 @@ RULE_CHECKS: tuple[Check, ...] = (
     comparison_of_texts,
     division_by_zero,
     constant_of_wrong_kind,
-    computed_predicate_concluded,
     recursion_that_counts_for_ever,
     closures_that_join_themselves,
 )

@@ -15,7 +15,9 @@ from itertools import product
 from math import ceil, floor, gcd, lcm
 from typing import TypeAlias
 
-from hapax.grammar.rules import NUMBER, OBJECT, Library, PredicateKind, comparison_of
+from hapax.grammar.data_types import NUMBER, OBJECT
+from hapax.grammar.parsing.declarations import PredicateKind
+from hapax.grammar.rules import Library, comparison_of
 from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Term, Variable
 from hapax.grammar.values.moments import moment_of
 

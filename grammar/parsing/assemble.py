@@ -13,6 +13,7 @@ from itertools import chain, count
 from pathlib import PurePath
 from typing import TypeVar
 
+from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.goal_language import wrong_column
 from hapax.grammar.parsing.attributes import (
@@ -33,8 +34,12 @@ from hapax.grammar.parsing.declarations import (
     DisjointTypes,
     ExceptionClause,
     Item,
+    PredicateKind,
+    PredicateSignature,
     Property,
     PropertyDeclaration,
+    Templates,
+    Tolerance,
     settled,
 )
 from hapax.grammar.parsing.shorthand import MOST_BRANCHES, branches, plain_items
@@ -60,7 +65,7 @@ from hapax.grammar.parsing.term_reader import (
     expression_with_types,
     with_types,
 )
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, Rule, Templates, Tolerance, type_key
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     ANY,
     TRUE,

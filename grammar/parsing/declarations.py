@@ -9,18 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from hashlib import sha256
 from itertools import chain, count
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
-from hapax.grammar.errors import Place
+from hapax.grammar.data_types import NUMBER, OBJECT
+from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.terms import (
     ANY,
     IS_MISSING,
+    MAXIMUM_POWER,
     MISSING,
     TRUE,
+    VERSION_MARK,
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -52,6 +56,140 @@ class Property(StrEnum):
     ASYMMETRIC = "asymmetric"
     IRREFLEXIVE = "irreflexive"
     TRANSITIVE = "transitive"
+
+
+def _is_calculable(value: Value) -> TypeGuard[int | Decimal]:
+    return isinstance(value, int) or (isinstance(value, Decimal) and abs(value.adjusted()) <= MAXIMUM_POWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The difference within which two quantities agree: `amount` itself, or `amount` percent of the larger one."""
+
+    amount: Decimal
+    is_relative: bool = False
+
+    @classmethod
+    def parsed(cls, text: str) -> Tolerance:
+        """The tolerance of a text such as `2` or `5%`."""
+        return cls(Decimal(text.removesuffix("%").strip()), text.endswith("%"))
+
+    def __str__(self) -> str:
+        return f"{self.amount:f}%" if self.is_relative else f"{self.amount:f}"
+
+    def covers(self, first: Value, second: Value) -> bool:
+        """Tell if two values agree. Texts do only if they are equal, and so do numbers that no rule can name."""
+        if not (_is_calculable(first) and _is_calculable(second)):
+            return first == second
+        # As fractions: a float could round a difference to the other side of the limit.
+        numbers = Fraction(first), Fraction(second)
+        limit = Fraction(self.amount)
+        if self.is_relative:
+            limit *= max(map(abs, numbers)) / 100
+        return abs(numbers[0] - numbers[1]) <= limit
+
+    def covers_all(self, values: Sequence[Value]) -> bool:
+        """Tell if each two of the values agree."""
+        numbers = [value for value in values if not isinstance(value, str)]
+        if len(numbers) < len(values):
+            return len(set(values)) == 1
+        # If the two that lie farthest apart agree, all do.
+        return self.covers(min(numbers), max(numbers))
+
+
+class PredicateKind(StrEnum):
+    """The source of a predicate's facts."""
+
+    ORACLE = "oracle"  # a model proposes values and a critic judges them
+    FUNCTIONAL = "functional"  # an oracle predicate with a single right last argument, given the others
+    COMPUTED = "computed"  # decided by Prolog arithmetic, never asked
+    GIVEN = "given"  # asserted by the user, never asked
+    DERIVED = "derived"  # concluded by rules alone, never asked
+
+
+ASKED_KINDS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
+"""Kinds of predicates whose facts a model is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """Sentences with slots `[1]`, `[2]` ... for the arguments: affirmative, negated and question form."""
+
+    affirmative: str
+    negated: str | None = None
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSignature:
+    """A predicate's name, argument types, kind and templates.
+
+    Computed predicates have `parameters`, their formal variables, and `definition`, a comparison over these.
+    `declared` is false for a signature inferred from the predicate's uses. `tolerance`: of two answers about a
+    functional predicate; None: they have to be equal.
+    """
+
+    name: str
+    argument_types: tuple[str, ...]
+    kind: PredicateKind = PredicateKind.ORACLE
+    templates: Templates | None = None
+    parameters: tuple[Variable, ...] = ()
+    definition: Comparison | None = None
+    declared: bool = True
+    place: Place = field(default=Place(), compare=False)
+    # Not in the representation, which identifies runs: those of before tolerances stay the same runs.
+    tolerance: Tolerance | None = field(default=None, repr=False)
+    template_places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
+    key: tuple[int, ...] = field(default=(), repr=False)
+    """The places of the columns of which no two facts have the same values; empty if none are declared."""
+    columns: tuple[str, ...] = field(default=(), repr=False)
+    """The names of the arguments, by which rules may call them; empty if the declaration names none."""
+
+    def place_of_template(self, form: int) -> Place:
+        """The place of a form: 0 affirmative, 1 negated, 2 question; the declaration's where the form is missing."""
+        return self.template_places[form] if form < len(self.template_places) else self.place
+
+    @property
+    def indicator(self) -> str:
+        return f"{self.name}/{len(self.argument_types)}"
+
+    @property
+    def keys(self) -> list[tuple[tuple[int, ...], str]]:
+        """The places of the arguments that decide all others, each with the declaration that says so, in words."""
+        found = []
+        if self.kind is PredicateKind.FUNCTIONAL:
+            found.append((tuple(range(len(self.argument_types) - 1)), "is functional"))
+        if self.key:
+            found.append((self.key, f"has the key {', '.join(self.columns[place] for place in self.key)}"))
+        return found
+
+    @property
+    def is_by_function(self) -> bool:
+        """True for a computed predicate that a Python function decides."""
+        sides = self.definition.sides if self.definition is not None else ()
+        return any(isinstance(side, Arithmetic) and VERSION_MARK in side.operator for side in sides)
+
+
+def argument_types(atoms: Sequence[Atom]) -> tuple[str, ...]:
+    """The type at each position: the first that is written; of constants alone, Number, or Object if there is a text.
+
+    Any, if variables stand there without a type.
+    """
+    types = []
+    for terms in zip(*(atom.arguments for atom in atoms), strict=True):
+        variables = [term.data_type for term in terms if isinstance(term, Variable)]
+        written = [data_type for data_type in variables if data_type != ANY]
+        has_text = any(isinstance(term, Constant) and not term.is_number for term in terms)
+        of_constants = OBJECT if has_text else NUMBER
+        types.append(written[0] if written else ANY if variables else of_constants)
+    return tuple(types)
+
+
+def exception_templates(arity: int) -> Templates:
+    """The sentences of a predicate that stands for an exception."""
+    slots = " and ".join(f"[{position}]" for position in range(1, arity + 1))
+    affirmative, negated = f"there is an exception for {slots}", f"no exception is known for {slots}"
+    return Templates(affirmative, negated, f"is there an exception for {slots}?")
 
 
 SAME_AS = "same_as/2"
@@ -347,3 +485,21 @@ def is_exception(item: Atom | BodyLiteral) -> bool:
 
 
 Declaration: TypeAlias = PropertyDeclaration | ClosedDeclaration | DisjointTypes | Constraint | AggregateDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A rule, aggregate or constraint that is not evaluated.
+
+    `indicator`: the predicate that it concludes, or "". `errors`: the faults that are the reason, which may be those of
+    a rule that this one needs.
+    """
+
+    name: str
+    indicator: str
+    errors: tuple[Diagnostic, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        refused = f" Goals that need {self.indicator} are refused." if self.indicator else ""
+        return f"{self.errors[0].place}: {self.name} is left out: {self.reason}{refused}"

@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, count
 
+from hapax.grammar.data_types import BUILT_IN_SUBTYPES, OBJECT, PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.goal_language import wrong_column
-from hapax.grammar.parsing.declarations import Item, Negation
+from hapax.grammar.parsing.declarations import Item, Negation, PredicateSignature
 from hapax.grammar.parsing.hints import hint
 from hapax.grammar.parsing.syntax import (
     LIST,
@@ -29,7 +30,7 @@ from hapax.grammar.parsing.syntax import (
     unnamed,
     variables,
 )
-from hapax.grammar.rules import BUILT_IN_SUBTYPES, OBJECT, PERSON, Library, PredicateSignature, type_key
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import (
     ANY,
     MISSING,
@@ -44,7 +45,7 @@ from hapax.grammar.terms import (
     Literal,
     Value,
     Variable,
-    expression_variables,
+    expression_names,
     variable_names,
 )
 from hapax.grammar.values.functions import FUNCTIONS
@@ -339,7 +340,7 @@ class TermReader:
         given = [pair for equation in equations if equation.operator == "=" for pair in _sides(equation)]
         for _ in given:  # an equation may need a type that another one gives
             for target, source in given:
-                used = {variable.name for variable in expression_variables(source)}
+                used = expression_names(source)
                 if target.name not in bound | types.keys() and used <= types.keys():
                     known = expression_with_types(source, lambda part: replace(part, data_type=types[part.name][0]))
                     types[target.name] = [type_of(known, self.types)]

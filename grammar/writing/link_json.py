@@ -16,8 +16,9 @@ from typing import Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing import syntax
+from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.parsing.rule_imports import UnreadableFile
-from hapax.grammar.rules import Library, PredicateKind, Rule
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
 from hapax.grammar.writing.texts import SLOT, is_variable_name, numbered_slots
 

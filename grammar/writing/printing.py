@@ -1,13 +1,17 @@
-"""Libraries, rules and declarations as rule text, which parses back to the same objects."""
+"""Libraries, rules and declarations as rule text, which parses back to the same objects, and graphs of rules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal as OneOf
+from typing import NamedTuple, TypeAlias
 
+from hapax.grammar.dependencies import source_of
 from hapax.grammar.parsing.attributes import GenericBy
-from hapax.grammar.parsing.declarations import AggregateDeclaration, Chance, Declaration
-from hapax.grammar.rules import Library, PredicateSignature, Rule, Templates
-from hapax.grammar.terms import Atom, Literal, quoted
+from hapax.grammar.parsing.declarations import AggregateDeclaration, Chance, Declaration, PredicateSignature, Templates
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Comparison, Literal, quoted, variable_names
 
 
 def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> str:
@@ -93,3 +97,79 @@ def _templates_text(templates: Templates) -> str:
         texts.pop()
     # The order tells the forms apart, so an empty text keeps the place of a missing form before a given one.
     return " / ".join(quoted(text or "") for text in texts)
+
+
+# The dependency graph of a rule
+
+GraphForm: TypeAlias = OneOf["text", "mermaid", "dot"]
+
+
+def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
+    """The dependency graph as plain text, or as source for Mermaid or Graphviz. Ends with a newline."""
+    literals = []
+    for index, item in enumerate((*rule.premise, rule.conclusion)):
+        source = "comparison" if isinstance(item, Comparison) else source_of(item.atom.indicator, library) or "derived"
+        kind = "conclusion" if index == len(rule.premise) else source
+        names = variable_names([item])
+        joined = tuple(variable.name for variable in rule.variables if variable.name in names)
+        literals.append(_Drawn(f"l{index}", f"{item.untyped} [{kind}]", kind == "conclusion", joined))
+    return "\n".join(_FORMS[form](rule, literals)) + "\n"
+
+
+class _Drawn(NamedTuple):
+    """A literal in a drawing. `id` is safe in every form; `text` is not yet quoted. `names`: variables it joins."""
+
+    id: str
+    text: str
+    is_conclusion: bool
+    names: tuple[str, ...]
+
+
+def _text_form(rule: Rule, literals: Sequence[_Drawn]) -> Iterator[str]:
+    yield rule.name
+    for variable in rule.variables:
+        yield f"  {variable}" + (" (generic, never searched)" if variable.name in rule.generic else "")
+    for literal in literals:
+        yield f"  {' -- '.join(literal.names) or '(no variable)'}: {literal.text}"
+
+
+def _mermaid_form(rule: Rule, literals: Sequence[_Drawn]) -> Iterator[str]:
+    yield "graph LR"
+    for variable in rule.variables:
+        label = _mermaid_label(str(variable))
+        yield f"  {variable.name}([{label}])" if variable.name in rule.generic else f"  {variable.name}({label})"
+    for literal in literals:
+        label = _mermaid_label(literal.text)
+        yield f"  {literal.id}{{{{{label}}}}}" if literal.is_conclusion else f"  {literal.id}[{label}]"
+    for literal in literals:
+        yield from (f"  {name} --- {literal.id}" for name in literal.names)
+
+
+def _mermaid_label(text: str) -> str:
+    """Mermaid knows no backslash escapes: all but letters, digits and harmless signs are numbered entities."""
+    return '"' + "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in text) + '"'
+
+
+def _dot_form(rule: Rule, literals: Sequence[_Drawn]) -> Iterator[str]:
+    yield f"graph {_dot_quoted(rule.name)} {{"
+    for variable in rule.variables:
+        style = ", style=dashed" if variable.name in rule.generic else ""
+        yield f"  {variable.name} [label={_dot_quoted(str(variable))}, shape=ellipse{style}];"
+    for literal in literals:
+        shape = "hexagon" if literal.is_conclusion else "box"
+        yield f"  {literal.id} [label={_dot_quoted(literal.text)}, shape={shape}];"
+    for literal in literals:
+        yield from (f"  {name} -- {literal.id};" for name in literal.names)
+    yield "}"
+
+
+def _dot_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else "?" for c in escaped) + '"'
+
+
+_FORMS: Mapping[str, Callable[[Rule, Sequence[_Drawn]], Iterator[str]]] = {
+    "text": _text_form,
+    "mermaid": _mermaid_form,
+    "dot": _dot_form,
+}

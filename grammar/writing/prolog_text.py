@@ -12,9 +12,10 @@ from dataclasses import replace
 from functools import reduce
 from hashlib import sha256
 
+from hapax.grammar.data_types import NUMBER
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness
-from hapax.grammar.rules import NUMBER, Library, PredicateKind, PredicateSignature, Rule, comparison_of
+from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness, PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (
     IS_MISSING,
     MAXIMUM_POWER,

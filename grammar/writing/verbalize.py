@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal as Choice
 from typing import NamedTuple, TypeAlias
 
-from hapax.grammar.parsing.declarations import premise_text
-from hapax.grammar.rules import Library, PredicateKind, Rule, Templates
+from hapax.grammar.parsing.declarations import PredicateKind, Templates, premise_text
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import ANY, Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 
 Form: TypeAlias = Choice["affirmative", "negated", "question"]

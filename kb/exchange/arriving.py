@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from hapax.grammar.rules import Tolerance
+from hapax.grammar.parsing.declarations import Tolerance
 from hapax.grammar.terms import Value
 from hapax.kb import rows
 from hapax.kb.atoms.facts import StoredRelation

@@ -17,9 +17,10 @@ from hashlib import sha256
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
+from hapax.grammar.data_types import NUMBER, TEXT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import NUMBER, TEXT, Library
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import MISSING, Atom, Constant, Value, is_text
 from hapax.grammar.values.moments import WRITTEN, is_written
 from hapax.grammar.writing.words import counted, short, some

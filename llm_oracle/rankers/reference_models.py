@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import Closedness
-from hapax.grammar.rules import Library, type_key
+from hapax.grammar.rules import Library
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.references.mapping import ALL, SHIPPED, Mapping, read_mapping, shipped_names

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hapax.grammar.rules import Library, PredicateSignature
+from hapax.grammar.parsing.declarations import PredicateSignature
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Variable
 from hapax.grammar.writing.verbalize import template_of
 

@@ -9,9 +9,10 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
+from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import Closedness
-from hapax.grammar.rules import Library, PredicateKind, Tolerance, type_key
+from hapax.grammar.parsing.declarations import Closedness, PredicateKind, Tolerance
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.kb.records import content_id
 from hapax.llm_oracle.reading.link_replies import parse_number

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.rules import PredicateSignature
+from hapax.grammar.parsing.declarations import PredicateSignature
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest

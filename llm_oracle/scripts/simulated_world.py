@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import product
 
-from hapax.grammar.rules import Library, PredicateKind, PredicateSignature, type_key
+from hapax.grammar.data_types import type_key
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.kb.records import content_id
 from hapax.llm_oracle.reading.link_replies import parse_number

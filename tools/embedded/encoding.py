@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.parsing.declarations import PredicateKind
+from hapax.grammar.rules import Library
 from hapax.llm_oracle.questions.prompts import (
     CRITIC_PROMPT,
     VALUES_PER_CALL,

@@ -16,8 +16,9 @@ from itertools import chain
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.parsing.parser import load_library
-from hapax.grammar.rules import Library, PredicateKind
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Variable
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, Atlas, AtlasFact, Relation
 from hapax.llm_oracle.questions.prompts import sentence, type_claim

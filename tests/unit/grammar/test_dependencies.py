@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hapax.grammar.dependencies import (
     PLANS,
     SearchPlan,
-    graph_text,
     plan,
     search_plans,
 )
 from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Literal, Variable
+from hapax.grammar.writing.printing import graph_text
 
 TABLE_2 = """is_allergic_to(Person X, Food Allergen A) & is_ingredient_in(Ingredient Z, Dish B)
   & is_one_type_of(Ingredient Z, Food Allergen A) -> is_not_able_to_eat(Person X, Dish B)"""

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.parsing.attributes import default_polarity, default_principle
+from hapax.grammar.parsing.declarations import PredicateKind, Tolerance
 from hapax.grammar.parsing.parser import parse_library, read_rules, read_texts
-from hapax.grammar.rules import Library, PredicateKind, Rule, Tolerance
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Variable
 from hapax.grammar.writing.link_json import to_link_json
 from hapax.grammar.writing.prolog_text import clause_text, prolog_atom, prolog_value
