@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from hapax.engine.kept_rules import kept_rules, read_kept
 from hapax.grammar.arguments import checked, is_table
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from hapax.kb.exchange.mappings import TableMapping
 
 
-SameKey: TypeAlias = Literal["refuse", "keep", "replace"]
+SameKey: TypeAlias = Annotated[
+    Literal["refuse", "keep", "replace"],
+    Option("Rows with the key of a stored fact or an earlier row, by mapping or rules, and other values."),
+]
 
 
 @checked
@@ -80,7 +84,7 @@ def import_facts(
     mapping: TableMapping | None = None,
     rules: Library | FactRules | None = None,
     form: str | None = None,
-    skip_faulty: bool = False,
+    skip_faulty: Annotated[bool, Option("Leave out faulty rows instead of refusing the file.")] = False,
     same_key: SameKey = "refuse",
 ) -> ImportReport:
     """Import given facts from CSV or JSONL. Raises FactsRejected with every fault, and then imports nothing.

@@ -6,10 +6,11 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 from hapax.grammar.writing.notebook import Tabular
 
 if TYPE_CHECKING:
@@ -116,8 +117,12 @@ class Reconciliation(Tabular):
         return {"agrees": self.agrees, "comparisons": rows, "unknown_models": list(self.unknown)}
 
 
+Since: TypeAlias = Annotated[str, Option("First UTC time, such as 2026-11 or 2026-11-23T08:00.", metavariable="TIME")]
+Until: TypeAlias = Annotated[str, Option("UTC time before which the period ends.", metavariable="TIME")]
+
+
 @checked
-def ledger(kb: KnowledgeBase, *, since: str = "", until: str = "") -> SpendingLedger:
+def ledger(kb: KnowledgeBase, *, since: Since = "", until: Until = "") -> SpendingLedger:
     """Every request that left for a server, summed by model and role, lost and repeated ones included.
 
     `since` and `until`: beginnings of UTC times such as `2026-11` or `2026-11-23`; `until` itself is excluded.
@@ -164,7 +169,7 @@ def _added(row: Spending, attempt: AttemptRecord) -> Spending:
 
 
 @checked
-def reconcile(kb: KnowledgeBase, path: str | Path, *, since: str = "", until: str = "") -> Reconciliation:
+def reconcile(kb: KnowledgeBase, path: str | Path, *, since: Since = "", until: Until = "") -> Reconciliation:
     """Compare the ledger with a provider's usage export, a CSV file with a row for each model and period.
 
     Errors are not counted, since providers do not bill them. Raises HapaxError for a file without the columns.

@@ -29,7 +29,7 @@ from hapax.commands.shared.console import (
     say,
     working,
 )
-from hapax.commands.shared.declared import Finite, declared
+from hapax.commands.shared.declared import declared
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, open_journal, opening_options, with_asking, with_model
 from hapax.grammar.options import made
@@ -172,15 +172,10 @@ def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
 
 @rules.command()
 @with_rules
-@click.option(
-    "--at-least", type=Finite(0, 1), default=0.8, show_default=True, help="Only entailments with at least this score."
-)
-@click.option(
-    "--margin", type=Finite(0, 1), default=0.3, show_default=True, help="How much lower the converse must score."
-)
+@declared(hapax.suggest_rules)
 @with_database
 @with_json
-def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: str) -> None:
+def suggest(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Propose rules from strong stored entailments that hold in one direction only, and print them as a rule file.
 
     Left out are entailments that a rule states already, and those whose predicates no loaded rule file declares.
@@ -189,7 +184,8 @@ def suggest(paths: tuple[Path, ...], at_least: float, margin: float, database: s
     \b
     hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
     """
-    found = hapax.suggest_rules(read_library(paths, database), opened(read_only=True), at_least, margin)
+    library, kb = read_library(paths, database), opened(read_only=True)
+    found = made(hapax.suggest_rules, options, rules=library, kb=kb)
     rows = []
     for suggestion in found:
         edge = suggestion.edge

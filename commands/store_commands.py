@@ -32,6 +32,8 @@ from hapax.commands.shared.console import (
     show,
     working,
 )
+from hapax.commands.shared.declared import declared
+from hapax.grammar.options import made
 from hapax.grammar.writing.words import counted
 from hapax.kb.files.whole_files import atomic_text_file
 
@@ -168,7 +170,6 @@ def restore(copy: Path, database: str) -> None:
     metavar="REFERENCE",
     help="Store values under the canonical names of a reference, such as reference:geo.",
 )
-@click.option("--skip-faulty", is_flag=True, help="Leave out faulty rows instead of refusing the file.")
 @click.option(
     "--empty",
     type=click.Choice(["skip", "refuse", "fact"]),
@@ -176,13 +177,7 @@ def restore(copy: Path, database: str) -> None:
     show_default=True,
     help='Empty cells: skip the cell of a row with a key, and other facts; refuse the row; or have the text "".',
 )
-@click.option(
-    "--same-key",
-    type=click.Choice(["refuse", "keep", "replace"]),
-    default="refuse",
-    show_default=True,
-    help="Rows with the key of a stored fact or an earlier row, by mapping or rules, and other values.",
-)
+@declared(hapax.import_facts)
 @with_json
 @leaving(Left.WHOLE)
 def import_(file: Path, paths: tuple[Path, ...], **options: Any) -> None:
@@ -205,14 +200,8 @@ def import_(file: Path, paths: tuple[Path, ...], **options: Any) -> None:
     kb = opened()
     with working(f"Importing {file}") as line:
         kb.progress = partial(line, f"Importing {file}")
-        report = hapax.import_facts(
-            kb,
-            file,
-            mapping=mapping,
-            rules=hapax.FactRules(library, options["names"]),
-            skip_faulty=options["skip_faulty"],
-            same_key=options["same_key"],
-        )
+        rules = hapax.FactRules(library, options["names"])
+        report = made(hapax.import_facts, options, kb=kb, source=file, mapping=mapping, rules=rules)
         if library is not None:
             # After the import, so that rules are not kept if it fails.
             keep_rules(kb, paths, "import", library)
@@ -287,8 +276,7 @@ def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
 
 @click.command()
 @with_database
-@click.option("--format", "form", type=click.Choice(["prolog", "csv", "jsonl"]), default="prolog", show_default=True)
-@click.option("--predicate", help="Export only the facts of this predicate.")
+@declared(hapax.export_facts)
 @click.option(
     "--statements",
     is_flag=True,
@@ -296,9 +284,7 @@ def _mapping(options: Mapping[str, Any]) -> TableMapping | None:
 )
 @click.option("-o", "--output", default="-", help="File to write; default: stdout.")
 @with_rules
-def export(  # noqa: PLR0917  one parameter an option
-    database: str, form: str, predicate: str | None, statements: bool, output: str, paths: tuple[Path, ...]
-) -> None:
+def export(database: str, statements: bool, output: str, paths: tuple[Path, ...], **options: Any) -> None:
     """Export facts as a Prolog program, CSV or JSONL, or all statements with their proofs.
 
     \b
@@ -306,13 +292,13 @@ def export(  # noqa: PLR0917  one parameter an option
     hapax export --format csv --predicate is_ingredient_in
     hapax export --statements -o statements.jsonl
     """
-    if statements and predicate:
+    if statements and options["predicate"]:
         raise click.UsageError("--predicate chooses facts. Omit it with --statements.")
     kb, library = opened(read_only=True), read_library(paths, database) if statements else None
     # Atomic: a file that was there stays as it was until everything is written.
     with working("" if output == "-" else "Exporting"), atomic_text_file(output) as stream:
         if library is None:
-            facts = hapax.export_facts(kb, stream, form=form, predicate=predicate)
+            facts = made(hapax.export_facts, options, kb=kb, stream=stream)
         else:
             report = hapax.export_statements(kb, library, stream)
     if library is None:
@@ -359,8 +345,7 @@ def merge(path: Path, database: str) -> None:
 
 @click.command()
 @with_database
-@click.option("--since", default="", metavar="TIME", help="First UTC time, such as 2026-11 or 2026-11-23T08:00.")
-@click.option("--until", default="", metavar="TIME", help="UTC time before which the period ends.")
+@declared(hapax.ledger)
 @click.option(
     "--reconcile",
     "export",
@@ -369,7 +354,7 @@ def merge(path: Path, database: str) -> None:
     help="Compare with a provider's usage export; exit code 1 if a figure differs.",
 )
 @with_json
-def ledger(since: str, until: str, export: Path | None, **_: Any) -> None:
+def ledger(export: Path | None, **options: Any) -> None:
     """List the requests that left for servers in all runs, with tokens and cost.
 
     A request without a whole reply was perhaps billed, and counts at the most it can use. Requests of --queue are
@@ -381,12 +366,12 @@ def ledger(since: str, until: str, export: Path | None, **_: Any) -> None:
     """
     kb = opened(read_only=True)
     if export is not None:
-        compared = hapax.reconcile(kb, export, since=since, until=until)
+        compared = made(hapax.reconcile, options, kb=kb, path=export)
         show(compared)
         if compared.unknown:
             note(f"Models of the export that this knowledge base never asked: {', '.join(compared.unknown)}")
         raise click.exceptions.Exit(0 if compared.agrees else 1)
-    contents = hapax.ledger(kb, since=since, until=until)
+    contents = made(hapax.ledger, options, kb=kb)
     if not contents.spending:
         print_json(contents)
         say("No request left for a server.")

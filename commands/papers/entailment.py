@@ -12,7 +12,7 @@ import click
 import hapax
 from hapax.commands.shared.common_options import opened, read_library, with_database, with_json, with_rules
 from hapax.commands.shared.console import note, print_json, print_table, say, show
-from hapax.commands.shared.declared import F, Finite, declared, of_program
+from hapax.commands.shared.declared import F, declared, of_program
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, with_asking, with_budget, with_dry_run
 from hapax.grammar.options import made
@@ -24,11 +24,6 @@ EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 with_files = click.argument("files", nargs=-1, required=True, type=FILE)
 with_model = declared(hapax.ScorerOptions, "model")
-
-# The default is `STRONG` of the API.
-with_at_least = click.option(
-    "--at-least", type=Finite(0, 1), default=0.5, show_default=True, help="Ignore entailments with a lower score."
-)
 
 
 @click.group(cls=CommandGroup, path="evaluate.entailment.")
@@ -44,9 +39,7 @@ def entailment() -> None:
 @entailment.command()
 @with_files
 @click.option("--out", type=FOLDER, help="Folder for the subsets of each split.")
-@click.option(
-    "--seed", default=0, show_default=True, help="Seed for assigning pairs whose converse is in another split."
-)
+@declared(hapax.split_entailments)
 @with_json
 def data(files: tuple[Path, ...], out: Path | None, seed: int) -> None:
     """Count the four sub-groups of each split, after splitting again to keep each pair with its converse.
@@ -120,7 +113,7 @@ def facts(files: tuple[Path, ...], paths: tuple[Path, ...], database: str) -> No
 @entailment.command()
 @with_rules
 @click.option("-m", "--model", default="embedded", show_default=True, help="Model that judges the sentences.")
-@with_at_least
+@declared(hapax.judge_entailments)
 @with_dry_run
 @with_asking
 def predicates(paths: tuple[Path, ...], **options: Any) -> None:
@@ -152,7 +145,7 @@ def predicates(paths: tuple[Path, ...], **options: Any) -> None:
 @click.argument("folder", type=EXISTING_FOLDER)
 @click.argument("dev_file", metavar="DEV", type=FILE)
 @click.argument("test_file", metavar="TEST", type=FILE)
-@click.option("--draws", type=click.IntRange(1), default=100, show_default=True, help="Draws that must be there.")
+@declared(hapax.select_draw)
 @with_json
 def select(folder: Path, dev_file: Path, test_file: Path, draws: int) -> None:
     """Select the best draw of a fine-tuning on DEV, and measure it on TEST, once.

@@ -140,7 +140,7 @@ def next_(count: int, kind: str, **options: Any) -> None:
 @votes.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @with_database
-@click.option("--skip-faulty", is_flag=True, help="Skip faulty rows instead of rejecting all files.")
+@declared(hapax.import_sheets)
 @click.option(
     "--schemas",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

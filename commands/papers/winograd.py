@@ -107,9 +107,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
 
 
 @winograd.command()
-@click.option(
-    "--released", is_flag=True, help="Score by the released reading of replies instead of the strict reading."
-)
+@declared(hapax.tabulate_schemas)
 @with_database
 @with_json
 def tables(released: bool, **_: Any) -> None:
@@ -126,15 +124,7 @@ def tables(released: bool, **_: Any) -> None:
 @with_files
 @click.option("--first", default="cot", show_default=True, help="First method.")
 @click.option("--second", default="aot", show_default=True, help="Second method, whose failures are tagged.")
-@click.option("-m", "--model", help="Only runs of models whose name begins with this text.")
-@with_sources
-@click.option(
-    "--most",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Maximum number of pairs to show of each source.",
-)
+@declared(hapax.compare_cases)
 @with_database
 @with_json
 def cases(paths: tuple[Path, ...], **options: Any) -> None:
@@ -148,9 +138,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     hapax evaluate winograd cases generated_modify_tq.csv --first zero-shot --second aot-staged
     """
     kb, methods = opened(read_only=True, begun_by=ASK), (options["first"], options["second"])
-    # Options with the names of the parameters.
-    same = {"sources": options["source"]} | {name: options[name] for name in ("model", "most")}
-    show(hapax.compare_cases(kb, paths, methods, **same))
+    show(made(hapax.compare_cases, options, kb=kb, paths=paths, methods=methods))
 
 
 @winograd.command()

@@ -21,11 +21,13 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
+from hapax.grammar.options import Option
 from hapax.grammar.parsing.attributes import default_polarity, default_principle
 from hapax.grammar.parsing.declarations import Chance
 from hapax.grammar.parsing.parser import parse_rule
@@ -447,7 +449,12 @@ class Suggestion:
 
 
 @checked
-def suggest_rules(rules: Library, kb: KnowledgeBase, at_least: float = 0.8, margin: float = 0.3) -> list[Suggestion]:
+def suggest_rules(
+    rules: Library,
+    kb: KnowledgeBase,
+    at_least: Annotated[float, Option("Only entailments with at least this score.", least=0, most=1)] = 0.8,
+    margin: Annotated[float, Option("How much lower the converse must score.", least=0, most=1)] = 0.3,
+) -> list[Suggestion]:
     """Rules from strong stored entailments that hold in one direction only, the strongest first.
 
     `at_least`: lowest score; `margin`: how much lower the converse must score. Entailments that a rule states already

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, combinations
 from pathlib import Path
+from typing import Annotated
 
 from hapax.evaluation.entailment.pairs import (
     EntailmentPair,
@@ -19,6 +20,7 @@ from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 
 
 class SubGroup(StrEnum):
@@ -263,7 +265,10 @@ def subsets(pairs: Sequence[EntailmentPair], released: bool = False) -> Iterator
 
 @checked
 @extras_named()
-def split_entailments(*paths: str | Path, seed: int = 0) -> Evaluation[DataReport]:
+def split_entailments(
+    *paths: str | Path,
+    seed: Annotated[int, Option("Seed for assigning pairs whose converse is in another split.")] = 0,
+) -> Evaluation[DataReport]:
     """Split the pairs of files again, so that each is with its converse, and count the sub-groups of each split.
 
     Each file is a split and gives it its name. `seed` decides where pairs go whose converse is in another file.

@@ -360,7 +360,13 @@ DRAWS = 100
 
 @checked
 @extras_named()
-def select_draw(folder: str | Path, dev: str | Path, test: str | Path, *, draws: int = DRAWS) -> dict[str, Any]:
+def select_draw(
+    folder: str | Path,
+    dev: str | Path,
+    test: str | Path,
+    *,
+    draws: Annotated[int, Option("Draws that must be there.", least=1)] = DRAWS,
+) -> dict[str, Any]:
     """Select the draw of hyperparameters with the best AUC50 on dev, and measure it on test, once.
 
     `folder` has a folder for each draw of a fine-tuning, with its scores in `dev.txt` and `test.txt`, as lines of

@@ -577,7 +577,7 @@ def judge_entailments(
     options: ScorerOptions | None = None,
     opening: OpeningOptions | None = None,
     *,
-    at_least: float = STRONG,
+    at_least: Annotated[float, Option("Ignore entailments with a lower score.", least=0, most=1)] = STRONG,
     budget: Budget | None = None,
 ) -> EntailmentsJudged:
     """Ask a model which predicates of the rules entail which, and store what has at least this score.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.evaluation.link.probing_questions import TEMPLATES
 from hapax.evaluation.votes.sheets import COLUMNS, INSTRUCTIONS, QUALIFICATION
@@ -18,6 +18,7 @@ from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingI
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Setting
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import read_cell
@@ -275,7 +276,7 @@ def import_sheets(
     kb: KnowledgeBase,
     files: Sequence[str | Path],
     *,
-    skip_faulty: bool = False,
+    skip_faulty: Annotated[bool, Option("Skip faulty rows instead of rejecting all files.")] = False,
     schemas: Mapping[str, VotingItem] | None = None,
 ) -> VotesReport:
     """Store the votes of filled-in sheets. A voter's new answer to a question replaces the stored one.

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.winograd.schema_asking import Concepts, Scores, mcnemar, read_concepts
+from hapax.evaluation.winograd.schema_asking import Concepts, Scores, Sources, mcnemar, read_concepts
 from hapax.evaluation.winograd.schema_files import HUMAN, MACHINE, WSC273, Pair, WinogradItem, pairs_of, read_file
 from hapax.evaluation.winograd.schema_prompts import SCORED, PromptMethod
 from hapax.evaluation.winograd.schema_runs import WITHOUT_VARIANT, AskSession, SchemaAskOptions, StoredRun, stored_runs
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
@@ -185,7 +186,13 @@ def _run_result(runs: Sequence[StoredRun]) -> ExperimentResult:
 
 @checked
 @extras_named()
-def tabulate_schemas(kb: KnowledgeBase, *, released: bool = False) -> Evaluation[list[StoredRun]]:
+def tabulate_schemas(
+    kb: KnowledgeBase,
+    *,
+    released: Annotated[
+        bool, Option("Score by the released reading of replies instead of the strict reading.")
+    ] = False,
+) -> Evaluation[list[StoredRun]]:
     """Tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
 
     `released`: replies are read as the released code reads them.
@@ -470,9 +477,9 @@ def compare_cases(
     paths: Sequence[str | Path],
     methods: tuple[str, str] = COMPARED,
     *,
-    model: str | None = None,
-    sources: Sequence[str] = (),
-    most: int = CASES,
+    model: Annotated[str | None, Option("Only runs of models whose name begins with this text.", short="-m")] = None,
+    sources: Sources = (),
+    most: Annotated[int, Option("Maximum number of pairs to show of each source.", least=1)] = CASES,
 ) -> Evaluation[dict[tuple[str, str], list[CaseComparison]]]:
     """Stored replies of two methods to the same pairs, by model and source, with the failures of the second tagged.
 

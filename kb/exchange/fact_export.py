@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
-from typing import IO
+from typing import IO, Annotated
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import Option
 from hapax.grammar.terms import MISSING
 from hapax.grammar.writing.prolog_text import SYSTEM_NAMES, prolog_atom, prolog_value
 from hapax.grammar.writing.words import short, some
@@ -38,7 +39,11 @@ class FactExportReport:
 
 @checked
 def export_facts(
-    kb: KnowledgeBase, stream: IO[str], *, form: str = "prolog", predicate: str | None = None
+    kb: KnowledgeBase,
+    stream: IO[str],
+    *,
+    form: Annotated[str, Option("Form of the facts.", name="format", choices=("prolog", "csv", "jsonl"))] = "prolog",
+    predicate: Annotated[str | None, Option("Export only the facts of this predicate.")] = None,
 ) -> FactExportReport:
     """Write facts to a text stream, ordered by predicate, as `prolog` (loads in SWI-Prolog), `csv` or `jsonl`.
 
