@@ -68,13 +68,10 @@ _NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE"))
 _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
 _DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
-_PROLOG_DIRECTIVES = frozenset(
+_DIRECTIVES = frozenset(
     ("use_module", "initialization", "dynamic", "discontiguous", "table", "set_prolog_flag", "ensure_loaded", "module")
 )
-_AS_SOUFFLE = (
-    "Declare given edge(from: Number, to: Text), begin variables with capital letters, import tables, and ask "
-    "?- path(X, Y)"
-)
+"""Of Prolog: nothing here needs them, so that a file of Prolog is read as it is."""
 
 SourceToken: TypeAlias = Token
 """A token of a rule file with its place; only this module knows lark."""
@@ -97,6 +94,8 @@ def read_statements(file: str, text: str) -> RuleSource:
             break
         if tokens[0].type == "CONSTANT" and len(tokens) > 3:
             constants[tokens[1].value] = tokens[3:]
+        elif _is_directive(tokens) and tokens[1].value not in writer.defined:
+            continue
         elif asked := _asked(tokens, text):
             source.lines.append(syntax.RawLine("?-", (asked,), at=span(tokens)))
         else:
@@ -265,8 +264,6 @@ def _parse(tokens: list[Token]) -> syntax.RawNode:
     """The parsed statement. Raises UnexpectedToken or TextTooLarge."""
     if len(tokens) > MAXIMUM_TOKENS:
         raise TextTooLarge("too long", MAXIMUM_TOKENS)
-    if tokens[0].type == "NECK" and len(tokens) > 1 and tokens[1].value in _PROLOG_DIRECTIVES:
-        raise UnexpectedToken(tokens[1], set())  # type: ignore[no-untyped-call]
     refuse_depth(tokens, "too deep", ("LPAR", "LBRACE", "LSQB"), ("RPAR", "RBRACE", "RSQB"), _OPERATIONS)
     line: syntax.RawNode = built(rule_lark(), "statement", _with_parentheses(list(_with_keywords(tokens))), tokens)
     return line
@@ -300,6 +297,8 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         elif depth == 0 and (tokens[0].value, before, token.value) in _CLAUSES:
             terminal = f"_{token.value.upper()}"
         value = token.value
+        if terminal == "IN" and _is_in_range(tokens, index):
+            terminal, value = "COMPARE", "="
         if terminal == "PERCENT":
             terminal, value = "MOD", "mod"
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, value, token)
@@ -366,9 +365,15 @@ def _is_assignment(tokens: list[Token], index: int) -> bool:
     return tokens[index - 1].type in ("WORD", "NUMBER") and not (names_value and behind[1].type != "LPAR")
 
 
+def _is_in_range(tokens: list[Token], index: int) -> bool:
+    """True for the `in` of `X in 1..5`, which says the same as `=`."""
+    first, *others = tokens[index + 1 : index + 4]
+    return first.type not in ("LPAR", "LSQB") and "RANGE" in [token.type for token in others]
+
+
 _SIGNS: dict[str, Callable[[list[Token], int], bool]] = {
     "mod": lambda tokens, index: tokens[index + 1].type != "LSQB",
-    "in": lambda tokens, index: tokens[index + 1].type in ("LPAR", "LSQB"),
+    "in": lambda tokens, index: tokens[index + 1].type in ("LPAR", "LSQB") or _is_in_range(tokens, index),
     "is": _is_assignment,
 }
 """Words that are signs between two operands, each with the condition that it is one."""
@@ -379,6 +384,10 @@ def _begins_exception(tokens: list[Token], index: int) -> bool:
     follows_word = tokens[index - 1].type == "WORD"
     is_name = follows_word and index + 1 < len(tokens) and tokens[index + 1].type == "LPAR"
     return tokens[index].value == "unless" and not is_name
+
+
+def _is_directive(tokens: list[Token]) -> bool:
+    return len(tokens) > 1 and tokens[0].type == "NECK" and tokens[1].value in _DIRECTIVES
 
 
 def _keyword(tokens: list[Token]) -> str:
@@ -415,10 +424,7 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
         return _misspelt(file, tokens, near)
     if tokens[0].type == "DIRECTIVE":
         place, word = place_of(file, tokens[0]), str(tokens[0])
-        return hint("directive").at(place, directive=word, language="Soufflé", remedy=_AS_SOUFFLE)
-    if tokens[0].type == "NECK" and error.token.value in _PROLOG_DIRECTIVES:
-        place, word = place_of(file, error.token), str(error.token)
-        return hint("directive").at(place, directive=word, language="Prolog", remedy="Remove it: nothing needs it here")
+        return hint("directive").at(place, directive=word)
     at_end = error.token.type == "$END"
     place, sign = place_of(file, tokens[-1] if at_end else error.token), str(error.token)
     if error.token.type == "DOT":

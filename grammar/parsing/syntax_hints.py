@@ -555,15 +555,14 @@ WORD_HINTS: tuple[Hint, ...] = (
     Hint(
         "directive",
         "HPX089",
-        "{directive} of {language} is no statement here",
-        "{remedy}.",
+        "{directive} of Soufflé is no statement here",
+        "Declare given edge(from: Number, to: Text), begin variables with capital letters, import tables, and ask "
+        "?- path(X, Y).",
         (
             ".decl edge(x:number, y:symbol)",
             ".input edge",
             ".output path(IO=stdout)",
             ".type Node <: symbol",
-            ":- use_module(library(lists))",
-            ":- dynamic edge/2",
         ),
         "given edge(from: Number, to: Text)",
     ),
