@@ -237,13 +237,14 @@ class _Prompts:
     """Prompt tokens of an average request by role, and what the critic uses for a claim.
 
     `proposed`: values that the knowledge model is expected to propose in all its calls. `joined`: lists that it is
-    asked for together with others.
+    asked for together with others. `probed`: claims of known truth that the critic is asked about.
     """
 
     tokens: Mapping[str, int] = field(default_factory=dict)
     claim: Usage = field(default_factory=lambda: Usage(PROMPT_TOKENS, 1))
     proposed: float = 0.0
     joined: float = 0.0
+    probed: int = 0
 
 
 def _estimates(
@@ -251,7 +252,10 @@ def _estimates(
 ) -> tuple[list[RuleEstimate], _Prompts]:
     """The estimate of each plan."""
     with _walk(job, retry_unusable) as walk:
-        return [_RuleWalk(walk, rule_plan).estimate() for rule_plan in plans], walk.prompts(plans)
+        # Whatever a search finds, its critic is probed once.
+        walk.oracle.scorer.critic_probe()
+        probed = len(walk.journal.missing)
+        return [_RuleWalk(walk, rule_plan).estimate() for rule_plan in plans], walk.prompts(plans, probed)
 
 
 @contextmanager
@@ -311,7 +315,7 @@ class _Walk(SearchRun):
         self.shared[key] = max(before, count)
         return max(0.0, count - before)
 
-    def prompts(self, plans: Sequence[SearchPlan]) -> _Prompts:
+    def prompts(self, plans: Sequence[SearchPlan], probed: int) -> _Prompts:
         """The prompts of the missing requests; a claim that is not known yet has usual names."""
         calls = [call for role, call in self.journal.missing.values() if role == KNOWLEDGE]
         texts = {KNOWLEDGE: [str(call.request.get("prompt", "")) for call in calls]}
@@ -330,7 +334,7 @@ class _Walk(SearchRun):
         critic = self.oracle.models.critic
         assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` made it
         return _Prompts(
-            tokens, critic.prepared(max(self.claims, key=len, default="")).reserved, self.proposed, self.joined
+            tokens, critic.prepared(max(self.claims, key=len, default="")).reserved, self.proposed, self.joined, probed
         )
 
 
@@ -569,7 +573,7 @@ class _Roles:
         # A vote takes several requests for a claim. A server that was not probed is expected to need one.
         assumed = getattr(models.critic, "is_assumed", False)
         together = getattr(models.critic, "claims_together", 1)
-        judged = ceil(claims / together) * (1 if assumed else votes.requests)
+        judged = ceil((claims + self.prompts.probed) / together) * (1 if assumed else votes.requests)
         verdict = 1 if assumed else ceil(votes.completion_tokens / votes.requests / ROOM_OF_A_VOTE)
         verdict = verdict if together == 1 else together * TOKENS_PER_VERDICT
         listed = ceil(self.prompts.proposed * TOKENS_PER_VALUE / max(1, calls))

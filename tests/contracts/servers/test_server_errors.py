@@ -331,6 +331,32 @@ def test_a_plan_asks_and_writes_nothing(tmp_path: Path) -> None:
     assert len(fake.asked) == sent
 
 
+GIVEN = """
+given lives_in(Person X, City B): "[1] lives in [2]"
+given lies_in(City B, Country C): "[1] lies in [2]"
+lives_in(Person X, City B) & lies_in(City B, Country C) -> is_at_home_in(Person X, Country C).
+lies_in("Oslo", "Norway").
+"""
+"""A rule of which no model is asked."""
+
+
+def test_a_plan_counts_the_claims_by_which_the_critic_is_tried(tmp_path: Path) -> None:
+    """Sixty claims of known truth in requests of twelve are five calls of the critic, with their price, until they are
+    answered."""
+    (tmp_path / "given.rules").write_text(GIVEN, "utf-8")
+    with FakeServer(WORLD, frozenset({"systemone"})) as fake:
+        aliases = models_file(tmp_path, fake, price_in=1e6, price_out=1e6)
+        options = ("-m", "openai:small", "--aliases", aliases, *PLAIN, "--claims", "12", "--db", tmp_path / "kb.db")
+        line = (tmp_path / "given.rules", *options, "--json")
+        before = json.loads(invoke("plan", *line).stdout)["roles"]["critic"]
+        searched = invoke("search", *line, "--no-progress")
+        after = json.loads(invoke("plan", *line).stdout)["roles"]["critic"]
+
+    assert calls(searched)["critic"] == before["calls"] == 5
+    assert before["cost"] > 60
+    assert after["calls"] == 0
+
+
 def test_a_changed_server_is_found_out_by_its_first_answer(tmp_path: Path) -> None:
     """Another version than the probed one ends the run unless it is asked anew; answers of two versions never mix."""
     with FakeServer(WORLD) as fake:
