@@ -308,6 +308,26 @@ def test_recursion_follows_the_last_fact_of_a_closed_key(kb: hapax.KnowledgeBase
     assert assert_as_anew(rules, kb) == {"one": 2, "more": 0}
 
 
+def test_a_negated_atom_with_open_places_follows_each_row_that_denies_it(kb: hapax.KnowledgeBase) -> None:
+    """`not landed(plane: P)` fails while any row names the plane, a stored or a concluded one, and empty cells name none."""
+    rules = hapax.parse_rules(
+        "given took_off(Plane, Day)\ngiven landed(day: Day, plane: Plane, place: Place) key day\ngiven seen(Plane)\n"
+        "@name found\nseen(P) -> landed(99, P, nowhere)\n"
+        "@name missed\ntook_off(P, D) & not landed(plane: P) -> is_missed(P)\n"
+        "@name unmissed\ntook_off(P, _) & not is_missed(P) -> is_back(P)\n"
+    )
+    give(kb, rules, "took_off", ("a", 1), ("b", 2), ("c", 3))
+    give(kb, rules, "landed", (1, "a", "oslo"), (2, "a", "rome"), (3, None, "rome"))
+    assert assert_as_anew(rules, kb)["missed"] == 2
+
+    take(kb, rules, "landed(1, a, oslo)")
+    give(kb, rules, "seen", "c")
+    assert assert_as_anew(rules, kb)["missed"] == 1
+
+    take(kb, rules, "landed(2, a, rome)", "seen(c)")
+    assert assert_as_anew(rules, kb) == {"found": 0, "missed": 3, "unmissed": 0}
+
+
 def test_an_atom_that_a_rule_file_states_outlives_what_it_followed_from(kb: hapax.KnowledgeBase) -> None:
     """A derived predicate keeps the facts that a file states of it, also those that rules concluded as well."""
     rules = hapax.parse_rules(
