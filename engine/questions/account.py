@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from hapax.engine.questions.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE
@@ -223,33 +223,26 @@ class StepAccount:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> StepAccount:
-        """A stored step. Raises KeyError, TypeError or ValueError for one of another shape."""
-        account = cls(int(stored["step"]), str(stored["variable"]), str(stored["origin"]))
-        for name in _COUNTS:
-            setattr(account, name, int(stored.get(name, 0) if name == "spared" else stored[name]))
-        account.dropped = {str(reason): DroppedLines(**lines) for reason, lines in stored["dropped"].items()}
-        account.losses = {str(gate): GateLoss(**loss) for gate, loss in stored["losses"].items()}
-        account.cuts = {str(name): DistributionCut(**cut) for name, cut in stored["cuts"].items()}
-        account.listable = bool(stored["listable"])
-        account.failed = {str(premise): PremiseLoss(**loss) for premise, loss in stored["failed"].items()}
-        return account
+        """A stored step. Raises AttributeError, KeyError or TypeError for one of another shape."""
+        given: dict[str, Any] = {}
+        for item in fields(cls):
+            if item.name in _PARTS:
+                kind = _PARTS[item.name]
+                given[item.name] = {str(key): kind(**part) for key, part in stored[item.name].items()}
+            elif item.name in stored:
+                given[item.name] = _TYPES[str(item.type)](stored[item.name])
+        return cls(**given)
 
 
-_COUNTS = (
-    "questions",
-    "calls",
-    "lines",
-    "unjudged",
-    "accepted",
-    "given",
-    "extended",
-    "unranked",
-    "cut",
-    "kept",
-    "spared",
-    "texts",
-    "equal",
-)
+_TYPES: Mapping[str, type[Any]] = {"int": int, "str": str, "bool": bool}
+
+_PARTS: Mapping[str, type[Any]] = {
+    "dropped": DroppedLines,
+    "losses": GateLoss,
+    "failed": PremiseLoss,
+    "cuts": DistributionCut,
+}
+"""The records in a step's mappings."""
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------

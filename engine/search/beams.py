@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import NamedTuple
 
 from hapax.engine.prolog.session import LimitExceeded
@@ -30,8 +30,11 @@ from hapax.engine.questions.gates import (
 from hapax.engine.questions.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
 from hapax.engine.questions.released import FIRST_VALUES, first_calls
 from hapax.engine.search.ranking import (
+    Beam,
     Ends,
+    Side,
     TextWriter,
+    both_sides,
     divided,
     equal_texts,
     kept,
@@ -59,37 +62,11 @@ from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.llm_oracle.critics.measures import TextMeasures
 
-
-@dataclass(frozen=True, slots=True)
-class Beam:
-    """A partial substitution: values of the plan's first variables, in order, and the distributions that keep it.
-
-    `facts`, `types`: P(yes) of the claims about the values and about their types, as far as there are any, for the
-    confidence that LINK's released code accumulates.
-    """
-
-    values: tuple[Value, ...] = ()
-    distributions: tuple[Distribution, ...] = ()
-    facts: tuple[float, ...] = ()
-    types: tuple[float, ...] = ()
-
-    def extended(self, value: Value, fact: float | None = None, type_score: float | None = None) -> Beam:
-        """The beam with one more value and its scores."""
-        facts = self.facts if fact is None else (*self.facts, fact)
-        types = self.types if type_score is None else (*self.types, type_score)
-        return Beam((*self.values, value), self.distributions, facts, types)
-
-
 EXAMPLES = 20
 """Rejected beams whose verdicts are stored, for each step and premise or distribution. The account has the numbers."""
 
 POOL = 10_000
 """Beams at most for which ranking waits until the next step has added its given values."""
-
-_Kept = dict[tuple[Value, ...], list[Distribution]]
-"""Distributions that keep a beam, by its values."""
-
-_SIDES = {Distribution.HEAD: "likeliest", Distribution.LONG_TAIL: "least likely"}
 
 
 class _Verdict(NamedTuple):
@@ -101,16 +78,12 @@ class _Verdict(NamedTuple):
     limit: float | None = None
 
 
-def _reason(end: Distribution, cut: DistributionCut) -> str:
-    return f"among the {cut.kept} {_SIDES[end]} of {cut.ranked}"
-
-
 @dataclass(eq=False)
 class RuleSearch:
     """The search of one rule. Each step of its plan has three phases:
 
     - extend: `inquiries` states the questions, `extend`, `extend_with` or `compute` takes the values;
-    - close: `compare` and `test`, then `checked` and `ground` state the atoms to judge, and `close` takes the verdicts;
+    - close: `test`, then `checked` and `ground` state the atoms to judge, and `drop` takes the verdicts;
     - rank: `texts` states what is ranked, and `rank` or `advance_unranked` ends the step.
 
     `facts`: those that premises are tested by before anything is ranked; None: each premise is tested once all its
@@ -407,10 +380,10 @@ class RuleSearch:
         for test in self._tests():
             passed = self._passes(test, self.beams)
             if isinstance(test, Comparison) or not all(passed):
-                self._drop(COMPUTED if isinstance(test, Comparison) else GIVEN, passed, str(test))
+                self.drop(COMPUTED if isinstance(test, Comparison) else GIVEN, passed, str(test))
         # A value that waits for its judgement was excluded by these tests, unless one of them has run out of time now.
         if any(beam in self._unjudged for beam in self.beams):
-            self._drop(GIVEN, [beam not in self._unjudged for beam in self.beams], "a premise that needs no model")
+            self.drop(GIVEN, [beam not in self._unjudged for beam in self.beams], "a premise that needs no model")
 
     def passing(self, beams: Iterable[Beam]) -> list[Beam]:
         """Those of the beams, each with a value for the step's variable, that `test` would keep."""
@@ -450,14 +423,11 @@ class RuleSearch:
         names = self.names
         return [_bound(literal.atom, names, beam) for beam in self.beams]
 
-    def close(self, literal: Literal, passed: Sequence[bool], gate: Gate, highest: float | None = None) -> None:
-        """Drop the beams for which the literal does not hold. `passed` is in the order of the beams.
+    def drop(self, gate: Gate, passed: Sequence[bool], premise: str, highest: float | None = None) -> None:
+        """Drop the beams for which a premise does not hold. `passed` is in the order of the beams.
 
         `highest`: the highest P(yes) of those that do not pass.
         """
-        self._drop(gate, passed, str(literal), highest)
-
-    def _drop(self, gate: Gate, passed: Sequence[bool], premise: str, highest: float | None = None) -> None:
         self.count(gate.name, GateCount(sum(passed), len(passed)))
         self.account_now.fail(premise, PremiseLoss(len(passed) - sum(passed), gate.name, highest))
         reason = f"{premise} does not hold"
@@ -551,57 +521,38 @@ class RuleSearch:
             distinct = {values[text]: score for text, score in ranked.items()} if measures else ranked
             account.equal += equal_texts(distinct)
         self.beams = pool
-        if self.settings.compat is not None:
-            self._advance(self._linked({beam: scores[texts[beam]] for beam in pool}))
-            return
         ranked_beams = {beam: scores[texts[beam]] for beam in pool}
+        if self.settings.compat is not None:
+            self._keep(self._linked(ranked_beams))
+            return
         if self.settings.likelihood == "random":  # one score for both ends
             seed, name = self.settings.seed, self.plan.rule.name
             ranked_beams = {beam: random_score(seed, name, beam.values) for beam in pool}
         by_beam = {beam: measures[texts[beam]] for beam in pool} if measures else {}
-        self._advance(self._divided(ranked_beams, by_beam) if self.divides else self._narrowed(ranked_beams))
+        if self.divides:
+            self._keep(self._divided(ranked_beams, by_beam))
+        else:
+            # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`.
+            sides = both_sides(ranked_beams, self._chance, self.settings.width)
+            self._keep(dict.fromkeys(self.settings.distributions, sides))
 
-    def _linked(self, likelihoods: Mapping[Beam, float]) -> _Kept:
+    def _linked(self, likelihoods: Mapping[Beam, float]) -> dict[Distribution, list[Side]]:
         """LINK's ends, which each step cuts from the beams of a distribution, so that both may keep the same beam."""
         share, width = self.settings.share, self.settings.width
         if self.settings.is_released and self.step_number == 0:
             share = 1.0  # the two ends of one list, each as wide as the beam
-        left: _Kept = {}
+        sides: dict[Distribution, list[Side]] = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in likelihoods if distribution in beam.distributions]
             scores = {beam: self._score(beam, likelihoods[beam], distribution) for beam in own}
             places = kept(list(scores.values()), [beam.values for beam in own], distribution, share, width)
-            chosen = [own[place] for place in places]
-            self._judge_ranked(distribution, scores, chosen)
-            for beam in chosen:
-                left.setdefault(beam.values, []).append(distribution)
-            order = [beam.values for beam in chosen]
-            # LINK's released code takes head and long tail from one list of the first variable's values.
-            is_reversed = self.step_number == 0 and distribution is Distribution.LONG_TAIL
-            self._orders[distribution] = order[::-1] if is_reversed else order
-        return left
+            sides[distribution] = [Side(distribution, scores, [own[place] for place in places])]
+        return sides
 
-    def _narrowed(self, scores: Mapping[Beam, float]) -> _Kept:
-        """The beams of a wide pool from which both ends can still be cut: its likeliest and its least likely."""
-        # Both sides of the pool, whatever distributions are wanted; see `SearchSettings.pool`. It is wider than both.
-        order = sorted(scores, key=lambda beam: (-scores[beam], -self._chance(beam)))
-        width = self.settings.width
-        sides = {Distribution.HEAD: order[:width], Distribution.LONG_TAIL: order[: -width - 1 : -1]}
-        cuts = {side: self._note_cut(side, scores, chosen) for side, chosen in sides.items()}
-        left = dict.fromkeys(chain.from_iterable(sides.values()))
-        self.count(LIKELIHOOD.name, GateCount(len(left), len(scores)))
-        rejected = [beam for beam in scores if beam not in left][:EXAMPLES]
-        widths = " nor ".join(f"among the {len(chosen)} {_SIDES[side]}" for side, chosen in sides.items())
-        for distribution in self.settings.distributions:
-            for side, chosen in sides.items():
-                self._note_kept(distribution, chosen, scores, cuts[side].limit, _reason(side, cuts[side]))
-            for beam in rejected:
-                verdict = _Verdict(False, f"neither {widths} of {len(scores)}", scores[beam])
-                self.decisions.append(self._decision(LIKELIHOOD, beam, distribution, verdict))
-        return {beam.values: list(self.settings.distributions) for beam in left}
-
-    def _divided(self, scores: Mapping[Beam, float], measures: Mapping[Beam, TextMeasures]) -> _Kept:
-        """Cut the disjoint ends from the complete substitutions; those with one text of the statement stay together."""
+    def _divided(
+        self, scores: Mapping[Beam, float], measures: Mapping[Beam, TextMeasures]
+    ) -> dict[Distribution, list[Side]]:
+        """The disjoint ends of the complete substitutions; those with one text of the statement stay together."""
         groups: dict[str, list[Beam]] = {}
         for beam in scores:
             bound = {name: Constant(value) for name, value in zip(self.names, beam.values, strict=True)}
@@ -614,13 +565,39 @@ class RuleSearch:
             lambda text: self._chance(first[text]),
             self.settings.end_size,
         )
-        left: _Kept = {}
-        for distribution in self.settings.distributions:
-            chosen = list(chain.from_iterable(groups[text] for text in self.division.of(distribution)))
-            self._judge_ranked(distribution, scores, chosen)
-            self._orders[distribution] = [beam.values for beam in chosen]
-            left |= {beam.values: [distribution] for beam in chosen}  # the ends are disjoint
-        return left
+        return {
+            end: [Side(end, scores, list(chain.from_iterable(groups[text] for text in self.division.of(end))))]
+            for end in self.settings.distributions
+        }
+
+    def _keep(self, sides: Mapping[Distribution, Sequence[Side]]) -> None:
+        """Go on with the beams that a side of their distribution keeps, and note the likelihood gate's verdicts."""
+        left: dict[tuple[Value, ...], list[Distribution]] = {}
+        for distribution, own in sides.items():
+            chosen: dict[Beam, Side] = {}
+            for side in own:
+                self.account_now.cuts[side.end.value] = DistributionCut(len(side.scores), len(side.chosen), side.limit)
+                chosen |= dict.fromkeys(side.chosen, side)
+            for beam, side in chosen.items():
+                left.setdefault(beam.values, []).append(distribution)
+                verdict = _Verdict(True, str(side), side.scores[beam], side.limit)
+                decision = self._decision(LIKELIHOOD, beam, distribution, verdict)
+                self._kept_decisions.append((distribution, beam.values, decision))
+            order = [beam.values for beam in chosen]
+            # LINK's released code takes head and long tail from one list of the first variable's values.
+            is_reversed = self.settings.compat and not self.step_number and distribution is Distribution.LONG_TAIL
+            self._orders[distribution] = order[::-1] if is_reversed else order
+            scores, limits = own[0].scores, [side.limit for side in own if side.limit is not None]
+            self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
+            # Of the others those nearest to a limit; the limits and the stored likelihoods tell of the rest.
+            others = [beam for beam in scores if beam not in chosen]
+            distances = {beam: min((abs(scores[beam] - limit) for limit in limits), default=inf) for beam in others}
+            for beam in sorted(distances, key=lambda beam: (distances[beam], repr(beam.values)))[:EXAMPLES]:
+                tied = "" if distances[beam] else "; chance chose among equal scores"
+                reason = f"not {' or '.join(map(str, own))}{tied}"
+                verdict = _Verdict(False, reason, scores[beam], own[0].limit if len(own) == 1 else None)
+                self.decisions.append(self._decision(LIKELIHOOD, beam, distribution, verdict))
+        self._advance(left)
 
     def advance_unranked(self) -> None:
         """Keep the first beams of each distribution, as many as the beam is wide; all of them if ranking waits.
@@ -628,7 +605,7 @@ class RuleSearch:
         Ranking waits for a step that only tests, or adds given values: its cut would come before the tests.
         """
         waits = self.facts is not None and self.step_number + 1 < len(self.plan.steps) and self._next_is_free()
-        left: _Kept = {}
+        left: dict[tuple[Value, ...], list[Distribution]] = {}
         for distribution in self.settings.distributions:
             own = [beam for beam in self.beams if distribution in beam.distributions]
             # Disjoint ends come from a common pool.
@@ -651,37 +628,6 @@ class RuleSearch:
         """The beam's number for breaking ties, from 0 to 1: by its values, not by its place or its run."""
         return random_score(self.settings.seed, "tie", self.plan.rule.name, beam.values)
 
-    def _judge_ranked(self, distribution: Distribution, scores: Mapping[Beam, float], chosen: Sequence[Beam]) -> None:
-        """Count and note the likelihood gate's verdicts on the beams of a distribution."""
-        self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
-        cut = self._note_cut(distribution, scores, chosen)
-        limit, reason = cut.limit, _reason(distribution, cut)
-        self._note_kept(distribution, chosen, scores, limit, reason)
-        rejected = list(scores.keys() - set(chosen))
-        # Of the others those nearest to the limit; the limit and the stored likelihoods tell of the rest.
-        rejected.sort(key=lambda beam: (abs(scores[beam] - (limit or 0.0)), repr(beam.values)))
-        for beam in rejected[:EXAMPLES]:
-            tied = "; chance chose among equal scores" if scores[beam] == limit else ""
-            verdict = _Verdict(False, f"not {reason}{tied}", scores[beam], limit)
-            self.decisions.append(self._decision(LIKELIHOOD, beam, distribution, verdict))
-
-    def _note_cut(self, end: Distribution, scores: Mapping[Beam, float], chosen: Sequence[Beam]) -> DistributionCut:
-        cut = DistributionCut(len(scores), len(chosen), scores[chosen[-1]] if chosen else None)
-        self.account_now.cuts[end.value] = cut
-        return cut
-
-    def _note_kept(
-        self,
-        distribution: Distribution,
-        chosen: Iterable[Beam],
-        scores: Mapping[Beam, float],
-        limit: float | None,
-        reason: str,
-    ) -> None:
-        for beam in chosen:
-            decision = self._decision(LIKELIHOOD, beam, distribution, _Verdict(True, reason, scores[beam], limit))
-            self._kept_decisions.append((distribution, beam.values, decision))
-
     def finish(self) -> None:
         """Add the decisions that led to the complete substitutions, for `why`."""
         ancestors: dict[Distribution, set[tuple[Value, ...]]] = {name: set() for name in self.settings.distributions}
@@ -695,14 +641,12 @@ class RuleSearch:
                 self.decisions.append(decision)
         self._kept_decisions.clear()
 
-    def _advance(self, left: _Kept) -> None:
+    def _advance(self, left: Mapping[tuple[Value, ...], Sequence[Distribution]]) -> None:
         """Go to the next step with the kept beams, in the order they came."""
-        account = self.account_now
-        account.kept += sum(beam.values in left for beam in self.beams)
-        account.cut += sum(beam.values not in left for beam in self.beams)
-        self.beams = [
-            replace(beam, distributions=tuple(left[beam.values])) for beam in self.beams if beam.values in left
-        ]
+        going_on = [beam for beam in self.beams if beam.values in left]
+        self.account_now.kept += len(going_on)
+        self.account_now.cut += len(self.beams) - len(going_on)
+        self.beams = [replace(beam, distributions=tuple(left[beam.values])) for beam in going_on]
         self.step_number += 1
 
     # -- results
@@ -713,14 +657,12 @@ class RuleSearch:
         found: dict[Distribution, list[Substitution]] = {}
         for distribution in self.settings.distributions:
             own = [beam.values for beam in self.beams if distribution in beam.distributions]
-            rows = [values for values in own if len(values) == len(names)]
+            rows = complete = [values for values in own if len(values) == len(names)]
             if self.plan.rule.cap is not None:
-                chosen = within_cap(self.plan.rule.cap, names, rows, self._orders.get(distribution, ()))
-                self.capped[distribution] = len(rows) - len(chosen)
-                rows = chosen
-            found[distribution] = [
-                Substitution(tuple(zip(names, map(Constant, values), strict=True))) for values in rows
-            ]
+                rows = within_cap(self.plan.rule.cap, names, complete, self._orders.get(distribution, ()))
+                self.capped[distribution] = len(complete) - len(rows)
+            bound = (zip(names, map(Constant, values), strict=True) for values in rows)
+            found[distribution] = [Substitution(tuple(pairs)) for pairs in bound]
         return found
 
     def count_answer(self, inquiry: Inquiry, answer: QuestionAnswer, sent: int) -> None:

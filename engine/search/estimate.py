@@ -16,12 +16,12 @@ from math import ceil
 from hapax.engine.prolog.session import LimitExceeded
 from hapax.engine.questions.decidable import Origin, origin_of
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.beams import Beam, RuleSearch
+from hapax.engine.search.beams import RuleSearch
 from hapax.engine.search.demand_loop import Missing
 from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import journaled
 from hapax.engine.search.promises import Promises
-from hapax.engine.search.ranking import TextWriter, ranked_literals
+from hapax.engine.search.ranking import Beam, TextWriter, ranked_literals
 from hapax.engine.search.search import Answers, SearchRun, rows_of, settled_measure, trial
 from hapax.engine.search.search_report import Unanswerable, unanswerable
 from hapax.engine.search.settings import SearchJob, SearchSettings

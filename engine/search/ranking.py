@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.questions.decidable import Origin, origin_of
@@ -28,6 +28,27 @@ from hapax.grammar.writing.verbalize import literal_text
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.critics.measures import Measure, RankedText, TextMeasures
 from hapax.llm_oracle.questions.prompts import sentence, type_claim
+
+
+@dataclass(frozen=True, slots=True)
+class Beam:
+    """A partial substitution: values of the plan's first variables, in order, and the distributions that keep it.
+
+    `facts`, `types`: P(yes) of the claims about the values and about their types, as far as there are any, for the
+    confidence that LINK's released code accumulates.
+    """
+
+    values: tuple[Value, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    facts: tuple[float, ...] = ()
+    types: tuple[float, ...] = ()
+
+    def extended(self, value: Value, fact: float | None = None, type_score: float | None = None) -> Beam:
+        """The beam with one more value and its scores."""
+        facts = self.facts if fact is None else (*self.facts, fact)
+        types = self.types if type_score is None else (*self.types, type_score)
+        return Beam((*self.values, value), self.distributions, facts, types)
+
 
 # --- disjoint ends ----------------------------------------------------------------------------------------------------
 
@@ -171,6 +192,31 @@ def divided(
     # A pair of rare names is rare because of the names, which says nothing about the pair.
     pool = pair_pool(measures) if size.by_pairs and measures else list(scores)
     return ends({text: scores[text] for text in pool}, values, chance, size)
+
+
+SIDES = {Distribution.HEAD: "likeliest", Distribution.LONG_TAIL: "least likely"}
+
+
+class Side(NamedTuple):
+    """One side of ranked beams: their scores, and those that it keeps, the last one at its limit."""
+
+    end: Distribution
+    scores: Mapping[Beam, float]
+    chosen: Sequence[Beam]
+
+    @property
+    def limit(self) -> float | None:
+        return self.scores[self.chosen[-1]] if self.chosen else None
+
+    def __str__(self) -> str:
+        return f"among the {len(self.chosen)} {SIDES[self.end]} of {len(self.scores)}"
+
+
+def both_sides(scores: Mapping[Beam, float], chance: Callable[[Beam], float], width: int) -> list[Side]:
+    """The likeliest and the least likely beams of a wide pool, from which both ends can still be cut."""
+    order = sorted(scores, key=lambda beam: (-scores[beam], -chance(beam)))
+    likeliest = Side(Distribution.HEAD, scores, order[:width])
+    return [likeliest, Side(Distribution.LONG_TAIL, scores, order[: -width - 1 : -1])]
 
 
 # --- LINK's ends ------------------------------------------------------------------------------------------------------

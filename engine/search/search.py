@@ -21,14 +21,14 @@ from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.questions.decidable import GivenFacts, Origin, origin_of
 from hapax.engine.questions.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
-from hapax.engine.search.beams import Beam, RuleSearch
+from hapax.engine.search.beams import RuleSearch
 from hapax.engine.search.demand_loop import DemandBudget, run_demand
 from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import Oracle, journaled
 from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress, WatchedSearch
 from hapax.engine.search.promises import Promises, certificate_lines
-from hapax.engine.search.ranking import joined_measures, measured_parts
+from hapax.engine.search.ranking import Beam, joined_measures, measured_parts
 from hapax.engine.search.search_report import RuleReport, SearchReport, rule_report, unanswerable
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.data_types import OBJECT
@@ -380,7 +380,7 @@ class SearchRun:
             passed = [not rows[atom] and not rule_search.cut for atom in atoms]
         else:
             passed = [bool(rows[atom]) for atom in atoms]
-        rule_search.close(literal, passed, DERIVED)
+        rule_search.drop(DERIVED, passed, str(literal))
         rule_search.cut = rule_search.cut or was_cut
 
     def _wait(self, _: RuleSearch, beams: Sequence[Beam]) -> None:
@@ -404,7 +404,7 @@ class SearchRun:
             kind = self.job.library.signature(literal.atom.indicator).kind
             gate = COMPUTED if kind is PredicateKind.COMPUTED else CRITIC
             highest = max(failing, default=None) if gate is CRITIC else None
-            rule_search.close(literal, passed, gate, highest)
+            rule_search.drop(gate, passed, str(literal), highest)
 
     def rank(self, active: Sequence[RuleSearch]) -> None:
         """Keep each distribution's share of the beams, or the first beams where this step does not rank."""
