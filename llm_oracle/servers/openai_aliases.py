@@ -383,8 +383,10 @@ def read_aliases(path: Path) -> dict[str, Alias]:
             # Without the values, of which one may be a secret in the wrong place.
             for error in invalid.errors():
                 field = "".join(f": {name}" for name in error["loc"][:1])
-                known = f" Known are {', '.join(Alias.model_fields)}." if error["type"] == "extra_forbidden" else ""
-                faults.append(f"{where}{field}: {error['msg'].removeprefix('Value error, ')}.{known}")
+                fact = error["msg"].removeprefix("Value error, ")
+                if error["type"] == "extra_forbidden":
+                    fact = f"unknown field. Remove it, or use one of {', '.join(Alias.model_fields)}"
+                faults.append(f"{where}{field}: {fact}.")
             continue
         if alias.model_id in aliases:
             faults.append(f"{where}: model_id {alias.model_id} is already taken. Rename one of the two.")

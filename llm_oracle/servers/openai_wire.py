@@ -418,8 +418,8 @@ _FILTERED = re.compile(r"content.?filter|safety|recitation|blocklist|prohibited|
 
 
 def _is_excuse(text: str) -> bool:
-    # Items of a list are values, whatever they say.
-    is_brief = len(text) <= LONGEST_EXCUSE and not _ITEM.match(text)
+    # Lines and items of a list are values, whatever they say.
+    is_brief = len(text) <= LONGEST_EXCUSE and "\n" not in text and not _ITEM.match(text)
     return _PAGE.match(text) is not None or (is_brief and _EXCUSE.search(text) is not None)
 
 

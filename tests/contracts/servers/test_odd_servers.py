@@ -77,6 +77,18 @@ def test_a_list_that_is_never_answered_stops_no_other_and_is_paid_for_once(reply
     assert (answer["role"], answer["count"]) == ("knowledge", 1)
 
 
+@pytest.mark.parametrize("said", ["Service unavailable\nRate limit exceeded", "1. Rate limit exceeded."])
+def test_a_list_of_the_words_of_failing_servers_is_a_list(said: str, tmp_path: Path) -> None:
+    """Values are read whatever they say: only a sentence that stands alone is a server's own."""
+    reply = (200, {"choices": [{"message": {"content": said}}]}, {})
+    with FakeServer(WORLD, misbehave=about("'The Gambia uses the [B]", reply)) as fake:
+        result = asked_of(tmp_path, fake)
+
+    assert result.exit_code == 0, result.output
+    assert "without a usable reply" not in flat(result)
+    assert not without_answer(tmp_path)
+
+
 def test_what_had_no_usable_reply_is_asked_again_by_an_option(tmp_path: Path) -> None:
     """`--retry-unusable` and `retry_unusable=True` ask once more; the answer takes the place of the reason."""
     rules = tmp_path / "money.rules"
