@@ -189,6 +189,8 @@ def variables(*nodes: RawNode) -> Iterator[RawWords]:
         if isinstance(node, RawWords):
             if is_variable_word(node.words[-1]):
                 yield node
+        elif isinstance(node, RawTerm):
+            yield from variables(*node.parts)
         elif isinstance(node, RawAtom):
             # The name of a predicate is no variable.
             yield from variables(*node.arguments, *node.rows or ())

@@ -26,7 +26,6 @@ from hapax.grammar.parsing.syntax import (
     RawValue,
     RawWords,
     Spot,
-    names,
     unnamed,
     variables,
 )
@@ -137,8 +136,9 @@ class TermReader:
 
     def scope(self, *nodes: RawNode) -> Scope:
         """The scope of a statement with these parts."""
-        types = (" ".join(words.words[:-1]) for words in variables(*nodes) if len(words.words) > 1)
-        return Scope(Counter(names(*nodes)), frozenset(map(type_key, types)))
+        found = [node.words for node in variables(*nodes)]
+        types = (" ".join(words[:-1]) for words in found if len(words) > 1)
+        return Scope(Counter(words[-1] for words in found), frozenset(map(type_key, types)))
 
     # Premises
 
@@ -331,7 +331,7 @@ class TermReader:
         def with_type(variable: Variable) -> Variable:
             name = variable.name
             own_type = most_specific.get(name) or variable.data_type or next(iter(types.get(name, ())), ANY)
-            return replace(variable, data_type=own_type)
+            return Variable(name, own_type)
 
         return with_type
 
@@ -369,13 +369,13 @@ def with_types(item: Item, typed: Typed) -> Item:
         case Comparison(_, left, right):
             return replace(item, left=expression_with_types(left, typed), right=expression_with_types(right, typed))
         case Literal(atom):
-            return replace(item, atom=atom_with_types(atom, typed))
+            return Literal(atom_with_types(atom, typed), item.negated)
 
 
 def atom_with_types(atom: Atom, typed: Typed) -> Atom:
     """The atom with the types of its variables."""
     terms = (typed(term) if isinstance(term, Variable) else term for term in atom.arguments)
-    return replace(atom, arguments=tuple(terms))
+    return Atom(atom.predicate, tuple(terms), atom.place, atom.argument_places)
 
 
 def expression_with_types(expression: Expression, typed: Typed) -> Expression:

@@ -18,9 +18,9 @@ def counted(number: float, noun: str, plural: str = "") -> str:
 
 
 def some(names: Iterable[str], most: int = 5) -> str:
-    """The first few names."""
+    """The first few names, and the number of the others."""
     listed = list(names)
-    return ", ".join(listed[:most]) + (" ..." if len(listed) > most else "")
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def short(item: object) -> str:
