@@ -285,17 +285,28 @@ CLAIMS_SAMPLE = 2
 
 MOST_DIFFERENT = {LOGPROBS: 0.1, VOTE: 0.2}
 """Share of the claims of a request that may get another verdict than alone. A vote also differs by chance."""
-USUAL_PROBES = {"manner": 1, "critic": 2, "claims": 1, "form": 1, "likelihood": 2}
-"""Requests by which a usual model's abilities are found out."""
 
-STATED = {
-    "manner": ("endpoint", "plain"),
-    "critic": ("critic", "top"),
-    "claims": ("claims",),
-    "form": ("structures",),
-    "likelihood": ("likelihood",),
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """A thing that a probe finds out. `probes`: requests that a usual model takes. `stated`: the fields that an alias
+    states. `in_chats`: no completion can do it.
+    """
+
+    probes: int
+    stated: tuple[str, ...]
+    in_chats: bool = False
+
+
+ABILITIES = {
+    "manner": Ability(1, ("endpoint", "plain")),
+    "critic": Ability(2, ("critic", "top")),
+    "claims": Ability(1, ("claims",), in_chats=True),
+    "form": Ability(1, ("structures",), in_chats=True),
+    "likelihood": Ability(2, ("likelihood",)),
 }
-"""What an alias says about an ability, by its fields."""
+"""The endpoint and the options that it accepts; the source of P(yes); claims and JSON schemas in one request; the
+source of ln P."""
 
 
 def stated_abilities(served: ServedModel) -> Abilities:
@@ -330,43 +341,60 @@ class Prober:
     _replies: dict[str, ServerReply | Unanswered] = field(default_factory=dict)
     """What came of each request, so that none is sent twice."""
 
-    def answers(self) -> Abilities:
-        """The endpoint that answers prompts, and the options that the model accepts.
+    def learn(self, ability: str, known: Abilities | None = None) -> Abilities:
+        """The abilities with this one of `ABILITIES`, by the journal, else by its probe, whose finding is stored there.
 
-        Raises the fault of the first endpoint if none works.
+        Raises the fault of a server that answers nothing, and HapaxError for one that judges nothing.
         """
-        # Part of the ids of stored findings.
-        return self._kept("manner", Abilities(), self._probe_answers)
-
-    def critic(self, known: Abilities) -> Abilities:
-        """With the source of P(yes). Raises HapaxError for a model that says neither yes nor no."""
-        return self._kept("critic", known, self._probe_critic)
-
-    def claims(self, known: Abilities) -> Abilities:
-        """With the largest number of claims in a request for which the verdicts are those that they get alone."""
-        if known.endpoint != CHAT or known.critic == SYSTEM_ONE:
+        known = known or Abilities()
+        if ABILITIES[ability].in_chats and known.endpoint != CHAT:
             return known
-        return self._kept("claims", known, self._probe_claims)
+        journal = self.journal
+        asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.alias.revision), 1)
+        about = {"ability": ability, "completion": self.served.alias.completion, **_differing(known, Abilities())}
+        if self.served.chat.revision:
+            about["chat"] = self.served.chat.revision
+        call = None if journal is None else self._call(journal, asker, about)
+        if self.stated and (journal is None or call is None or not journal.store.calls([call.id])):
+            if self.served.alias.logprobs is None:
+                self.assumed.add(ability)
+            stated = stated_abilities(self.served)
+            return replace(known, **{name: getattr(stated, name) for name in ABILITIES[ability].stated})
+        probe: Callable[[Abilities], Abilities] = getattr(self, f"_probe_{ability}")
+        if journal is None or call is None:
+            return probe(known)
 
-    def structures(self, known: Abilities) -> bool:
-        """True if the server's reply follows a schema that the question does not mention."""
-        # Completions have no such option.
-        return known.endpoint == CHAT and self._kept("form", known, self._probe_form).structures
+        def send(_: Sequence[int]) -> Stream[StoredAnswer]:
+            self._spent = NO_USAGE
+            found = _differing(probe(known), known)
+            yield [(0, StoredAnswer(found, self._spent))]
 
-    def expects_structures(self, known: Abilities) -> bool:
+        (record,) = journal.answers(asker, [call], send)
+        # JSON has no tuples.
+        fields: dict[str, Any] = {
+            name: tuple(said) if isinstance(said, list) else said for name, said in record.response.items()
+        }
+        return replace(known, **fields)
+
+    def foreseen(self, ability: str, known: Abilities) -> Abilities:
         """The same without a probe: what the journal says, or else what is usual."""
-        return (self if self.stated else replace(self, stated=True, assumed=set())).structures(known)
+        return (self if self.stated else replace(self, stated=True, assumed=set())).learn(ability, known)
 
-    def likelihood(self) -> Abilities:
-        """With the source of ln P. Raises CannotScore if there is none."""
-        found = self._kept("likelihood", Abilities(), self._probe_likelihood)
-        if not found.likelihood:
-            raise self._cannot_score(f"its alias says `logprobs: {self.served.alias.logprobs}`")
-        return found
+    def _call(self, journal: Journal, asker: Asker, about: dict[str, Any]) -> PreparedCall:
+        """The newest round of probing that the journal holds, or the next round."""
+
+        def call(number: int) -> PreparedCall:
+            request = {**about, "probing": PROBING, "round": number}
+            request_id = content_id("probe", asker.model.name, asker.model.revision, request)
+            return PreparedCall(request_id, request, MOST_PROBES)
+
+        # Rounds are numbered without gaps, so the first unknown number is behind the newest round.
+        unknown = next(number for number in count() if not journal.store.calls([call(number).id]))
+        return call(unknown if self.again else max(0, unknown - 1))
 
     # Probes
 
-    def _probe_answers(self, known: Abilities) -> Abilities:
+    def _probe_manner(self, known: Abilities) -> Abilities:
         endpoints = {True: (COMPLETIONS,), False: (CHAT,), None: (CHAT, COMPLETIONS)}[self.served.alias.completion]
         if not self.served.chat.is_default:
             endpoints = (CHAT,)  # completions have neither a system prompt nor a template
@@ -437,7 +465,8 @@ class Prober:
 
     def _probe_claims(self, known: Abilities) -> Abilities:
         known_claims = probe_claims()
-        for size in CLAIMS_SIZES:
+        # A decision endpoint takes one claim.
+        for size in CLAIMS_SIZES if known.critic != SYSTEM_ONE else ():
             # True and false ones in turn, the first of which have been asked alone.
             pairs = zip((KNOWN_CLAIM, *known_claims.truths), (KNOWN_FALSEHOOD, *known_claims.falsehoods), strict=True)
             claims = list(chain.from_iterable(pairs))[:size]
@@ -477,28 +506,20 @@ class Prober:
         return replace(known, structures=self._try(request) is True)
 
     def _probe_likelihood(self, known: Abilities) -> Abilities:
-        """Whichever scores a whole sentence and finds it likelier than its words in disorder."""
+        """Whichever scores a whole sentence and finds it likelier than its words in disorder; perhaps none."""
         for kind in (ECHO, PROMPT_LOGPROBS):
             asked = Questions(self.served, replace(known, likelihood=kind))
             requests = [asked.likelihood(SpannedText(text, ())) for text in (KNOWN_CLAIM, KNOWN_UNLIKELY)]
             likely, unlikely = map(self._try, requests)
+            if isinstance(likely, Unanswered) and likely.kind is Kind.AWAY:
+                raise cannot_score(self.served, likely.said)  # which may be over the next time, so it is not stored
             if not isinstance(likely, LogLikelihood) or not isinstance(unlikely, LogLikelihood):
                 continue
             # The score of one token is not that of a sentence.
             if likely.token_count > 1 and unlikely.token_count and likely.total > unlikely.total:
                 reported = self._try(replace(requests[0], read=lambda reply: reply.model))
                 return replace(known, likelihood=kind, reported=reported)
-        raise self._cannot_score(
-            "its completions neither echo a text with log-probabilities nor support prompt_logprobs"
-        )
-
-    def _cannot_score(self, reason: str) -> CannotScore:
-        return CannotScore(
-            f"{self.served.name} cannot score texts: {reason}.",
-            Remedy(
-                "Choose {} frequency, or a server that does, such as vLLM or llama-cpp-python.", Setting("likelihood")
-            ),
-        )
+        return known
 
     def _try(self, request: ServerRequest) -> Any:
         """The answer to a probe; Unanswered if the request is refused, or the reply lacks what it asks for.
@@ -533,47 +554,13 @@ class Prober:
             return fault
         return answer  # type: ignore[no-any-return]  # what `whole` returned, or a refusal
 
-    # Findings
 
-    def _kept(self, ability: str, known: Abilities, probe: Callable[[Abilities], Abilities]) -> Abilities:
-        """The finding in the journal, else that of the probe, which is stored there."""
-        journal = self.journal
-        asker = Asker(PROBE, "probe", ModelIdentity(self.served.name, self.served.alias.revision), 1)
-        about = {"ability": ability, "completion": self.served.alias.completion, **_differing(known, Abilities())}
-        if self.served.chat.revision:
-            about["chat"] = self.served.chat.revision
-        call = None if journal is None else self._call(journal, asker, about)
-        if self.stated and (journal is None or call is None or not journal.store.calls([call.id])):
-            if self.served.alias.logprobs is None:
-                self.assumed.add(ability)
-            stated = stated_abilities(self.served)
-            return replace(known, **{name: getattr(stated, name) for name in STATED.get(ability, ())})
-        if journal is None or call is None:
-            return probe(known)
-
-        def send(_: Sequence[int]) -> Stream[StoredAnswer]:
-            self._spent = NO_USAGE
-            found = _differing(probe(known), known)
-            yield [(0, StoredAnswer(found, self._spent))]
-
-        (record,) = journal.answers(asker, [call], send)
-        # JSON has no tuples.
-        fields: dict[str, Any] = {
-            name: tuple(said) if isinstance(said, list) else said for name, said in record.response.items()
-        }
-        return replace(known, **fields)
-
-    def _call(self, journal: Journal, asker: Asker, about: dict[str, Any]) -> PreparedCall:
-        """The newest round of probing that the journal holds, or the next round."""
-
-        def call(number: int) -> PreparedCall:
-            request = {**about, "probing": PROBING, "round": number}
-            request_id = content_id("probe", asker.model.name, asker.model.revision, request)
-            return PreparedCall(request_id, request, MOST_PROBES)
-
-        # Rounds are numbered without gaps, so the first unknown number is behind the newest round.
-        unknown = next(number for number in count() if not journal.store.calls([call(number).id]))
-        return call(unknown if self.again else max(0, unknown - 1))
+def cannot_score(served: ServedModel, reason: str) -> CannotScore:
+    """The error of a model that is asked for the likelihood of texts."""
+    return CannotScore(
+        f"{served.name} cannot score texts: {reason}.",
+        Remedy("Choose {} frequency, or a server that does, such as vLLM or llama-cpp-python.", Setting("likelihood")),
+    )
 
 
 def _differing(abilities: Abilities, known: Abilities) -> dict[str, Any]:

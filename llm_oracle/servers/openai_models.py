@@ -44,10 +44,10 @@ from hapax.llm_oracle.questions.lists_together import LISTS, ListsTogether
 from hapax.llm_oracle.questions.prompts import critic_prompt, exclusion_clause, is_whole_question
 from hapax.llm_oracle.reading.link_replies import VERDICT_WORDS, FirstToken
 from hapax.llm_oracle.servers.openai_abilities import (
+    ABILITIES,
     COMPLETIONS,
     LISTS_FORMAT,
     SYSTEM_ONE,
-    USUAL_PROBES,
     VALUES_FORMAT,
     VOTE,
     VOTE_TOKENS,
@@ -55,6 +55,7 @@ from hapax.llm_oracle.servers.openai_abilities import (
     Prober,
     Questions,
     Verdicts,
+    cannot_score,
     schema_format,
 )
 from hapax.llm_oracle.servers.openai_aliases import OPENAI, ServedModel
@@ -87,20 +88,26 @@ class OpenAIModel:
 
     @cached_property
     def _answers(self) -> Abilities:
-        return self.prober.answers()
+        return self.prober.learn("manner")
 
     def generator(self) -> OpenAIGenerator:
         return OpenAIGenerator(self.prober, self.queue, self._answers)
 
     def critic(self) -> OpenAICritic:
-        able = self.prober.critic(self._answers)
+        able = self.prober.learn("critic", self._answers)
         # What was never tried goes into no queue.
         claims = 1 if self.claims is None and self.queue and self.prober.stated else self.claims
-        able = self.prober.claims(able) if claims is None else replace(able, claims=claims)
+        able = self.prober.learn("claims", able) if claims is None else replace(able, claims=claims)
         return OpenAICritic(self.prober, self.queue, able)
 
     def likelihood(self) -> OpenAILikelihood:
-        return OpenAILikelihood(self.prober, self.queue, self.prober.likelihood())
+        """Raises CannotScore if there is no source of ln P."""
+        able, served = self.prober.learn("likelihood"), self.prober.served
+        if not able.likelihood:
+            stated = f"its alias says `logprobs: {served.alias.logprobs}`"
+            found = "its completions neither echo a text with log-probabilities nor support prompt_logprobs"
+            raise cannot_score(served, stated if self.prober.stated else found)
+        return OpenAILikelihood(self.prober, self.queue, able)
 
 
 class _Role:
@@ -120,7 +127,7 @@ class _Role:
 
     def probes_to_come(self) -> dict[str, int]:
         """By model and ability, the requests by which it will be probed first."""
-        return {f"{self._served.name} {ability}": USUAL_PROBES[ability] for ability in self._prober.assumed}
+        return {f"{self._served.name} {ability}": ABILITIES[ability].probes for ability in self._prober.assumed}
 
     def _revision(self) -> list[str]:
         return self._questions.revision
@@ -170,7 +177,7 @@ class OpenAIGenerator(_Role):
     def __init__(self, prober: Prober, queue: Transport | None, able: Abilities) -> None:
         super().__init__(prober, queue, able)
         self.is_assumed = False  # lists are asked for in one way alone
-        self.lists_together = LISTS if prober.expects_structures(able) else 1
+        self.lists_together = LISTS if prober.foreseen("form", able).structures else 1
         self._lists = ListsTogether(lambda: self.structures)
         # The bias asks the server for its tokens.
         self._bias = None if prober.stated else TokenBias(self._served, prober.transport)
@@ -179,7 +186,7 @@ class OpenAIGenerator(_Role):
     def structures(self) -> bool:
         """True if the server holds a reply to a JSON schema. Probed when first needed."""
         # What was never tried goes into no queue.
-        return not (self._queue and self._prober.stated) and self._prober.structures(self._able)
+        return not (self._queue and self._prober.stated) and self._prober.learn("form", self._able).structures
 
     @property
     def bias_refused(self) -> str:

@@ -312,6 +312,19 @@ def test_a_resumed_run_needs_no_server(tmp_path: Path) -> None:
     assert "profile hapax" in flat(unnamed)
 
 
+def test_a_server_that_scores_no_text_is_asked_for_it_once(tmp_path: Path) -> None:
+    """That word frequency ranks in its place is kept as well: the search runs again with the server off."""
+    with FakeServer(WORLD, frozenset({"systemone", "completions"})) as fake:
+        line = (f"openai:tiny@{fake.url}", "--profile", "hapax", "--json")
+        first = search(tmp_path, *line)
+    again = search(tmp_path, *line)
+
+    assert (first.exit_code, again.exit_code) == (0, 0), again.output
+    assert calls(first)["probe"] > 0
+    assert calls(again) == {}
+    assert "frequencies" in flat(again)
+
+
 def test_a_plan_asks_and_writes_nothing(tmp_path: Path) -> None:
     """A plan of a new knowledge base makes no file and probes no server; one of a known one takes what is stored."""
     (tmp_path / "money.rules").write_text(RULES, "utf-8")
