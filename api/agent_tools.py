@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.api.browser.table_pages import Page, Wanted, facts, searched
-from hapax.api.explanations import why, why_not
-from hapax.api.goal_answers import query
+from hapax.api.goal_answers import query, why, why_not
 from hapax.api.questions import ROLE, AnsweredQuestion, QuestionInWords
 from hapax.api.rules import check_rules
 from hapax.engine.kept_rules import kept_rules

@@ -15,8 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hapax.api.explanations import Explanation, why, why_not
-from hapax.api.goal_answers import Answers, query
+from hapax.api.goal_answers import Answers, Explanation, query, why, why_not
 from hapax.engine.near_misses import near_misses
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.query_options import QueryOptions

@@ -3,14 +3,14 @@
 from .api.browser.report_pages import ReportOptions as ReportOptions
 from .api.browser.report_pages import ReportPage as ReportPage
 from .api.browser.report_pages import report as report
-from .api.explanations import Explanation as Explanation
-from .api.explanations import why as why
-from .api.explanations import why_not as why_not
 from .api.goal_answers import Answers as Answers
+from .api.goal_answers import Explanation as Explanation
 from .api.goal_answers import KnowledgeBase as KnowledgeBase
 from .api.goal_answers import Program as Program
 from .api.goal_answers import program as program
 from .api.goal_answers import query as query
+from .api.goal_answers import why as why
+from .api.goal_answers import why_not as why_not
 from .api.importing import FactRules as FactRules
 from .api.importing import add_facts as add_facts
 from .api.importing import import_facts as import_facts

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.facets import Facets, RememberedCounts, facet_counts, wanted_of
+from hapax.api.browser.facets import Facet, Facets, RememberedCounts, facet_counts, wanted_of
 from hapax.api.browser.guard import Access, Guard
 from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
 from hapax.api.browser.plot_values import rule_map
@@ -34,8 +34,7 @@ from hapax.api.browser.rendering import grouped, page_environment, plot_script, 
 from hapax.api.browser.runs import ask_run, run_page
 from hapax.api.browser.statement_pages import NotStored, StatementReader, StoryLine, nested, story_table
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
-from hapax.api.explanations import why, why_not
-from hapax.api.goal_answers import Answers, query
+from hapax.api.goal_answers import Answers, query, why, why_not
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import read_kept
 from hapax.engine.near_misses import near_misses
@@ -254,43 +253,44 @@ class _Views:
     def _table(
         self, request: Request, title: str, read: Callable[[KnowledgeBase, Page], StoredTable], listed: str = ""
     ) -> Response:
-        """A table as a page, or with `?format=json|csv` as data. `listed`: the list of `facets` that it is."""
-        form = request.query_params.get("format", "html")
-        order = request.query_params.get("order", "")
-        number = _number(request.query_params, "page", 1)
-        # Data has no pages to turn.
-        page = Page(number, tables.ROWS if form == "html" else tables.MOST_ROWS, order)
+        """A table as a page or as data. `listed`: the list of `facets` that it is."""
+        asked, facets, is_counted = request.query_params, list[Facet](), True
         with self._open(request) as kb:
-            table = read(kb, page)
-            if form == "json":
-                return JSONResponse(table.to_json())
-            if form == "csv":
-                return PlainTextResponse(_csv(table), media_type="text/csv")
-            asked, counts, is_counted = request.query_params, None, True
-            if listed:
+            table = read(kb, _wanted_page(request))
+            if listed and _form(request) == "html":
                 wanted = wanted_of(asked)
                 counts, is_counted = self._counts.of((listed, wanted), lambda kb: facet_counts(kb, listed, wanted))
-            facets = Facets(kb, asked, counts).of(listed) if listed else []
-        return self._listed(request, title, table, facets=facets, is_counted=is_counted)
+                facets = Facets(kb, asked, counts).of(listed)
+        return self._listed(request, title, table, table.to_json, facets=facets, is_counted=is_counted)
 
-    def _listed(self, request: Request, title: str, table: StoredTable, **values: Any) -> Response:
+    def _listed(
+        self, request: Request, title: str, table: StoredTable, data: Callable[[], Any] | None = None, **values: Any
+    ) -> Response:
         """The page of a table. `says`, `stopped` and `map` stand around those that have them."""
         parts: dict[str, Any] = {"facets": [], "is_counted": True, "says": "", "stopped": None, "map": None}
-        return self._page(request, "table", title=title, table=table, address=_address(request), **parts | values)
+        return self._with_tables(request, "table", title, {"links": table}, data, table=table, **parts | values)
 
     def _with_tables(
-        self, request: Request, template: str, title: str, parts: Mapping[str, StoredTable], **values: Any
+        self,
+        request: Request,
+        template: str,
+        title: str,
+        parts: Mapping[str, StoredTable],
+        data: Callable[[], Any] | None = None,
+        **values: Any,
     ) -> Response:
-        """A page of several tables, or with `?format=json` all of them, with `?format=csv&table=...` one of them."""
-        form = request.query_params.get("format", "html")
-        if form not in ("json", "csv"):
-            return self._page(request, template, title=title, parts=parts, address=_address(request), **values)
-        if form == "json":
-            return JSONResponse({name: table.to_json() for name, table in parts.items()})
-        name = request.query_params.get("table") or next(iter(parts))
-        if name not in parts:
-            raise HapaxError(f"This page has no table {name!r}. Choose one of {', '.join(parts)}.")
-        return PlainTextResponse(_csv(parts[name]), media_type="text/csv")
+        """A page of tables, or with `?format=json` all of them, with `?format=csv&table=...` one of them.
+
+        `data`: what JSON has instead.
+        """
+        if _form(request) == "json":
+            return JSONResponse({name: table.to_json() for name, table in parts.items()} if data is None else data())
+        if _form(request) == "csv":
+            name = request.query_params.get("table") or next(iter(parts))
+            if name not in parts:
+                raise HapaxError(f"This page has no table {name!r}. Choose one of {', '.join(parts)}.")
+            return PlainTextResponse(_csv(parts[name]), media_type="text/csv")
+        return self._page(request, template, title=title, parts=parts, address=_address(request), **values)
 
     @staticmethod
     def _few_or_all(request: Request) -> Page:
@@ -382,20 +382,16 @@ class _Views:
         indicator = f"{name}/{arity}"
         if tables.whole_number(arity) is None:
             raise NotStored(f"There is no predicate {indicator}.")
-        wanted = Wanted(predicate=indicator)
-        if request.query_params.get("format"):
-            return self._table(request, indicator, lambda kb, page: tables.facts(kb, wanted, page))
-        number = _number(request.query_params, "page", 1)
         with self._open(request) as kb:
             labels = pages.labels(kb, self._browser.library(kb))
-            known = tables.facts(kb, wanted, Page(number, order=request.query_params.get("order", "")))
+            known = tables.facts(kb, Wanted(predicate=indicator), _wanted_page(request))
             # Claims are found by the name of a predicate, whatever its arity.
             stopped = tables.claims(kb, Wanted(predicate=name, verdict="rejected"), pages.FEW)
             count = kb.fact_counts().get(indicator, 0)
         if indicator not in labels and not known.rows:
             raise NotStored(f"There is no predicate {indicator}.")
         title = f"{indicator}: {grouped(count, 'fact')}"
-        return self._listed(request, title, known, says=labels.get(indicator, ""), stopped=stopped)
+        return self._listed(request, title, known, known.to_json, says=labels.get(indicator, ""), stopped=stopped)
 
     def entity(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
@@ -413,18 +409,17 @@ class _Views:
         matches = self._words.search(words)
         with self._open(request) as kb:
             parts = pages.search_tables(kb, matches)
-        if request.query_params.get("format") == "json":
+
+        def data() -> dict[str, Any]:
             found = {"values": list(matches.names), "statements": parts["statements"].to_json()}
-            counts = {"value_count": matches.name_count, "statement_count": matches.row_count}
-            return JSONResponse(found | counts)
-        return self._with_tables(request, "search", "Search", parts, words=words, matches=matches)
+            return {**found, "value_count": matches.name_count, "statement_count": matches.row_count}
+
+        return self._with_tables(request, "search", "Search", parts, data, words=words, matches=matches)
 
     def map(self, request: Request) -> Response:
         with self._open(request) as kb:
             library = self._browser.library(kb)
         drawn, table = rule_map(library, _rule_url, _predicate_url), tables.rule_links(library)
-        if request.query_params.get("format"):
-            return self._with_tables(request, "table", "Map", {"links": table})
         return self._listed(request, "Map of predicates and rules", table, map=drawn)
 
     async def ask(self, request: Request) -> Response:
@@ -544,9 +539,7 @@ class _Views:
     def _run(self, request: Request) -> Response:
         with self._open(request) as kb:
             shown = run_page(kb, request.path_params["identity"])
-        if request.query_params.get("format") == "json":
-            return JSONResponse(shown.to_json())
-        return self._with_tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown=shown)
+        return self._with_tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown.to_json, shown=shown)
 
     async def judge(self, request: Request) -> Response:
         """The next statement to judge; a POST stores a vote."""
@@ -618,6 +611,18 @@ def _judging_address(asked: Mapping[str, str]) -> Callable[..., str]:
         return f"/judge?{urlencode(kept | {name: value for name, value in added.items() if value != ''})}"
 
     return address
+
+
+def _form(request: Request) -> str:
+    """The form of the answer: html, json or csv."""
+    form = request.query_params.get("format", "html")
+    return form if form in ("json", "csv") else "html"
+
+
+def _wanted_page(request: Request) -> Page:
+    """The part of a table that the address names; data have no pages to turn."""
+    rows = tables.ROWS if _form(request) == "html" else tables.MOST_ROWS
+    return Page(_number(request.query_params, "page", 1), rows, request.query_params.get("order", ""))
 
 
 def _number(asked: QueryParams, name: str, default: int) -> int:
