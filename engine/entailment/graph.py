@@ -25,7 +25,6 @@ from typing import Annotated
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import subsumes
-from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.options import Option
 from hapax.grammar.parsing.attributes import default_polarity, default_principle
@@ -412,8 +411,7 @@ def _fits(atom: Atom, wanted: Sequence[str], library: Library) -> bool:
     types = _types(atom)
     if len(types) != len(wanted):
         return False
-    pairs = zip(wanted, types, strict=True)
-    return all(type_key(want) == type_key(kind) or library.is_subtype(want, kind) for want, kind in pairs)
+    return all(map(library.is_subtype, wanted, types))
 
 
 def _types(atom: Atom) -> tuple[str, ...]:

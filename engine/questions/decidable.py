@@ -25,14 +25,13 @@ from hapax.grammar.terms import (
     BodyLiteral,
     Comparison,
     Constant,
-    Expression,
     Literal,
     Term,
     Value,
     Variable,
-    expression_names,
     variable_names,
 )
+from hapax.grammar.writing.prolog_text import assignment
 
 
 class Origin(StrEnum):
@@ -100,7 +99,7 @@ class GivenFacts:
             found: dict[Atom, list[Value]] = {atom: [] for atom in wanted}
             shapes: dict[Atom, list[Atom]] = {}
             for atom in wanted:
-                shapes.setdefault(_shape(atom), []).append(atom)
+                shapes.setdefault(shape_of(atom), []).append(atom)
             for shape, own in shapes.items():
                 # A predicate without given facts that nothing else derives has no values.
                 is_derived = origin_of(Literal(shape), self._library) is Origin.DERIVED
@@ -123,7 +122,7 @@ class GivenFacts:
             if truth != 1.0 and atom.indicator in self._library.generating and self.known.has_given(atom.indicator):
                 open_atoms.setdefault(atom.indicator, []).append(atom)
         for own in open_atoms.values():
-            shape, rows = _shape(own[0]), [atom.values for atom in own]
+            shape, rows = shape_of(own[0]), [atom.values for atom in own]
             for (number,) in self._joined(shape.arguments, rows, [Literal(shape)]):
                 truths[own[int(number)]] = 1.0
         return truths
@@ -162,15 +161,20 @@ class GivenFacts:
         part, kb = relevant_library(library, goals=indicators), self.known.kb
         if not kb.connection.in_transaction:
             kb.index_facts(signature.indicator for signature in part.completed().signatures)
-        keys = Atom(KEYS, (_NUMBER, *terms))
-        given = [Atom(KEYS, tuple(map(Constant, (number, *row)))) for number, row in enumerate(rows)]
+        keys, given = numbered(terms, rows)
         source = FactSource(kb, self.known.given, self.known.denials, stored=lambda _: "source IS NULL")
         with reading(kb), time_limit(kb, seconds or self._seconds):
             demand = Demand(source, part, given=given)
             return list(demand.answers([Literal(keys), *items], [_NUMBER.name, *names]))
 
 
-def _shape(atom: Atom) -> Atom:
+def numbered(terms: Sequence[Term], rows: Sequence[Sequence[Value]]) -> tuple[Atom, list[Atom]]:
+    """The atom of rows of values for these terms, each after its number, and the atoms of the rows."""
+    given = [Atom(KEYS, tuple(map(Constant, (number, *row)))) for number, row in enumerate(rows)]
+    return Atom(KEYS, (_NUMBER, *terms)), given
+
+
+def shape_of(atom: Atom) -> Atom:
     """The atom with variables in place of its constants."""
     terms = (
         Variable(f"Value {place}", "") if isinstance(term, Constant) else term
@@ -250,29 +254,12 @@ def _reached(items: Iterable[BodyLiteral], bound: set[str], facts: GivenFacts, l
     for item in items:
         if isinstance(item, Literal) and not item.negated and facts.decide(item):
             reached |= variable_names([item])
-    equations: list[tuple[str, Expression]] = []
-    for item in items:
-        equations += _equations(item, library)
+    stated = [item for item in items if not (isinstance(item, Literal) and item.negated)]
+    found = list(filter(None, (_definition(item, library) for item in stated)))
     # An equation may need a variable that a later one assigns, so they are tried until none adds a variable.
-    grown = True
-    while grown:
-        new = {name for name, right in equations if name not in reached and _names(right) <= reached}
+    while new := set(filter(None, (assignment(comparison, reached) for comparison in found))) - reached:
         reached |= new
-        grown = bool(new)
     return reached
-
-
-def _equations(item: BodyLiteral, library: Library) -> list[tuple[str, Expression]]:
-    """Variables that the premise sets equal to an expression."""
-    comparison = None if isinstance(item, Literal) and item.negated else _definition(item, library)
-    if comparison is None or comparison.operator != "=":
-        return []
-    sides = ((comparison.left, comparison.right), (comparison.right, comparison.left))
-    return [(left.name, right) for left, right in sides if isinstance(left, Variable)]
-
-
-def _names(expression: Expression) -> set[str]:
-    return expression_names(expression)
 
 
 def _connected(items: Sequence[BodyLiteral], bound: set[str]) -> list[BodyLiteral]:

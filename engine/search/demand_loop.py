@@ -22,7 +22,6 @@ from hapax.engine.logic.time_limit import time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologSession, PrologTerm
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name, filled
-from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import Place
 from hapax.grammar.goal_language import (
     Compound,
@@ -251,10 +250,6 @@ def _before(
     return [names[place] for place in plain], rows
 
 
-def _is_below(library: Library, lower: str, upper: str) -> bool:
-    return type_key(lower) == type_key(upper) or library.is_subtype(lower, upper)
-
-
 class _NeedFinder:
     """Finds out what calls need beyond the facts under which a goal runs, and the types that these give to values."""
 
@@ -302,7 +297,7 @@ class _NeedFinder:
         """The values that facts accept under a type or one below it."""
 
         def is_below(lower: str) -> bool:
-            return _is_below(self._library, lower, data_type)
+            return self._library.is_subtype(lower, data_type)
 
         found = {value for value, types in self._types.items() if any(map(is_below, types))}
         for indicator in self._large:
@@ -319,7 +314,7 @@ class _NeedFinder:
         types = set() if value is None else self._accepted(value)
         library = self._library
         return bool(types) and not any(
-            _is_below(library, name, wanted) or _is_below(library, wanted, name) for name in types
+            library.is_subtype(name, wanted) or library.is_subtype(wanted, name) for name in types
         )
 
     def _note(self, signature: PredicateSignature, row: Row) -> None:

@@ -15,10 +15,10 @@ from itertools import chain
 
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory
-from hapax.engine.logic.goal_rules import rule_of
+from hapax.engine.logic.goal_rules import rule_of, with_rules
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.prolog.session import PrologTerm
-from hapax.engine.questions.decidable import GivenFacts, Origin, origin_of
+from hapax.engine.questions.decidable import GivenFacts, Origin, numbered, origin_of, shape_of
 from hapax.engine.questions.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.beams import RuleSearch
@@ -37,7 +37,7 @@ from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.goal_language import Compound, Goal, GoalVariable
 from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
+from hapax.grammar.terms import Atom, Constant, Literal, Value
 from hapax.kb.files import system
 from hapax.kb.files.running_search import RunFiles
 from hapax.kb.records import (
@@ -65,9 +65,6 @@ from hapax.llm_oracle.reading.replies import READER_VERSION, STRICT_READER_VERSI
 
 DEMAND = DemandBudget(rounds=50, questions=20_000, verifications=20_000, limits=BULK_LIMITS)
 """Limits of what one step asks for derived predicates. A run is limited by its journal's budget."""
-
-ROWS_PER_GOAL = 200
-"""Atoms of a derived predicate that a demand loop answers together."""
 
 GC_THRESHOLD = 50_000
 """Objects allocated between two garbage collections during a search; Python's 700 are meant for small programs."""
@@ -453,20 +450,18 @@ class SearchRun:
         """
         found: dict[Atom, list[Bindings]] = {atom: [] for atom in atoms}
         theory = Theory(self.job.library, self.job.kb, known=self.oracle.known)
-        # All atoms have values at the same places, so that one rule covers a group of them.
-        for start in range(0, len(atoms), ROWS_PER_GOAL):
-            group = atoms[start : start + ROWS_PER_GOAL]
-            goal, joined = _joined(theory, group)
-            demanded = run_demand(joined, goal, self.oracle, DEMAND)
-            self._count(rule_search, demanded.answers)
-            if demanded.budget is not None and not demanded.complete:
-                raise demanded.budget
-            rule_search.cut = rule_search.cut or not demanded.complete
-            for number, *values in _plain_rows(demanded.result):
-                names = goal.variables[1:]
-                found[group[int(number)]].append(dict(zip(names, values, strict=True)))
+        if not atoms:
+            return found
+        goal, joined = _joined(theory, atoms)
+        demanded = run_demand(joined, goal, self.oracle, DEMAND)
+        self._count(rule_search, demanded.answers)
+        if demanded.budget is not None and not demanded.complete:
+            raise demanded.budget
+        rule_search.cut = rule_search.cut or not demanded.complete
+        for number, *values in _plain_rows(demanded.result):
+            found[atoms[int(number)]].append(dict(zip(goal.variables[1:], values, strict=True)))
         # Given values are of whatever type their facts and rules say.
-        is_given = bool(atoms) and self.facts.needs_no_model(Literal(atoms[0]))
+        is_given = self.facts.needs_no_model(Literal(atoms[0]))
         return found if is_given else self._of_declared_types(found)
 
     def _of_declared_types(self, found: Mapping[Atom, list[Bindings]]) -> dict[Atom, list[Bindings]]:
@@ -596,26 +591,16 @@ def _joined(theory: Theory, atoms: Sequence[Atom]) -> tuple[Goal, Theory]:
 
     The atoms have values at the same places. A rule joins these values, each row with its number, with the predicate.
     """
-    first, number = atoms[0], Variable("Number", "Number")
-    places = [place for place, term in enumerate(first.arguments) if isinstance(term, Constant)]
-    terms = list(first.arguments)
-    for place in places:
-        terms[place] = Variable(f"Value{place}", "")
-    keys = Atom("keys of a search", (number, *(terms[place] for place in places)))
-    head = Atom("rows of a search", (number, *first.variables))
-    rule = rule_of([Literal(keys), Literal(Atom(first.predicate, tuple(terms)))], head)
-    given = [
-        Atom(keys.predicate, (Constant(row), *(atom.arguments[place] for place in places)))
-        for row, atom in enumerate(atoms)
-    ]
-    term = Compound(head.predicate, tuple(GoalVariable(variable.name) for variable in head.variables), rule.place)
-    goal = Goal(term, tuple(variable.name for variable in head.variables))
-    declared = [
-        PredicateSignature(atom.predicate, (OBJECT,) * len(atom.arguments), PredicateKind.GIVEN)
-        for atom in (keys, head)
-    ]
-    library = theory.library
-    library = replace(library, rules=(*library.rules, rule), signatures=(*library.signatures, *declared))
+    shape, first = shape_of(atoms[0]), atoms[0]
+    terms = [shape.arguments[place] for place, term in enumerate(first.arguments) if isinstance(term, Constant)]
+    keys, given = numbered(terms, [atom.values for atom in atoms])
+    head = Atom("rows of a search", (keys.arguments[0], *first.variables))
+    rule = rule_of([Literal(keys), Literal(shape)], head)
+    names = tuple(variable.name for variable in head.variables)
+    goal = Goal(Compound(head.predicate, tuple(map(GoalVariable, names)), rule.place), names)
+    declared = PredicateSignature(keys.predicate, (OBJECT,) * len(keys.arguments), PredicateKind.GIVEN)
+    library = with_rules(theory.library, [rule])
+    library = replace(library, signatures=(*library.signatures, declared))
     return goal, replace(theory, library=library, assume=tuple(given))
 
 
