@@ -116,16 +116,16 @@ class Demand:
         stored: StoredAtoms | None = None,
         *,
         given: Iterable[Atom] = (),
-        asked: Collection[str] = (),
         at_work: list[Rule] | None = None,
         finds_instances: bool = False,
     ) -> None:
         """`stored`: atoms that need not be derived; the library lacks their rules. `given`: further true atoms.
 
-        `asked`: indicators of the predicates whose calls are kept, for `calls`. `at_work`: a list in which the rule
-        stands whose rows are being joined. `finds_instances`: True if `instances` will be asked for.
+        `at_work`: a list in which the rule stands whose rows are being joined. `finds_instances`: True if `instances`
+        will be asked for.
         """
-        self._asked = frozenset(asked)
+        self._asked: Collection[str] = ()
+        """Indicators of the predicates whose calls are kept."""
         self._asked_calls: dict[tuple[str, Pattern], str] = {}
         self.source, self.library, self._stored = source, library.with_closure(), stored
         refuse_negative_cycles(self.library)
@@ -280,8 +280,9 @@ class Demand:
             instances.setdefault(head, []).append(RuleInstance(rule, substitution, left_out=left_out))
         return instances
 
-    def calls(self, roots: Iterable[Atom]) -> Iterator[tuple[str, tuple[Value | None, ...]]]:
-        """The calls of the `asked` predicates below atoms: indicators and arguments, None at free ones."""
+    def calls(self, roots: Iterable[Atom], asked: Collection[str]) -> Iterator[tuple[str, tuple[Value | None, ...]]]:
+        """The calls of these predicates below atoms: indicators and arguments, None at free ones."""
+        self._asked = asked
         for root in roots:
             self._ask(root)
         self._rounds.run()

@@ -182,12 +182,12 @@ def missing_questions(
     known = replace(theory, assume=(*theory.assumed, *learnt))
     rules, given = _calling_rules(known, goal, limits, session)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
-        demand = Demand(known.source(), with_rules(library, rules), given=given, asked=asked)
+        demand = Demand(known.source(), with_rules(library, rules), given=given)
         finder = _NeedFinder(theory, settled)
         # A negation is called with the values that its rule has before it.
         called = {literal.atom.indicator for literal in literals_of(rules)}
-        heads = (rule.conclusion.atom for rule in rules)
-        for indicator, row in demand.calls(head for head in heads if head.indicator not in called):
+        roots = [rule.conclusion.atom for rule in rules if rule.conclusion.atom.indicator not in called]
+        for indicator, row in demand.calls(roots, asked):
             finder.add_call(library.signature(indicator), row)
     return finder.missing()
 
