@@ -7,13 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, cycle, product
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.winograd.schema_asking import Ask, AskSettings, asking
+from hapax.evaluation.winograd.schema_asking import AskSettings, asking
 from hapax.evaluation.winograd.schema_files import (
     Pair,
     WinogradItem,
@@ -118,62 +118,38 @@ def _cleaned(part: str) -> str:
     return _BRACKET.sub("", _LINE_MARK.sub("", part)).strip(" .,;:|\"'“”\t")
 
 
-ASSOCIATION, NON_LLM_PROOF, SHARE = "winograd association", "winograd non-llm-proof", "winograd share"
-"""Names of the gates in stored decisions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Association:
-    """Preference of the sentences' clauses for the wrong entity over the right one, in nats.
+def associations(pairs: Sequence[Pair], model: JournaledLikelihood) -> list[float | None]:
+    """Preference of the sentences' clauses for the wrong entity over the right one, in nats; None without a clause.
 
     For a sentence this is [log P(clause about wrong) - log P(wrong)] - [log P(clause about right) - log P(right)], the
-    difference of two pointwise mutual informations, so that long and rare names have no influence. `mean` is the mean
-    of both sentences.
+    difference of two pointwise mutual informations, so that long and rare names have no influence. It is the mean of
+    both sentences.
     """
-
-    by_sentence: tuple[float, float]
-
-    @property
-    def mean(self) -> float:
-        return fmean(self.by_sentence)
-
-
-def associations(pairs: Sequence[Pair], model: JournaledLikelihood) -> list[Association | None]:
-    """Association of each pair; None if a sentence has no clause with its pronoun."""
     pair_texts = [_texts(pair) for pair in pairs]
-    distinct: dict[str, None] = {}
-    for texts in pair_texts:
-        distinct |= dict.fromkeys(texts or ())
-    scores = model.log_likelihoods(list(distinct))
+    distinct = list(dict.fromkeys(chain.from_iterable(pair_texts)))
+    scores = model.log_likelihoods(distinct)
     totals = {text: score.total for text, score in zip(distinct, scores, strict=True)}
-    results: list[Association | None] = []
+    preferences: list[float | None] = []
     for texts in pair_texts:
-        differences = []
-        for start in range(0, len(texts or ()), 4):  # four texts for each sentence, as `_texts` orders them
-            wrong, wrong_alone, right, right_alone = (totals[text] for text in (texts or ())[start : start + 4])
-            differences.append((wrong - wrong_alone) - (right - right_alone))
-        results.append(Association((differences[0], differences[1])) if differences else None)
-    return results
+        # Four texts for each sentence: the signs of their log-likelihoods are +, -, - and +.
+        signed = zip(texts, cycle((1, -1, -1, 1)), strict=False)
+        preferences.append(sum(sign * totals[text] for text, sign in signed) / 2 if texts else None)
+    return preferences
 
 
-def _texts(pair: Pair) -> tuple[str, ...] | None:
+def _texts(pair: Pair) -> list[str]:
     """For each sentence: the clause about the wrong entity, this entity, the clause about the right one, this entity.
 
-    None if a sentence has no clause with its pronoun.
+    Empty if a sentence has no clause with its pronoun.
     """
     texts: list[str] = []
     for item in pair:
         for entity in (item.options[1 - item.answer], item.options[item.answer]):
             clause = clause_with(item, entity)
             if clause is None:
-                return None
+                return []
             texts += [clause, f"{entity[0].upper()}{entity[1:]}."]
-    return tuple(texts)
-
-
-def keep_most_adversarial(scores: Sequence[float], ties: Sequence[str], share: float, most: int) -> list[int]:
-    """Positions of the scores to keep, most adversarial first: the likelihood gate on the negated scores."""
-    return kept([-score for score in scores], ties, Distribution.LONG_TAIL, share, most)
+    return texts
 
 
 def meaning_claim(item: WinogradItem, option: int) -> str:
@@ -184,30 +160,21 @@ def meaning_claim(item: WinogradItem, option: int) -> str:
 def critic_rights(pairs: Sequence[Pair], critic: JournaledCritic) -> list[int]:
     """Number of sentences of each pair (0 to 2) whose right meaning a critic finds likelier than the wrong one."""
     claims = []
-    for pair in pairs:
-        for item in pair:
-            claims += [meaning_claim(item, item.answer), meaning_claim(item, 1 - item.answer)]
+    for item in chain.from_iterable(pairs):
+        claims += [meaning_claim(item, item.answer), meaning_claim(item, 1 - item.answer)]
     scores = [score.probability for score in critic.probabilities(claims)]
-    counts = []
-    for start in range(0, len(scores), 4):
-        # Two claims for each of the two sentences, in the order in which they were asked.
-        right_1, wrong_1, right_2, wrong_2 = scores[start : start + 4]
-        counts.append((right_1 > wrong_1) + (right_2 > wrong_2))
-    return counts
-
-
-def base_rights(pairs: Sequence[Pair], ask: Ask) -> list[int]:
-    """Number of sentences of each pair (0 to 2) that the base model answers right. Unreadable replies are wrong."""
-    counts = []
-    for answer in ask(pairs):
-        counts.append(sum(sentence.right for sentence in answer.answers))
-    return counts
+    # A right and a wrong claim for each of the two sentences, in the order in which they were asked.
+    rights = [right > wrong for right, wrong in zip(scores[::2], scores[1::2], strict=True)]
+    return [first + second for first, second in zip(rights[::2], rights[1::2], strict=True)]
 
 
 COMMAND = "evaluate winograd generate"
 ROLE, ASSOCIATION_ROLE, BASE_ROLE = "winograd generator", "winograd association", "winograd base"
 RELEASED = "released"
-SENTENCE_GATE, REPLY_GATE = "winograd template", "winograd reply"
+REPLY_GATE, SENTENCE_GATE, ASSOCIATION = "winograd reply", "winograd template", "winograd association"
+NON_LLM_PROOF, SHARE = "winograd non-llm-proof", "winograd share"
+"""Names of the gates in stored decisions."""
+
 MOST_WORDS = 8
 """Words of the longest entity; longer texts describe the relation instead."""
 
@@ -293,9 +260,11 @@ class EntityProposal:
         entities = self.entities or (self.call, "")
         return content_id("winograd candidate", self.source[0].text, self.source[1].text, *map(core, entities))
 
-    @property
-    def texts(self) -> str:
-        return " / ".join(item.text for item in self.pair or self.source)
+    def decision(self, run_id: str, gate: str, passes: str, measured: tuple[float | None, float | None]) -> Decision:
+        """The decision of a gate. `passes`: reason of an acceptance; `measured`: score and threshold."""
+        texts = " / ".join(item.text for item in self.pair or self.source)
+        reason = ": ".join(filter(None, (self.rejected or passes, texts)))
+        return Decision(run_id, gate, self.id, not self.rejected, *measured, reason)
 
 
 @dataclass(slots=True)
@@ -310,6 +279,11 @@ class Generated:
     @property
     def accepted(self) -> list[EntityProposal]:
         return [candidate for candidate in self.candidates if candidate.pair is not None and not candidate.rejected]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The accepted schemas."""
+        return [candidate.pair for candidate in self.accepted if candidate.pair is not None]
 
     def counts(self) -> dict[str, int]:
         """Numbers of source pairs, candidates, rejected candidates by reason, and new pairs."""
@@ -366,152 +340,157 @@ def generate_schemas(
     `progress` is called with the step that begins.
     """
     opening, journal = with_journal(kb, opening, budget)
-    return Evaluation.of(GenerateSession(kb, options, opening, journal).generate(Path(path), progress))
+    pairs = _source_pairs(Path(path), options)
+    settings = {**options.settings(), "file": Path(path).name}
+    # The texts are part of the identity, so a changed file starts a new run.
+    run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
+    kb.add(RUNS, [RunRecord.now(run_id, COMMAND, settings)])
+    gates = _SchemaGates(options, opening, journal, run_id, Generated(len(pairs)))
+    generated = gates.run(pairs, progress or (lambda _: None))
+    with kb.transaction():
+        kb.add(DECISIONS, generated.decisions)
+        kb.finish_run(run_id, "budget" if generated.stopped else "done", {"counts": generated.counts()})
+    return Evaluation.of(generated)
 
 
-class GenerateSession:
-    """Makes a concept-reversed set from a WSC file."""
+def _source_pairs(path: Path, options: SchemaGenerationOptions) -> list[Pair]:
+    pairs = pairs_of(read_file(path).items)
+    source = options.source or pairs[0][0].source if pairs else ""
+    chosen = [pair for pair in pairs if pair[0].source == source][: options.limit]
+    if not chosen:
+        raise HapaxError(
+            f"{path}: no pairs of {source or 'any source'} to start from.",
+            Remedy("Name another {}.", Setting("options.source")),
+        )
+    return chosen
 
-    def __init__(
-        self, kb: KnowledgeBase, options: SchemaGenerationOptions, opening: OpeningOptions, journal: Journal
-    ) -> None:
-        self._kb, self._options, self._opening, self._journal = kb, options, opening, journal
 
-    def generate(self, path: Path, progress: Callable[[str], None] | None = None) -> Generated:
-        """Propose, instantiate and gate pairs until the budget is reached. Decisions are stored with their scores."""
-        show = progress or (lambda _: None)
-        pairs = self._source_pairs(path)
-        settings = {**self._options.settings(), "file": path.name}
-        # The texts are part of the identity, so a changed file starts a new run.
-        run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
-        self._kb.add(RUNS, [RunRecord.now(run_id, COMMAND, settings)])
-        generated = Generated(len(pairs))
+@dataclass
+class _SchemaGates:
+    """Proposes pairs, and applies the gates that a new pair must pass. Rejected candidates cost no calls."""
+
+    options: SchemaGenerationOptions
+    opening: OpeningOptions
+    journal: Journal
+    run_id: str
+    generated: Generated
+
+    def run(self, pairs: Sequence[Pair], show: Callable[[str], None]) -> Generated:
+        """Propose, instantiate and gate pairs until the budget is reached."""
+        generated = self.generated
         try:
             show("Asking for analogous entities")
-            generated.candidates = self._proposed(pairs)
-            _instantiate(generated.candidates)
+            self._propose(pairs)
             show("Measuring associations")
-            self._associate(generated, run_id)
+            self._associate()
             show("Asking the base model")
-            self._ask_base(generated, run_id)
+            self._ask_base()
             # Last, because it chooses among those that pass all other gates.
-            self._keep_share(generated, run_id)
+            self._keep_share()
         except BudgetReached as reached:
             generated.stopped = str(reached)
         for candidate in generated.candidates:
             # The budget ended a gate midway; a pair that no gate has rejected yet is not accepted.
             if generated.stopped and not candidate.rejected:
                 candidate.rejected = "not judged: the budget was reached"
-        with self._kb.transaction():
-            self._kb.add(DECISIONS, [*_structural_decisions(generated.candidates, run_id), *generated.decisions])
-            self._kb.finish_run(run_id, "budget" if generated.stopped else "done", {"counts": generated.counts()})
         return generated
 
-    def _source_pairs(self, path: Path) -> list[Pair]:
-        pairs = pairs_of(read_file(path).items)
-        source = self._options.source or pairs[0][0].source if pairs else ""
-        chosen = [pair for pair in pairs if pair[0].source == source][: self._options.limit]
-        if not chosen:
-            raise HapaxError(
-                f"{path}: no pairs of {source or 'any source'} to start from.",
-                Remedy("Name another {}.", Setting("options.source")),
-            )
-        return chosen
+    def _decide(
+        self,
+        gate: str,
+        candidate: EntityProposal,
+        passes: str = "",
+        score: float | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        self.generated.decisions.append(candidate.decision(self.run_id, gate, passes, (score, threshold)))
 
-    def _proposed(self, pairs: Sequence[Pair]) -> list[EntityProposal]:
+    def _propose(self, pairs: Sequence[Pair]) -> None:
         """Candidates from the model's replies. A repeated pair of entities for one source pair is rejected."""
-        options = self._options
-        model = open_model(options.model, KNOWLEDGE, self._opening)
-        generator = JournaledGenerator(model, self._journal, role=ROLE)
+        options, candidates = self.options, self.generated.candidates
+        model = open_model(options.model, KNOWLEDGE, self.opening)
+        generator = JournaledGenerator(model, self.journal, role=ROLE)
         # 256 tokens: an explanation, the two entities and two sentences, as in the examples of the prompts.
         parameters = GenerationParameters(options.temperature, max_tokens=256, seed=options.seed)
-        sources: list[Pair] = []
-        requests = []
-        for pair in pairs:
-            for name in options.prompts:
-                prompt = released_prompt(pair) if name == RELEASED else paper_prompt(pair, int(name))
-                sources.append(pair)
-                requests.append(GenerationRequest(prompt))
-        calls = generator.call_ids(requests, parameters)
-        candidates: list[EntityProposal] = []
+        requests: list[tuple[Pair, GenerationRequest]] = []
+        for pair, name in product(pairs, options.prompts):
+            prompt = released_prompt(pair) if name == RELEASED else paper_prompt(pair, int(name))
+            requests.append((pair, GenerationRequest(prompt)))
+        prompts = [request for _, request in requests]
+        calls = generator.call_ids(prompts, parameters)
         seen: set[str] = set()
-        for pair, call, reply in zip(sources, calls, generator.generate(requests, parameters), strict=True):
+        for (pair, _), call, reply in zip(requests, calls, generator.generate(prompts, parameters), strict=True):
             entity_pairs = read_entities(reply.text)
             if not entity_pairs:
                 candidates.append(EntityProposal(pair, None, call, rejected="the reply states no two entities"))
+                self._decide(REPLY_GATE, candidates[-1])
             for first, second in entity_pairs:
                 # Each entity takes the place of the option with the same number.
                 old_first, old_second = pair[0].options
                 entities = _with_article(first, reply.text, old_first), _with_article(second, reply.text, old_second)
                 candidate = EntityProposal(pair, entities, call)
                 # Without articles (`EntityProposal.id`), and across the prompts of one source pair.
-                if candidate.id in seen:
-                    candidate.rejected = "proposed before"
+                candidate.rejected = "proposed before" if candidate.id in seen else _unfit(pair, entities)
                 seen.add(candidate.id)
+                if not candidate.rejected:
+                    candidate.pair = _instance(pair[0], entities), _instance(pair[1], entities)
                 candidates.append(candidate)
-        return candidates
+                self._decide(SENTENCE_GATE, candidate)
 
-    def _associate(self, generated: Generated, run_id: str) -> None:
+    def _associate(self) -> None:
         """Apply the inverted likelihood gate: the wrong entity must be the more associated one."""
-        candidates = generated.accepted  # rejected candidates cost no calls
+        candidates, threshold = self.generated.accepted, self.options.threshold
         if not candidates:
             return
-        model = open_model(self._options.likelihood, LIKELIHOOD, self._opening)
-        likelihood = JournaledLikelihood(model, self._journal, role=ASSOCIATION_ROLE)
-        scores = associations(_pairs(candidates), likelihood)
-        threshold = self._options.threshold
-        for candidate, score in zip(candidates, scores, strict=True):
-            candidate.association = None if score is None else score.mean
-            if candidate.association is None:
+        model = open_model(self.options.likelihood, LIKELIHOOD, self.opening)
+        likelihood = JournaledLikelihood(model, self.journal, role=ASSOCIATION_ROLE)
+        for candidate, score in zip(candidates, associations(self.generated.pairs, likelihood), strict=True):
+            candidate.association = score
+            if score is None:
                 candidate.rejected = "no clause of a sentence holds the pronoun"
-            elif candidate.association < threshold:
+            elif score < threshold:
                 candidate.rejected = "the right answer is the associated one"
-            measured = (candidate.association, threshold)
-            generated.decisions.append(
-                _decision(run_id, ASSOCIATION, candidate, measured, "the wrong answer is favoured")
-            )
+            self._decide(ASSOCIATION, candidate, "the wrong answer is favoured", score, threshold)
 
-    def _ask_base(self, generated: Generated, run_id: str) -> None:
+    def _ask_base(self) -> None:
         """Apply the inverted critic gate: a base model must fail on at least one of the two sentences."""
-        candidates = generated.accepted  # rejected candidates cost no calls
+        options, candidates, pairs = self.options, self.generated.accepted, self.generated.pairs
         if not candidates:
             return
-        for candidate, right in zip(candidates, self._base_rights(_pairs(candidates)), strict=True):
+        if options.base_method == CRITIC:
+            critic = open_model(options.base, CRITIC, self.opening)
+            rights = critic_rights(pairs, JournaledCritic(critic, self.journal, role=BASE_ROLE))
+        else:
+            model = open_model(options.base, KNOWLEDGE, self.opening)
+            settings = AskSettings(PromptMethod(options.base_method), seed=options.seed)
+            rights = [answer.right for answer in asking(model, self.journal, settings)(pairs)]
+        for candidate, right in zip(candidates, rights, strict=True):
             candidate.base_right = right
             if right == 2:
                 candidate.rejected = "the base model answers both sentences right"
             # The score is the share of sentences that the base model fails on.
-            measured = (1 - right / 2, 0.5)
-            reason = "the base model fails"
-            generated.decisions.append(_decision(run_id, NON_LLM_PROOF, candidate, measured, reason))
+            self._decide(NON_LLM_PROOF, candidate, "the base model fails", 1 - right / 2, 0.5)
 
-    def _base_rights(self, pairs: Sequence[Pair]) -> list[int]:
-        if self._options.base_method == CRITIC:
-            critic = open_model(self._options.base, CRITIC, self._opening)
-            return critic_rights(pairs, JournaledCritic(critic, self._journal, role=BASE_ROLE))
-        model = open_model(self._options.base, KNOWLEDGE, self._opening)
-        settings = AskSettings(PromptMethod(self._options.base_method), seed=self._options.seed)
-        return base_rights(pairs, asking(model, self._journal, settings))
-
-    def _keep_share(self, generated: Generated, run_id: str) -> None:
+    def _keep_share(self) -> None:
         """Reject all but the most adversarial share of each source pair's candidates."""
         by_source: dict[str, list[EntityProposal]] = {}
-        for candidate in generated.accepted:
+        for candidate in self.generated.accepted:
             by_source.setdefault(candidate.source[0].pair, []).append(candidate)
         for candidates in by_source.values():
-            scores = [candidate.association or 0.0 for candidate in candidates]
+            # The likelihood gate on the negated scores. Ids break ties, so that every run cuts equal scores alike.
+            scores = [-(candidate.association or 0.0) for candidate in candidates]
             identities = [candidate.id for candidate in candidates]
-            # Ids break ties, so that equal scores are cut alike in every run.
-            places = keep_most_adversarial(scores, identities, self._options.share, self._options.most)
+            places = kept(scores, identities, Distribution.LONG_TAIL, self.options.share, self.options.most)
             for place, candidate in enumerate(candidates):
                 if place not in places:
                     candidate.rejected = "more adversarial ones of its source pair are kept"
-                    measured = (candidate.association, None)
-                    generated.decisions.append(_decision(run_id, SHARE, candidate, measured, ""))
+                    self._decide(SHARE, candidate, score=candidate.association)
 
 
-def _pairs(candidates: Sequence[EntityProposal]) -> list[Pair]:
-    return [candidate.pair for candidate in candidates if candidate.pair is not None]
+def _instance(item: WinogradItem, entities: EntityPair) -> WinogradItem:
+    """The source's sentence with these entities. The label stays, since the reasoning of the template stays."""
+    text = replaced(item.text, options_as_named(item) or item.options, entities)
+    return replace(item, text=text, options=entities, pronoun_start=None)
 
 
 def _with_article(entity: str, reply: str, option: str) -> str:
@@ -531,26 +510,6 @@ def _with_article(entity: str, reply: str, option: str) -> str:
     return bare if named or core(option) == option else f"{article} {bare[0].lower()}{bare[1:]}"
 
 
-def _instantiate(candidates: Sequence[EntityProposal]) -> None:
-    """Put the entities into the source's sentences. Labels stay, since the reasoning of the template stays."""
-    for candidate in candidates:
-        if candidate.rejected or candidate.entities is None:
-            continue
-        candidate.rejected = _unfit(candidate.source, candidate.entities)
-        if not candidate.rejected:
-            entities = candidate.entities
-            first, second = (
-                replace(
-                    item,
-                    text=replaced(item.text, options_as_named(item) or item.options, entities),
-                    options=entities,
-                    pronoun_start=None,
-                )
-                for item in candidate.source
-            )
-            candidate.pair = first, second
-
-
 def _unfit(source: Pair, entities: EntityPair) -> str:
     """Reason why the entities do not fit into the template; empty if they do."""
     cores = [core(entity).casefold() for entity in entities]
@@ -564,21 +523,3 @@ def _unfit(source: Pair, entities: EntityPair) -> str:
         if any(occurs_in(entity, item.text) for entity in cores):
             return "an entity is in the source sentence already"
     return ""
-
-
-def _structural_decisions(candidates: Sequence[EntityProposal], run_id: str) -> Iterator[Decision]:
-    """Decisions that need no score: the reply states two entities, and they fit into the sentences."""
-    for candidate in candidates:
-        gate = REPLY_GATE if candidate.entities is None else SENTENCE_GATE
-        fits = candidate.pair is not None
-        reason = candidate.texts if fits else f"{candidate.rejected}: {candidate.texts}"
-        yield Decision(run_id, gate, candidate.id, fits, None, None, reason)
-
-
-def _decision(
-    run_id: str, gate: str, candidate: EntityProposal, measured: tuple[float | None, float | None], passes: str
-) -> Decision:
-    """Decision on a candidate. `measured`: score and threshold; `passes`: reason of an acceptance."""
-    score, threshold = measured
-    reason = f"{candidate.rejected or passes}: {candidate.texts}"
-    return Decision(run_id, gate, candidate.id, not candidate.rejected, score, threshold, reason)

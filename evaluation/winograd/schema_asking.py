@@ -12,7 +12,6 @@ from typing import Annotated, TypeAlias
 
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.lazy import scipy
-from hapax.evaluation.shared.result_tables import for_batches
 from hapax.evaluation.winograd.reading import Answers, named, read_as_released, read_strictly
 from hapax.evaluation.winograd.schema_files import Pair, WinogradItem, in_place_of, pronoun_place
 from hapax.evaluation.winograd.schema_prompts import (
@@ -27,7 +26,6 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.options import Option, Seed, Temperature
 from hapax.kb.exchange.values import refusal
 from hapax.kb.records import FactRecord, PredicateRecord, Source
-from hapax.llm_oracle.budget import BudgetReached
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.journaled_models import JournaledGenerator, JournaledLikelihood
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator, LikelihoodModel
@@ -274,9 +272,6 @@ def mapping_facts(options: tuple[str, str], concepts: Concepts, run_id: str) -> 
 ROLE = "winograd"
 """Role under which these calls are counted."""
 
-PAIRS_TOGETHER = 16
-"""Pairs asked in one batch; when a budget ends, all pairs of its batch stay unanswered."""
-
 
 Sources: TypeAlias = Annotated[tuple[str, ...], Option("Use only these sources, such as CR-WSC-H.", name="source")]
 WordingVariant: TypeAlias = Annotated[
@@ -314,30 +309,12 @@ class PairAnswer:
     concepts: Concepts | None = None
 
     @property
-    def answers(self) -> tuple[SentenceAnswer, SentenceAnswer]:
-        return self._answer(0), self._answer(1)
-
-    def _answer(self, place: int) -> SentenceAnswer:
-        item = self.pair[place]
-        return SentenceAnswer(item.id, item.pair, item.family, item.answer, self.strict[place], self.released[place])
-
-
-@dataclass(frozen=True, slots=True)
-class AskRun:
-    """Answered pairs. `stopped`: the budget or queue that left the others unanswered."""
-
-    answers: tuple[PairAnswer, ...]
-    stopped: BudgetReached | None = None
+    def right(self) -> int:
+        """Number of sentences answered right; an unreadable reply is wrong."""
+        return sum(answer == item.answer for answer, item in zip(self.strict, self.pair, strict=True))
 
 
 Ask = Callable[[Sequence[Pair]], list[PairAnswer]]
-
-
-def ask_pairs(pairs: Sequence[Pair], ask: Ask, finished: Callable[[int], None] | None = None) -> AskRun:
-    """Ask about the pairs in batches. `finished` is called with the number of pairs done."""
-    answers: list[PairAnswer] = []
-    stopped = for_batches(pairs, PAIRS_TOGETHER, lambda batch: answers.extend(ask(batch)), finished)
-    return AskRun(tuple(answers), stopped)
 
 
 def asking(model: Generator, journal: Journal, settings: AskSettings) -> Ask:

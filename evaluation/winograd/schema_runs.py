@@ -1,22 +1,23 @@
-"""Runs of asking that are stored in a knowledge base, from which tables are made later."""
+"""Asking a model about schemas, and the runs of it that a knowledge base keeps, from which tables are made later."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches
 from hapax.evaluation.winograd.schema_asking import (
     ABSTRACTS_TO,
-    AskRun,
     AskSettings,
+    PairAnswer,
     ReadingScores,
     SentenceAnswer,
     Sources,
-    ask_pairs,
     asking,
     mapping_facts,
     measure,
@@ -26,20 +27,26 @@ from hapax.evaluation.winograd.schema_files import Pair, pairs_of, read_file
 from hapax.evaluation.winograd.schema_prompts import PROMPTED, SCORED, PromptMethod, read_own
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, made
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import PREDICATES, RUNS, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
-from hapax.llm_oracle.budget import BudgetReached, Deferred
+from hapax.llm_oracle.budget import Budget, BudgetReached, Deferred
 from hapax.llm_oracle.journal import Journal
-from hapax.llm_oracle.protocols import KNOWLEDGE, LIKELIHOOD, ModelIdentity
-from hapax.llm_oracle.registry import open_shared
+from hapax.llm_oracle.protocols import KNOWLEDGE, LIKELIHOOD
+from hapax.llm_oracle.registry import open_shared, with_journal
 
 COMMAND = "evaluate winograd ask"
 WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SCORED)
 """Methods without a second wording."""
 ALL = "all"
+
+PAIRS_TOGETHER = 16
+"""Pairs asked in one batch; when a budget ends, all pairs of its batch stay unanswered."""
+
+ABSENT = "-"
 
 
 @checked
@@ -75,26 +82,39 @@ class SchemaAskOptions:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """Stored answers of one model, by one method, on one source."""
+    """Stored answers of one model, by one method, on one source.
+
+    `model`: its name, with its revision if that is needed; `pairs`: number of pairs to ask about; `calls`: journal ids
+    of the calls, by pair.
+    """
 
     id: str
     model: str
-    revision: str
     method: str
     variant: str
     source: str
     published: bool
     status: str
     pairs: int
-    """Number of pairs to ask about."""
     answers: tuple[SentenceAnswer, ...]
-    calls: Mapping[str, tuple[str, ...]]
-    """Journal ids of the calls, by pair."""
+    calls: Mapping[str, Sequence[str]]
 
-    @property
-    def name(self) -> str:
-        """The model's name, with its revision if that is known."""
-        return f"{self.model}@{self.revision}" if self.revision else self.model
+    @classmethod
+    def of(cls, record: RunRecord) -> StoredRun:
+        """From the record of a run that has ended."""
+        settings = record.settings
+        return cls(
+            record.id,
+            "@".join(filter(None, (settings["model"], settings["revision"]))),
+            settings["method"],
+            settings["variant"],
+            settings["source"],
+            settings["published"],
+            record.status,
+            settings["pairs"],
+            tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
+            record.summary["calls"],
+        )
 
     @cached_property
     def measured(self) -> ReadingScores:
@@ -102,173 +122,181 @@ class StoredRun:
 
     @property
     def label(self) -> str:
+        """Method, wording and reading of the rows."""
         wording = "" if self.method in WITHOUT_VARIANT else f" ({self.variant})"
-        return ", ".join([f"{self.method}{wording}", *self.marks])
-
-    @property
-    def marks(self) -> list[str]:
-        """Differences of the run's pairs from those of the source as it is read."""
-        return ["as published"] if self.published else []
+        return f"{self.method}{wording}{', as published' if self.published else ''}"
 
     @property
     def figures(self) -> dict[str, Any]:
         """Settings and scores for programs, without the single answers."""
-        settings = (
-            "id",
-            "model",
-            "revision",
-            "method",
-            "variant",
-            "source",
-            "published",
-            "status",
-            "pairs",
-        )
+        name, _, revision = self.model.partition("@")
+        settings = ("id", "method", "variant", "source", "published", "status", "pairs")
         scores = ("strict", "released", "unparsed")
         return {
-            **{name: getattr(self, name) for name in settings},
-            **{name: getattr(self.measured, name) for name in scores},
+            "model": name,
+            "revision": revision,
+            **{setting: getattr(self, setting) for setting in settings},
+            **{score: getattr(self.measured, score) for score in scores},
         }
-
-
-class AskSession:
-    """Asks about the pairs of files. `stopped`: the budget or queue that left some pairs unanswered."""
-
-    def __init__(self, kb: KnowledgeBase, options: SchemaAskOptions, opening: OpeningOptions) -> None:
-        self._kb, self._options, self._opened = kb, options, OpenedModels(opening)
-        self.stopped: BudgetReached | None = None
-
-    def ask(
-        self, paths: Sequence[Path], journal: Journal, progress: Callable[[str, int, int], None] | None = None
-    ) -> Iterator[StoredRun]:
-        """Ask by each method about each source until the budget is reached. Each run is stored when it ends.
-
-        `progress` is called with the method, the number of pairs done and the number of all pairs.
-        """
-        for source, pairs in self._pairs(paths).items():
-            for settings in self._options.settings:
-                finished = None if progress is None else _run_progress(progress, settings.name, source, len(pairs))
-                stored, stopped = self._run(source, pairs, settings, journal, finished)
-                self.stopped = self.stopped or stopped
-                yield stored
-                # Requests deferred to a queue do not keep the other runs from being asked.
-                if stopped and not isinstance(stopped, Deferred):
-                    return
-
-    def _pairs(self, paths: Sequence[Path]) -> dict[str, list[Pair]]:
-        by_source: dict[str, list[Pair]] = {}
-        for pair in self._distinct_pairs(paths):
-            if not self._options.sources or pair[0].source in self._options.sources:
-                by_source.setdefault(pair[0].source, []).append(pair)
-        if not by_source:
-            raise HapaxError(
-                f"{', '.join(map(str, paths))}: no pairs to ask about.",
-                Remedy("Name another file, or another {}.", Setting("options.sources")),
-            )
-        return {source: chosen[: self._options.limit] for source, chosen in by_source.items()}
-
-    def _distinct_pairs(self, paths: Sequence[Path]) -> list[Pair]:
-        seen: dict[str, Pair] = {}
-        for path in paths:
-            for pair in pairs_of(read_file(path, self._options.published).items):
-                name = pair[0].pair
-                # A pair is stored by its name, so two pairs of one name would mix their answers.
-                if seen.setdefault(name, pair) != pair:
-                    raise HapaxError(
-                        f"{pair[0].place}: another file has a different pair {name!r}. Rename one of the files."
-                    )
-        # A file given twice repeats equal pairs, which are asked once.
-        return list(seen.values())
-
-    def _run(
-        self,
-        source: str,
-        pairs: Sequence[Pair],
-        settings: AskSettings,
-        journal: Journal,
-        finished: Callable[[int], None] | None,
-    ) -> tuple[StoredRun, BudgetReached | None]:
-        is_scored = settings.method in SCORED
-        model = open_shared(self._opened, self._options.model, LIKELIHOOD if is_scored else KNOWLEDGE)
-        ask = scoring(model, journal, settings) if is_scored else asking(model, journal, settings)
-        record = _record(model.identity, source, pairs, settings, self._options)
-        self._kb.add(RUNS, [record])
-        run = ask_pairs(pairs, ask, finished)
-        status, summary = "budget" if run.stopped else "done", _summary(run)
-        facts = []
-        for answer in run.answers:
-            if answer.concepts is not None:
-                facts += mapping_facts(answer.pair[0].options, answer.concepts, record.id)
-        with self._kb.transaction():
-            self._kb.finish_run(record.id, status, summary)
-            if facts:
-                self._kb.add(PREDICATES, [ABSTRACTS_TO])
-                self._kb.add_facts(facts)
-        return _stored(replace(record, status=status, summary=summary)), run.stopped
 
 
 def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
     """The latest run of each model, method, variant and source, in the order they were first started."""
-    latest: dict[tuple[str, str, str, str, tuple[str, ...]], StoredRun] = {}
+    latest: dict[tuple[str, str, str], StoredRun] = {}
     for record in kb.runs():
         if record.command == COMMAND and record.status != "running":
-            run = _stored(record)
+            run = StoredRun.of(record)
             # A later run replaces an earlier one and keeps its place.
-            latest[run.name, run.method, run.variant, run.source, tuple(run.marks)] = run
+            latest[run.model, f"{run.label} {run.variant}", run.source] = run
     return list(latest.values())
 
 
-def _run_progress(
-    progress: Callable[[str, int, int], None], method: str, source: str, total: int
-) -> Callable[[int], None]:
-    # A lambda in the caller's loop would see the names of whichever turn the loop is at.
-    return lambda done: progress(f"{method} on {source}", done, total)
+def shortened(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """The runs without revisions of models, except where two models differ in their revision only."""
+    names = [model.partition("@")[0] for model in dict.fromkeys(run.model for run in runs)]
+    short = []
+    for run in runs:
+        name = run.model.partition("@")[0]
+        short.append(replace(run, model=name) if names.count(name) == 1 else run)
+    return short
 
 
-def _record(
-    model: ModelIdentity, source: str, pairs: Sequence[Pair], settings: AskSettings, options: SchemaAskOptions
-) -> RunRecord:
-    # The texts are part of the identity, so a changed file starts a new run.
-    texts = []
-    for pair in pairs:
-        texts += [[item.text, item.pronoun, *item.options] for item in pair]
-    stored_settings = {
-        "model": model.name,
-        "revision": model.revision,
-        "method": settings.name,
-        "variant": settings.variant.value,
-        # A user may change the text of a prompt and keep its name.
-        "prompt": hashlib.sha256(settings.own.text.encode()).hexdigest() if settings.own else "",
-        "source": source,
-        "published": options.published,
-        "temperature": str(settings.temperature),
-        "tokens": settings.tokens,
-        "seed": settings.seed,
-        "pairs": len(pairs),
-    }
-    return RunRecord.now(content_id(COMMAND, stored_settings, texts), COMMAND, stored_settings)
+@dataclass(frozen=True)
+class AskedSchemas:
+    """Runs of methods on sources of schemas. `stopped`: the budget or queue that left pairs unanswered; else empty."""
+
+    runs: tuple[StoredRun, ...]
+    stopped: str = ""
+
+    def to_result(self) -> ExperimentResult:
+        """Scores of the runs, finished or not, with intervals."""
+        readings = readings_table(shortened(self.runs), "Asked, with 95 % intervals")
+        return ExperimentResult([readings], [run.figures for run in self.runs])
 
 
-def _summary(run: AskRun) -> dict[str, Any]:
-    cells: list[list[Any]] = []
-    for pair_answer in run.answers:
-        for answer in pair_answer.answers:
-            cells.append([answer.item, answer.pair, answer.family, answer.gold, answer.strict, answer.released])
-    return {"answers": cells, "calls": {answer.pair[0].pair: list(answer.calls) for answer in run.answers}}
+def readings_table(runs: Sequence[StoredRun], title: str) -> ResultTable:
+    """Scores by both readings of the same replies; the released one finds answers even where there are none."""
+    rows = []
+    for run in runs:
+        strict, released = run.measured.strict, run.measured.released
+        shares = (strict.single, strict.pair, released.single, released.pair, run.measured.unparsed, strict.consistency)
+        cells = [estimate.text(1, 0, scale=100, empty=ABSENT) for estimate in shares]
+        rows.append((run.label, run.model, run.source, *cells))
+    scores = ("single", "pair", "single, released", "pair, released", "unparsed", "consistency")
+    return ResultTable(title, ("", "model", "source", *scores), rows)
 
 
-def _stored(record: RunRecord) -> StoredRun:
-    settings = record.settings
-    return StoredRun(
-        record.id,
-        settings["model"],
-        settings["revision"],
-        settings["method"],
-        settings["variant"],
-        settings["source"],
-        settings["published"],
-        record.status,
-        settings["pairs"],
-        tuple(SentenceAnswer(*cells) for cells in record.summary["answers"]),
-        {pair: tuple(calls) for pair, calls in record.summary["calls"].items()},
-    )
+@checked
+@extras_named()
+def ask_schemas(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: SchemaAskOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Evaluation[AskedSchemas]:
+    """Ask a model about the pairs of files, by each method, and store the answers. No question is asked twice.
+
+    `opening`: options of opening the model; its journal, if any, has the budget. `progress` is called with the method,
+    the pairs done and all pairs.
+    """
+    opening, journal = with_journal(kb, opening, budget)
+    options = options or SchemaAskOptions()
+    opened = OpenedModels(opening)
+    runs: list[StoredRun] = []
+    stopped: BudgetReached | None = None
+    for pairs, settings in product(_pairs_by_source([Path(path) for path in paths], options), options.settings):
+        run = _SchemaRun(kb, options, settings, pairs)
+        reached = run.ask(opened, journal, progress)
+        runs.append(StoredRun.of(run.record))
+        stopped = stopped or reached
+        # Requests deferred to a queue do not keep the other runs from being asked.
+        if reached and not isinstance(reached, Deferred):
+            break
+    return Evaluation.of(AskedSchemas(tuple(runs), str(stopped or "")))
+
+
+def _pairs_by_source(paths: Sequence[Path], options: SchemaAskOptions) -> list[list[Pair]]:
+    """The pairs to ask about, those of each source in a list. A file that is given twice is asked once."""
+    distinct: dict[str, Pair] = {}
+    for path in paths:
+        for pair in pairs_of(read_file(path, options.published).items):
+            # A pair is stored by its name, so two pairs of one name would mix their answers.
+            if distinct.setdefault(pair[0].pair, pair) != pair:
+                raise HapaxError(
+                    f"{pair[0].place}: another file has a different pair {pair[0].pair!r}. Rename one of the files."
+                )
+    by_source: dict[str, list[Pair]] = {}
+    for pair in distinct.values():
+        if not options.sources or pair[0].source in options.sources:
+            by_source.setdefault(pair[0].source, []).append(pair)
+    if not by_source:
+        raise HapaxError(
+            f"{', '.join(map(str, paths))}: no pairs to ask about.",
+            Remedy("Name another file, or another {}.", Setting("options.sources")),
+        )
+    return [pairs[: options.limit] for pairs in by_source.values()]
+
+
+@dataclass
+class _SchemaRun:
+    """A run of one method on the pairs of one source."""
+
+    kb: KnowledgeBase
+    options: SchemaAskOptions
+    settings: AskSettings
+    pairs: Sequence[Pair]
+
+    def ask(
+        self, opened: OpenedModels, journal: Journal, progress: Callable[[str, int, int], None] | None
+    ) -> BudgetReached | None:
+        """Ask about the pairs until the budget is reached, and store the answers as `record`."""
+        is_scored = self.settings.method in SCORED
+        model = open_shared(opened, self.options.model, LIKELIHOOD if is_scored else KNOWLEDGE)
+        ask = (scoring if is_scored else asking)(model, journal, self.settings)
+        self.record = self._record(model.identity.name, model.identity.revision)
+        self.kb.add(RUNS, [self.record])
+        answers: list[PairAnswer] = []
+        name = f"{self.settings.name} on {self.pairs[0][0].source}"
+        finished = None if progress is None else partial(_show, progress, name, len(self.pairs))
+        stopped = for_batches(self.pairs, PAIRS_TOGETHER, lambda batch: answers.extend(ask(batch)), finished)
+        status, cells, facts = "budget" if stopped else "done", [], []
+        for answer in answers:
+            for item, strict, released in zip(answer.pair, answer.strict, answer.released, strict=True):
+                cells.append([item.id, item.pair, item.family, item.answer, strict, released])
+            if answer.concepts is not None:
+                facts += mapping_facts(answer.pair[0].options, answer.concepts, self.record.id)
+        summary = {"answers": cells, "calls": {answer.pair[0].pair: list(answer.calls) for answer in answers}}
+        with self.kb.transaction():
+            self.kb.finish_run(self.record.id, status, summary)
+            if facts:
+                self.kb.add(PREDICATES, [ABSTRACTS_TO])
+                self.kb.add_facts(facts)
+        self.record = replace(self.record, status=status, summary=summary)
+        return stopped
+
+    def _record(self, model: str, revision: str) -> RunRecord:
+        settings = self.settings
+        # The texts are part of the identity, so a changed file starts a new run.
+        texts = [[[item.text, item.pronoun, *item.options] for item in pair] for pair in self.pairs]
+        stored = {
+            "model": model,
+            "revision": revision,
+            "method": settings.name,
+            "variant": settings.variant.value,
+            # A user may change the text of a prompt and keep its name.
+            "prompt": hashlib.sha256(settings.own.text.encode()).hexdigest() if settings.own else "",
+            "source": self.pairs[0][0].source,
+            "published": self.options.published,
+            "temperature": str(settings.temperature),
+            "tokens": settings.tokens,
+            "seed": settings.seed,
+            "pairs": len(self.pairs),
+        }
+        return RunRecord.now(content_id(COMMAND, stored, texts), COMMAND, stored)
+
+
+def _show(progress: Callable[[str, int, int], None], method: str, total: int, done: int) -> None:
+    progress(method, done, total)
