@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
@@ -123,15 +123,6 @@ class PremiseSettings:
     seed: int = 0
 
 
-@dataclass
-class _Gathered:
-    """Results of a pass over the corpus: premises by question number, predicate counts, and sentences by slice."""
-
-    premises: defaultdict[int, list[Triple]] = field(default_factory=lambda: defaultdict(list))
-    occurrences: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    sentences: defaultdict[str, list[Sentence]] = field(default_factory=lambda: defaultdict(list))
-
-
 def ask(
     questions: Sequence[Proposition], corpus: Iterable[Sentence], settings: PremiseSettings
 ) -> list[QuestionWithPremises]:
@@ -140,44 +131,44 @@ def ask(
     A premise is about the same two entities, in either order, in the same slice, with another predicate and in another
     sentence. For `Context.DOCUMENTS` all sentences of the questions' slices are kept in memory.
     """
-    gathered = _gathered(questions, corpus, settings)
-    retrieved = _retrieved(questions, gathered.sentences, settings) if settings.context is Context.DOCUMENTS else None
+    numbers = _by_entities(questions)
+    predicates = [_predicate(question.mention, settings.language) for question in questions]
+    by_slice: dict[str, list[Sentence]] = {question.slice: [] for question in questions}
+    premises: list[list[Triple]] = [[] for _ in questions]
+    occurrences: Counter[tuple[str, ...]] = Counter()
+    for sentence in corpus:
+        if settings.context is Context.DOCUMENTS and sentence.slice in by_slice:
+            by_slice[sentence.slice].append(sentence)
+        for mention in sentence.triples:
+            predicate = _predicate(mention, settings.language)
+            occurrences[predicate] += 1
+            for number in numbers.get((sentence.slice, *_entities(mention)), ()):
+                # The same words about the same entities would be the question itself.
+                is_reworded = predicate[2:] != predicates[number][2:]
+                if is_reworded and sentence.index != questions[number].sentence:
+                    premises[number].append(_premise(mention, sentence, settings))
+    if settings.context is Context.DOCUMENTS:
+        premises = _retrieved(questions, by_slice, settings)
     with_premises = []
-    for number, question in enumerate(questions):
-        premises = list(dict.fromkeys(gathered.premises[number] if retrieved is None else retrieved[number]))
+    for number, (question, found) in enumerate(zip(questions, premises, strict=True)):
+        distinct = list(dict.fromkeys(found))
         # Seeded by question, so that a question has the same premises whatever precedes it.
-        if len(premises) > settings.most:
-            premises = random.Random(f"{settings.seed} {number}").sample(premises, settings.most)  # noqa: S311  # no secret
+        if len(distinct) > settings.most:
+            distinct = random.Random(f"{settings.seed} {number}").sample(distinct, settings.most)  # noqa: S311  # no secret
         alone = EntailmentPair(ANYTHING, question.mention.triple(settings.language), question.label, settings.language)
-        pairs = tuple(replace(alone, premise=premise) for premise in premises)
-        with_premises.append(
-            QuestionWithPremises(
-                question, alone, pairs, gathered.occurrences[_predicate(question.mention, settings.language)]
-            )
-        )
+        pairs = tuple(replace(alone, premise=premise) for premise in distinct)
+        with_premises.append(QuestionWithPremises(question, alone, pairs, occurrences[predicates[number]]))
     return with_premises
 
 
-def _gathered(questions: Sequence[Proposition], corpus: Iterable[Sentence], settings: PremiseSettings) -> _Gathered:
-    numbers: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+def _by_entities(questions: Sequence[Proposition]) -> dict[tuple[str, str, str], list[int]]:
+    """Numbers of the questions by slice and entities, in either order."""
+    numbers: dict[tuple[str, str, str], list[int]] = {}
     for number, question in enumerate(questions):
-        # Both orders, but only once if the entities are equal.
+        # Only once if the entities are equal.
         for pair in dict.fromkeys((_entities(question.mention), _entities(question.mention)[::-1])):
-            numbers[(question.slice, *pair)].append(number)
-    predicates = [predicate_words(question.mention.relation, settings.language) for question in questions]
-    slices = {question.slice for question in questions} if settings.context is Context.DOCUMENTS else set()
-    gathered = _Gathered()
-    for sentence in corpus:
-        if sentence.slice in slices:
-            gathered.sentences[sentence.slice].append(sentence)
-        for mention in sentence.triples:
-            gathered.occurrences[_predicate(mention, settings.language)] += 1
-            for number in numbers.get((sentence.slice, *_entities(mention)), ()):
-                # The same predicate about the same entities would be the question itself.
-                is_reworded = predicate_words(mention.relation, settings.language) != predicates[number]
-                if is_reworded and sentence.index != questions[number].sentence:
-                    gathered.premises[number].append(_premise(mention, sentence, settings))
-    return gathered
+            numbers.setdefault((question.slice, *pair), []).append(number)
+    return numbers
 
 
 def _premise(mention: Mention, sentence: Sentence, settings: PremiseSettings) -> Triple:
@@ -213,9 +204,7 @@ def _retrieved(
     premises: list[list[Triple]] = []
     for question in questions:
         premises.append([])
-        index = indexes.get(question.slice)
-        if index is None:
-            continue
+        index = indexes[question.slice]
         for document in index.like(question.proposition(settings.language), settings.documents):
             for sentence in document[:LONGEST_DOCUMENT]:
                 if sentence.index != question.sentence:
@@ -256,11 +245,6 @@ def by_frequency(questions: Sequence[QuestionWithPremises]) -> list[float]:
     return [1 - 1 / question.occurrences if question.occurrences else 0.0 for question in questions]
 
 
-def all_alike(questions: Sequence[QuestionWithPremises]) -> list[float]:
-    """The same score for every question."""
-    return [0.0] * len(questions)
-
-
 @dataclass(frozen=True, slots=True)
 class ScoredAnswers:
     """The scores of a method on a set, and its figures."""
@@ -299,37 +283,29 @@ def experiment_result(
     """The scored answers as a table, all figures, and a note on the number of premises."""
     columns = ("scorer", "set", "questions", *report.FIGURE_COLUMNS)
     results = [answers.result for answers in scored]
-    rows = [(result.scorer, result.subset, str(result.pairs), *report.figure_cells(result)) for result in results]
-    figures = [report.main_figures(result) for result in results]
-    return ExperimentResult([ResultTable("", columns, rows)], figures, notes=[premise_summary(sets)])
+    rows = [(result.scorer, result.subset, result.pairs, *report.figure_cells(result)) for result in results]
+    counts = [len(question.pairs) for question in chain.from_iterable(sets.values())]
+    note = f"{sum(counts) / len(counts):.1f} premises per question; {counts.count(0)} of {len(counts)} have none."
+    return ExperimentResult([ResultTable("", columns, rows)], list(map(report.main_figures, results)), notes=[note])
 
 
 @checked
 @extras_named()
 def write_question_pairs(sets: Mapping[str, Sequence[QuestionWithPremises]], folder: str | Path) -> int:
-    """Write each premise with its question in LevyHolt's format, a file for each set; return the number of pairs."""
-    return sum(_write_pairs(questions, Path(folder) / f"pairs-{name}.txt") for name, questions in sets.items())
-
-
-def _write_pairs(questions: Sequence[QuestionWithPremises], path: Path) -> int:
-    """Write each premise with its question in LevyHolt's format, for external scorers; return the number of pairs.
+    """Write each premise with its question in LevyHolt's format, a file for each set; return the number of pairs.
 
     Commas, tabs and line breaks in arguments, which the format cannot represent, become blanks.
     """
-    pairs = []
-    for question in questions:
-        for pair in question.pairs:
-            premise, hypothesis = _plain(pair.premise), _plain(pair.hypothesis)
-            pairs.append(EntailmentPair(premise, hypothesis, pair.entailed, pair.language))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_levy_holt(pairs, path)
-    return len(pairs)
-
-
-def premise_summary(sets: Mapping[str, Sequence[QuestionWithPremises]]) -> str:
-    """A sentence on the number of premises of the questions."""
-    counts = [len(question.pairs) for question in chain.from_iterable(sets.values())]
-    return f"{sum(counts) / len(counts):.1f} premises per question; {counts.count(0)} of {len(counts)} have none."
+    count = 0
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, questions in sets.items():
+        pairs = []
+        for pair in chain.from_iterable(question.pairs for question in questions):
+            sides = _plain(pair.premise), _plain(pair.hypothesis)
+            pairs.append(EntailmentPair(*sides, pair.entailed, pair.language))
+        write_levy_holt(pairs, Path(folder) / f"pairs-{name}.txt")
+        count += len(pairs)
+    return count
 
 
 def _plain(triple: Triple) -> Triple:
@@ -397,7 +373,7 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
     """The scorer of questions with this name. Raises ArgumentRejected for an unknown name or a missing option."""
     # Before the scorers of pairs, whose frequency counts training pairs; this one counts the corpus.
     if name == "null":
-        return AnswerScorer(name, all_alike)
+        return AnswerScorer(name, lambda questions: [0.0] * len(questions))
     if name == "frequency":
         return AnswerScorer(name, by_frequency)
     scorer = session.scorer(name)

@@ -51,14 +51,6 @@ SAID = "said of these two"
 UNUSUAL = "predicate too rare"
 
 
-@dataclass(frozen=True, slots=True)
-class UsualForm:
-    """The most frequent form of a predicate in the corpus, and the number of occurrences of all its forms."""
-
-    relation: str
-    count: int
-
-
 class PredicateIndex:
     """The predicates of a corpus by lemmas and types."""
 
@@ -73,32 +65,21 @@ class PredicateIndex:
         """The lemmas of a predicate, which all its forms have in common."""
         return self._lexicon.joint.join(map(self._lexicon.lemma, words))
 
-    def usual(self, key: str, types: tuple[str, str]) -> UsualForm | None:
-        """The usual form of a predicate with these types, None if the corpus has none. Ties go by the alphabet."""
-        forms = self._forms.get((key, *types))
-        if forms is None:
-            return None
-        return UsualForm(min(forms, key=lambda form: (-forms[form], form)), forms.total())
+    def forms(self, key: str, types: tuple[str, str]) -> Counter[str]:
+        """The forms of a predicate with these types, with their numbers of occurrences; empty without any."""
+        return self._forms.get((key, *types), Counter())
 
     def count(self, mention: Mention) -> int:
         """Number of occurrences of a mention's predicate with these types, in any form."""
-        usual = self.usual(self.key(self._lexicon.words(mention.relation)), mention.types)
-        return usual.count if usual else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Negatives:
-    """Relations that replace a positive's, and the chosen senses by the words that were replaced."""
-
-    relations: tuple[str, ...]
-    senses: Mapping[str, tuple[str, ...]]
+        return self.forms(self.key(self._lexicon.words(mention.relation)), mention.types).total()
 
 
 @dataclass(frozen=True, slots=True)
 class Replacer:
     """Finds the negatives of a positive.
 
-    `said` maps an entity pair to the keys of all predicates that the corpus has for it, in any slice.
+    `said` maps an entity pair to the keys of all predicates that the corpus has for it, in any slice. `dropped`: number
+    of replacements that were dropped, by reason: `SAID` or `UNUSUAL`.
     """
 
     lexicon: Lexicon
@@ -107,10 +88,12 @@ class Replacer:
     said: Mapping[Pair, frozenset[str]]
     frequency: CountRange
     dropped: Counter[str] = field(default_factory=Counter)
-    """Number of replacements that were dropped, by reason: `SAID` or `UNUSUAL`."""
 
-    def negatives(self, mention: Mention) -> Negatives:
-        """The negatives of a mention by replacing each run of its words, the longest first."""
+    def negatives(self, mention: Mention) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+        """The negatives of a mention by replacing each run of its words, the longest first.
+
+        Relations that replace the mention's, and the chosen senses by the words that were replaced.
+        """
         words = self.lexicon.words(mention.relation)
         relations: dict[str, None] = {}
         senses: dict[str, tuple[str, ...]] = {}
@@ -126,22 +109,27 @@ class Replacer:
             # Words without a usable hyponym stay free for the shorter runs inside them.
             if fitting:
                 replaced.append(span)
-                relations.update(dict.fromkeys(fitting))
-        return Negatives(tuple(relations), senses)
+                relations |= dict.fromkeys(fitting)
+        return list(relations), senses
 
     def _fitting(
         self, mention: Mention, words: tuple[str, ...], span: tuple[int, int], chosen: Sequence[Sense]
     ) -> list[str]:
         """Narrower relations that the corpus has often enough, but not for this pair, nor a synonym of them."""
         relations: list[str] = []
-        for replacement in replacements(words, span, chosen, ReplacementDirection.NARROWER, self.lexicon):
+        for wordings in replacements(words, span, chosen, ReplacementDirection.NARROWER, self.lexicon):
             # All synonyms together: the corpus may state the same with another lemma of the sense.
-            keys = list(dict.fromkeys(map(self.index.key, replacement.wordings)))
+            keys = list(dict.fromkeys(map(self.index.key, wordings)))
             if not self.said[mention.pair].isdisjoint(keys):
                 self.dropped[SAID] += 1
                 continue
-            usual = [self.index.usual(key, mention.types) for key in keys]
-            fitting = [form.relation for form in usual if form and not self.frequency.fault(form.count, "")]
+            forms = [self.index.forms(key, mention.types) for key in keys]
+            # The usual form stands for all; ties go by the alphabet.
+            fitting = [
+                min(own, key=lambda form: (-own[form], form))
+                for own in forms
+                if own and not self.frequency.fault(own.total(), "")
+            ]
             # A bool counts as 0 or 1.
             self.dropped[UNUSUAL] += not fitting
             relations += fitting
@@ -236,30 +224,6 @@ class Positive(NamedTuple):
     sentence: int
 
 
-def positives(
-    sentences: Sequence[Sentence],
-    faults: Mapping[Pair, str],
-    occurrences: Mapping[Predicate, int],
-    limits: CountRange,
-    language: str,
-) -> tuple[list[Positive], Counter[str]]:
-    """The mentions of a slice that pass all filters, and the number dropped for each reason."""
-    passed: list[Positive] = []
-    dropped: Counter[str] = Counter()
-    for sentence in sentences:
-        for mention in sentence.triples:
-            fault = faults[mention.pair]
-            # The first fault found is the one that is counted.
-            if not fault and is_vague(mention.relation, language):
-                fault = VAGUE
-            fault = fault or limits.fault(occurrences[predicate_of(mention)], "occurrences of the predicate")
-            if fault:
-                dropped[fault] += 1
-            else:
-                passed.append(Positive(mention, sentence.slice, sentence.index))
-    return passed, dropped
-
-
 BARS = (
     *(30, 60, 100, 300, 500, 700, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000, 20_000),
     *(30_000, 50_000, 100_000, 100_000_000),
@@ -312,14 +276,6 @@ def allotments(sizes: Mapping[str, int], sample: int) -> dict[str, int]:
         shares[key] = passed * sample // total - allotted
         allotted += shares[key]
     return shares
-
-
-def drawn(
-    items: Sequence[BalancedPositive], allotment: int, draw: random.Random
-) -> tuple[list[BalancedPositive], Counter[str]]:
-    """`allotment` items drawn at random, and the number dropped."""
-    chosen = draw.sample(list(items), min(allotment, len(items)))
-    return chosen, Counter({BEYOND: len(items) - len(chosen)})
 
 
 def mapped(
@@ -467,17 +423,14 @@ def build(
             sets[homes[key]] += positive.questions
     balanced = list(chain.from_iterable(balanced_by_slice.values()))
     negatives = sum(len(positive.negatives) for positive in balanced)
-    set_steps = []
-    for name, chosen in sets.items():
-        labels = [question.label for question in chosen]
-        set_steps.append(Step(name, sum(labels), "positives", {}))
+    of_sets = (Step(name, sum(item.label for item in chosen), "positives", {}) for name, chosen in sets.items())
     steps = (
         Step("time slices", occurrences.total(), "triples", dict(dropped)),
         Step("entity pairs and predicates", sum(map(len, positives_by_slice.values())), "positives", dict(filtered)),
         Step("WordNet", len(balanced), "positives with negatives", dict(unused)),
         Step("replacements", negatives, "negatives", dict(replacer.dropped)),
         Step("sample", sum(map(len, sampled.values())), "positives", dict(beyond)),
-        *set_steps,
+        *of_sets,
     )
     return Built(sets, homes, steps)
 
@@ -500,7 +453,9 @@ def build_questions(
     """
     settings, words, folder = settings or BuildSettings(), words or QuestionWords(), Path(folder)
     lexicon = Lexicon.open(words.lexicon, settings.language)
-    choose = _sense_choice(words, kb, opening)
+    choose: SenseChoice = first_sense
+    if words.senses == "critic":
+        choose = senses_by_critic(ScorerSession(kb, ScorerOptions(words.model), opening).measure(CRITIC))
     folder.mkdir(parents=True, exist_ok=True)
     # Beside the output: a corpus may be too large for the system's temporary folder.
     with unfinished(folder / "slices") as scratch:
@@ -513,12 +468,6 @@ def build_questions(
     return evaluation
 
 
-def _sense_choice(words: QuestionWords, kb: KnowledgeBase, opening: OpeningOptions | None) -> SenseChoice:
-    if words.senses == "critic":
-        return senses_by_critic(ScorerSession(kb, ScorerOptions(words.model), opening).measure(CRITIC))
-    return first_sense
-
-
 def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> Iterator[Sentence]:
     """The sentences of the corpus, which `occurrences` counts as they pass."""
     for sentence in corpus:  # passes on while it counts, so that the corpus is read only once
@@ -529,13 +478,24 @@ def _counting(corpus: Iterable[Sentence], occurrences: Counter[Predicate]) -> It
 def _positives(
     corpus: SlicedCorpus, occurrences: Mapping[Predicate, int], settings: BuildSettings
 ) -> tuple[dict[str, list[Positive]], Counter[str]]:
+    """The mentions of each slice that pass all filters, and the number dropped for each reason."""
     by_slice: dict[str, list[Positive]] = {}
     dropped: Counter[str] = Counter()
     for key in corpus.slices:
+        by_slice[key] = []
         in_slice = corpus.read(key)
         faults = pair_faults(in_slice, settings.pair)
-        by_slice[key], filtered = positives(in_slice, faults, occurrences, settings.predicate, settings.language)
-        dropped += filtered
+        for sentence in in_slice:
+            for mention in sentence.triples:
+                # The first fault found is the one that is counted.
+                fault = faults[mention.pair] or (VAGUE if is_vague(mention.relation, settings.language) else "")
+                fault = fault or settings.predicate.fault(
+                    occurrences[predicate_of(mention)], "occurrences of the predicate"
+                )
+                if fault:
+                    dropped[fault] += 1
+                else:
+                    by_slice[key].append(Positive(mention, sentence.slice, sentence.index))
     return by_slice, dropped
 
 
@@ -567,14 +527,14 @@ def _balanced(
             if positive.sentence in used_sentences:
                 dropped[SAME_SENTENCE] += 1
                 continue
-            negatives = replacer.negatives(positive.mention)
-            if not negatives.relations:
+            relations, senses = replacer.negatives(positive.mention)
+            if not relations:
                 # The sentence stays free for another positive of it.
                 dropped[NO_NEGATIVE] += 1
                 continue
             used_sentences.add(positive.sentence)
-            question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=negatives.senses)
-            mentions = [positive.mention._replace(relation=relation) for relation in negatives.relations]
+            question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=senses)
+            mentions = [positive.mention._replace(relation=relation) for relation in relations]
             balanced = BalancedPositive(
                 question(positive.mention, label=True),
                 tuple(question(mention, label=False, positive=positive.mention.relation) for mention in mentions),
@@ -589,11 +549,14 @@ def _sampled(
     items: Mapping[str, Sequence[BalancedPositive]], settings: BuildSettings
 ) -> tuple[dict[str, list[BalancedPositive]], Counter[str]]:
     shares = allotments({key: len(in_slice) for key, in_slice in items.items()}, settings.sample)
-    take = mapped if settings.frequency_map else drawn
     sampled: dict[str, list[BalancedPositive]] = {}
     dropped: Counter[str] = Counter()
     for key, in_slice in items.items():
         draw = random.Random(f"{settings.seed} sample {key}")  # noqa: S311  # no secret
-        sampled[key], beyond = take(in_slice, shares[key], draw)
-        dropped += beyond
+        if settings.frequency_map:
+            sampled[key], beyond = mapped(in_slice, shares[key], draw)
+            dropped += beyond
+        else:
+            sampled[key] = draw.sample(list(in_slice), min(shares[key], len(in_slice)))
+            dropped[BEYOND] += len(in_slice) - len(sampled[key])
     return sampled, dropped

@@ -124,13 +124,11 @@ class LabelReader:
         pairs = zip(proposed, scores, strict=True)
         return {item.claim: score.probability >= 0.5 for item, score in pairs if score.covered}
 
-    def types_of_claims(self) -> dict[str, str]:
-        """The data type of each of these claims."""
-        return {item.claim: item.data_type for item in proposed_types(self._kb, self._library)}
-
     def _given(self) -> dict[str, bool]:
         facts = GivenFacts(RunFacts(self._kb, self._library), self._library, BULK_LIMITS.seconds)
-        atoms = {key: _atom(proposed) for key, proposed in self.proposed.items()}
+        atoms = {}
+        for key, proposed in self.proposed.items():
+            atoms[key] = Atom(proposed.predicate, tuple(map(Constant, proposed.arguments)))
         truths = facts.truths(atoms.values())
         # 1 or 0: by given facts, withdrawals, declarations or arithmetic.
         return {key: truths[atom] == 1.0 for key, atom in atoms.items() if truths[atom] is not None}
@@ -193,15 +191,10 @@ class LabelReader:
         return ProposedAtom(predicate, tuple(values), fact_claim(atom, self._library), entity_key(values[-1:]))
 
 
-def _atom(proposed: ProposedAtom) -> Atom:
-    return Atom(proposed.predicate, tuple(map(Constant, proposed.arguments)))
-
-
 NOTHING_CLAIMED = ("N/A is an example of N/A.", "[MASK] is an example of [MASK].", "It is an example of it.")
 """Claims without content, by which contextual calibration measures a critic's bias (Zhao et al. 2021, section 5)."""
 
-ALL, UNTAUGHT = "all labels", "facts that the critic was not trained on"
-OF_TYPES = "data types of values"
+ALL, OF_TYPES = "all labels", "data types of values"
 
 
 @checked
@@ -253,7 +246,7 @@ class CalibrationResult:
         for part, (count, raw, calibrated) in self.measured.items():
             for name, measure in (("raw", raw), ("calibrated", calibrated)):
                 cells = (measure.brier, measure.log_loss, measure.ece, measure.auc)
-                rows.append((f"{part} ({count})", name, *map(_text, cells)))
+                rows.append((f"{part} ({count})", name, *(cell.text(3, 3) for cell in cells)))
         title = "Measures on labels of held-out keys, with 95 % intervals; lower is better but for the AUC"
         figures = {
             "critic": self.critic,
@@ -294,18 +287,7 @@ class CalibrationResult:
                 f"Fewer than {LEAST_LABELS} labels, or none of one kind, teach no map. The scores were compared with "
                 "those of claims without content instead. Label more facts."
             )
-        untaught = self.measured.get(UNTAUGHT)
-        # Index 1 holds the raw measures.
-        if untaught is not None and untaught[1].auc.value < self.measured[ALL][1].auc.value - 0.1:
-            yield (
-                "The critic knows the facts it was trained on. On others its AUC is "
-                f"{untaught[1].auc.value:.2f}: the measures over all labels do not hold for them."
-            )
         yield from map(str, self.written)
-
-
-def _text(estimate: Estimate) -> str:
-    return estimate.text(3, 3)
 
 
 @checked
@@ -347,7 +329,8 @@ class Calibrator:
         fitted = best_map(used)
         # Raw for lack of labels; raw that won against the other maps stays.
         if fitted.method == "raw" and (len(used) < LEAST_LABELS or len({label.is_true for label in used}) < 2):
-            fitted = self._contextual()
+            scores = [score.probability for score in self._critic.probabilities(NOTHING_CLAIMED)]
+            fitted = FittedMap("contextual", 0.0, contextual_map(scores))
         if fitted.method == "contextual":
             # No label has taught this map, so all of them are held out.
             probabilities = [fitted.map.probability(label.score, label.indicator) for label in used]
@@ -370,7 +353,8 @@ class Calibrator:
             len(reserved),
             measured,
             points,
-            _forecast(labels),
+            # The threshold that raw scores would get for facts like the labelled ones.
+            choose_threshold([JudgedScore(label.score, label.is_true) for label in labels], None, Promise()),
             written,
         )
         parameters = fitted.map.parameters if types is None else {**fitted.map.parameters, TYPES: types.parameters}
@@ -400,9 +384,9 @@ class Calibrator:
         for fact, atom in atoms.items():
             score = own.get(atom.claim)
             if score is not None:
-                key = _key(atom)
-                label = LabelledScore(score.probability, truths[fact], atom.indicator, key, fact, score.members)
-                labels.append(label)
+                # The key by which labels are held out, apart for each predicate.
+                key = f"{atom.indicator}|{atom.key}"
+                labels.append(LabelledScore(score.probability, truths[fact], atom.indicator, key, fact, score.members))
         if not labels and self.options.labels:
             raise HapaxError(
                 f"{self.kb.place}: no proposed fact is labelled by {', '.join(self.options.labels)} and "
@@ -430,16 +414,12 @@ class Calibrator:
             truths = self._reader.type_truths(source) | truths
         if len(truths) < LEAST_LABELS:
             return []
-        types = self._reader.types_of_claims()
+        types = {item.claim: item.data_type for item in proposed_types(self.kb, self.library)}
         own = self._own_scores(truths, TYPE_MEASURE)
         return [
             LabelledScore(score.probability, truths[claim], types[claim], claim, claim, score.members)
             for claim, score in own.items()
         ]
-
-    def _contextual(self) -> FittedMap:
-        scores = [score.probability for score in self._critic.probabilities(NOTHING_CLAIMED)]
-        return FittedMap("contextual", 0.0, contextual_map(scores))
 
     def _measured(
         self, labels: Sequence[LabelledScore], probabilities: Sequence[float]
@@ -456,25 +436,7 @@ class Calibrator:
             after = measures(own_labels, held_out(own_labels))
             measured[short_model_name(title)] = (len(alone), measures(own_labels, own_raw), after)
         points = {"raw": reliability(labels, raw), "calibrated": reliability(labels, probabilities)}
-        if self.options.critic == "embedded":
-            untaught = self._untaught(labels)
-            if untaught:
-                own = [labels[place] for place in untaught]
-                before = measures(own, [raw[place] for place in untaught])
-                after = measures(own, [probabilities[place] for place in untaught])
-                measured[UNTAUGHT] = (len(own), before, after)
         return measured, points
-
-    def _untaught(self, labels: Sequence[LabelledScore]) -> list[int]:
-        """Positions of labels with a key that the atlas, from which the embedded critic was trained, does not have."""
-        from hapax.llm_oracle.embedded.atlas import load_atlas
-
-        atlas, places = load_atlas(), []
-        for place, label in enumerate(labels):
-            atom = self._reader.proposed[label.fact]
-            if not atlas.knows_key(atom.predicate, atom.arguments) and not atlas.holds(atom.predicate, atom.arguments):
-                places.append(place)
-        return places
 
     def _figure(self, points: Mapping[str, Sequence[tuple[float, float, int]]]) -> tuple[Path, ...]:
         if self.options.figure is None:
@@ -519,12 +481,6 @@ class Calibrator:
         )
 
 
-def _forecast(labels: Sequence[LabelledScore]) -> ThresholdChoice:
-    """The threshold that raw scores would get for facts like the labelled ones."""
-    judged = [JudgedScore(label.score, label.is_true) for label in labels]
-    return choose_threshold(judged, None, Promise())
-
-
 def _plain(measured: CalibrationMeasures) -> dict[str, list[float] | None]:
     plain: dict[str, list[float] | None] = {}
     for name in ("brier", "log_loss", "ece", "auc"):
@@ -539,8 +495,3 @@ def _is_reserved(fact: str, share: float) -> bool:
     """True for this share of all facts, by their ids alone, so that the same facts are reserved every time."""
     # Eight hexadecimal digits of a hash as a uniform number below 16**8.
     return int(content_id("reserved", fact)[:8], 16) < share * 16**8
-
-
-def _key(atom: ProposedAtom) -> str:
-    """The key by which labels are held out, apart for each predicate."""
-    return f"{atom.indicator}|{atom.key}"

@@ -209,12 +209,30 @@ class Size(NamedTuple):
     num_bytes: int = 0
 
 
+class JsonlWriter:
+    """Writes rows as lines of a file, whose folder is made."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._stream = path.open("w", encoding="utf-8", newline="\n")
+        self._rows = 0
+
+    def write(self, row: Row) -> None:
+        self._stream.write(json_line(row))
+        self._rows += 1
+
+    def close(self) -> Size:
+        self._stream.close()
+        return Size(self._rows)
+
+
 class ParquetWriter:
-    """Writes rows to a file, group by group."""
+    """Writes rows to a file, group by group; its folder is made."""
 
     def __init__(self, path: Path, table: DatasetTable) -> None:
         from pyarrow import parquet  # slow to import, and not needed for JSON Lines
 
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._table, self._schema = table, _schema(table)
         self._file = parquet.ParquetWriter(path, self._schema, compression="zstd")
         self._waiting: list[dict[str, Any]] = []

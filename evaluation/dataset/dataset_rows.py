@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 from typing import Literal as OneOf
 
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
@@ -298,17 +298,18 @@ def _fitting(
     fitting = []
     for text in texts:
         judgement = judgements.of(text.id)
-        # The order of REASONS: only the first that applies is counted.
-        if judgement.typed is False:
-            left_out["wrong_type"] += 1
-        elif judgement.is_harmful:
-            left_out["harmful"] += 1
-        elif judgement.is_true is False and options.judged == "drop":
-            left_out["denied"] += 1
-        elif text.in_both and not options.shared:
-            left_out["shared"] += 1
-        else:
+        # In the order of REASONS: only the first that applies is counted.
+        reasons = {
+            "wrong_type": judgement.typed is False,
+            "harmful": judgement.is_harmful,
+            "denied": judgement.is_true is False and options.judged == "drop",
+            "shared": text.in_both and not options.shared,
+        }
+        reason = next((name for name, applies in reasons.items() if applies), None)
+        if reason is None:
             fitting.append(text)
+        else:
+            left_out[reason] += 1
     return fitting
 
 
@@ -436,11 +437,8 @@ class Entry:
     fact_ids: tuple[str, ...]
 
 
-class _Derivation(NamedTuple):
-    """A statement with its proof as a tree."""
-
-    record: StatementRecord
-    proof: Proof
+_Derivation = tuple[StatementRecord, Proof]
+"""A statement with its proof as a tree."""
 
 
 @dataclass(frozen=True)
@@ -471,25 +469,23 @@ class DatasetSource:
     @property
     def judged_notes(self) -> list[str]:
         """A sentence on the statements that people deny; none without such statements."""
-        denied, did = self.selection.denied, "kept with the labels of their rules; the column `judgement` says `false`"
-        if self.judged == "drop":
-            denied, did = self.selection.left_out["denied"], "left out, counted once per distribution"
-        elif self.judged == "mark":
-            did = "marked by the label `contradiction`"
-        return (
-            [(f"{counted(denied, 'statement')} that people deny: {did} ({Setting('selection.judged')} {self.judged}).")]
-            if denied
-            else []
+        outcomes = {
+            "drop": "left out, counted once per distribution",
+            "mark": "marked by the label `contradiction`",
+            "keep": "kept with the labels of their rules; the column `judgement` says `false`",
+        }
+        denied = self.selection.left_out["denied"] if self.judged == "drop" else self.selection.denied
+        note = (
+            f"{counted(denied, 'statement')} that people deny: {outcomes[self.judged]} "
+            f"({Setting('selection.judged')} {self.judged})."
         )
+        return [note] if denied else []
 
     @property
     def rankers(self) -> list[ModelIdentity]:
         """Models that divided the chosen statements into head and long tail, each once."""
-        rankers: dict[str, ModelIdentity] = {}
-        for run in self.runs.values():
-            if ranker := identities_of(run).get(LIKELIHOOD):
-                rankers[ranker.name] = ranker
-        return list(rankers.values())
+        rankers = filter(None, (identities_of(run).get(LIKELIHOOD) for run in self.runs.values()))
+        return list({ranker.name: ranker for ranker in rankers}.values())
 
     @property
     def circular_evaluators(self) -> list[str]:
@@ -507,7 +503,7 @@ class DatasetSource:
             groups = records_of(self.kb, part)
             derivations = []
             for records in groups:
-                derivations.append([_Derivation(record, proof_from_json(record.proof)) for record in records])
+                derivations.append([(record, proof_from_json(record.proof)) for record in records])
             # One query per chunk instead of one per statement.
             facts = self.kb.facts_by_id(_fact_ids(chain.from_iterable(derivations)))
             for text, group in zip(part, derivations, strict=True):
@@ -517,20 +513,17 @@ class DatasetSource:
         """Rows of facts, in the order of their ids; ids without a fact are skipped."""
         ids = sorted(set(fact_ids))
         for part in chunks(ids):
-            facts = self.kb.facts_by_id(part)
-            for fact_id in part:
-                if fact_id in facts:
-                    fact = facts[fact_id]
-                    yield {
-                        "id": fact.id,
-                        "predicate": fact.predicate,
-                        "arguments": [str(value) for value in fact.arguments],
-                        "types": list(fact.types),
-                        "text": fact_text(fact, self.library),
-                        "source": fact.source.value,
-                        "probability": fact.probability,
-                        "run": fact.run_id,
-                    }
+            for _, fact in sorted(self.kb.facts_by_id(part).items()):
+                yield {
+                    "id": fact.id,
+                    "predicate": fact.predicate,
+                    "arguments": [str(value) for value in fact.arguments],
+                    "types": list(fact.types),
+                    "text": fact_text(fact, self.library),
+                    "source": fact.source.value,
+                    "probability": fact.probability,
+                    "run": fact.run_id,
+                }
 
     def annotations(self) -> Iterator[Row]:
         """Rows of the votes on the chosen statements, with numbers instead of the voters' names."""
@@ -571,9 +564,17 @@ class DatasetSource:
         fact_ids = tuple(dict.fromkeys(_fact_ids(derivations)))
         used = [facts[fact_id] for fact_id in fact_ids if fact_id in facts]
         # One proof suffices, so the text is as sure as the surest of its proofs.
-        lowest = [_least_probability(derivation.proof, facts) for derivation in derivations]
+        lowest = []
+        for _, own in derivations:
+            found = (facts[fact_id].probability for fact_id in own.fact_ids() if fact_id in facts)
+            lowest.append(min((known for known in found if known is not None), default=None))
         models = self._models.get(record.run_id, {})
         searched = [str(value) for name, value in record.substitution if name not in rule.generic]
+        others = []
+        for other, _ in derivations[1:]:
+            bindings = _bindings(self.library.rule(other.rule), other)
+            place = {"id": other.id, "rule": other.rule, "run": other.run_id}
+            others.append({**place, "substitution": bindings, "proof": other.proof})
         fact_cells = []
         for fact in used:
             cell = {"source": fact.source.value, "probability": fact.probability}
@@ -604,7 +605,7 @@ class DatasetSource:
             "rarest_word_zipf": rarest_word(searched),
             "proof": record.proof,
             "proof_text": proof_text(proof, goal_text),
-            "other_proofs": [self._other_proof(derivation) for derivation in derivations[1:]],
+            "other_proofs": others,
             # Every proof has steps by rule; their premises are what it rests on.
             "sources": sorted({part.by.value for part in proof.parts() if part.by not in (By.RULE, By.DECLARATION)}),
             "run": record.run_id,
@@ -623,27 +624,11 @@ class DatasetSource:
         area = worth.get("auc") if isinstance(worth, dict) else None
         return float(area) if isinstance(area, float | int) else None
 
-    def _other_proof(self, derivation: _Derivation) -> Row:
-        record = derivation.record
-        return {
-            "id": record.id,
-            "rule": record.rule,
-            "run": record.run_id,
-            "substitution": _bindings(self.library.rule(record.rule), record),
-            "proof": record.proof,
-        }
-
 
 def _fact_ids(derivations: Iterable[_Derivation]) -> Iterator[str]:
     """Ids of the facts of all proofs."""
-    for derivation in derivations:
-        yield from derivation.proof.fact_ids()
-
-
-def _least_probability(proof: Proof, facts: Mapping[str, FactRecord]) -> float | None:
-    """The lowest P(yes) among the facts of a proof; None if none of them was judged."""
-    used = [facts[fact_id] for fact_id in proof.fact_ids() if fact_id in facts]
-    return min((fact.probability for fact in used if fact.probability is not None), default=None)
+    for _, proof in derivations:
+        yield from proof.fact_ids()
 
 
 def run_models(run: RunRecord) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TextIO, cast
+from typing import Any, cast
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,10 +23,10 @@ from hapax.evaluation.dataset.columns import (
     STATEMENTS,
     Column,
     DatasetTable,
+    JsonlWriter,
     ParquetWriter,
     Row,
     Size,
-    json_line,
 )
 from hapax.evaluation.dataset.dataset_rows import FORMATS, DatasetSource, Entry, SelectionOptions, Target, run_models
 from hapax.evaluation.link.lint import DomainTally, table_16, table_16_json
@@ -76,13 +76,8 @@ def open_sinks(formats: Sequence[str], folder: Path, name: str) -> list[Sink]:
 ALL = "train"
 """The only split of a table that is not divided into head and long tail; hubs look for this name first."""
 
-
-class SplitWriter(Protocol):
-    """An open file of one split of one table."""
-
-    def write(self, row: Row) -> None: ...
-
-    def close(self) -> Size: ...
+Sizes = Mapping[tuple[str, str], Size]
+"""Sizes of files by table and split."""
 
 
 class TableSink(Sink):
@@ -90,60 +85,47 @@ class TableSink(Sink):
 
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(folder, name)
-        self.sizes: dict[tuple[str, str], Size] = {}
-        self._writers: dict[tuple[str, str], SplitWriter] = {}
+        self.sizes: Sizes = {}
+        self._writers: dict[tuple[str, str], JsonlWriter | ParquetWriter] = {}
         self._fact_ids: set[str] = set()
 
-    def open_writer(self, table: DatasetTable, split: str) -> SplitWriter:
+    def open_writer(self, table: DatasetTable, split: str) -> JsonlWriter | ParquetWriter:
         """Open the file of one split."""
         raise NotImplementedError
 
     def take(self, entry: Entry) -> None:
         split = entry.record.distribution.value
-        self._write(STATEMENTS, split, entry.row)
+        self.add(STATEMENTS, split, entry.row)
         for row in entry.probes:
-            self._write(PROBES, split, row)
+            self.add(PROBES, split, row)
         # Facts are written at the end: proofs share them, and each has one row.
         self._fact_ids.update(entry.fact_ids)
 
     def finish(self, source: DatasetSource) -> None:
         for row in source.facts(self._fact_ids):
-            self._write(FACTS, ALL, row)
+            self.add(FACTS, ALL, row)
         for row in source.annotations():
-            self._write(ANNOTATIONS, ALL, row)
-        # Closing writes the last rows, so sizes are known only afterwards.
-        self.sizes = {key: writer.close() for key, writer in self._writers.items()}
+            self.add(ANNOTATIONS, ALL, row)
+        self.close()
 
-    def _write(self, table: DatasetTable, split: str, row: Row) -> None:
+    def add(self, table: DatasetTable, split: str, row: Row) -> None:
+        """Write a row into the file of its split."""
         key = (table.name, split)
         if key not in self._writers:
             self._writers[key] = self.open_writer(table, split)
         self._writers[key].write(row)
+
+    def close(self) -> None:
+        """Close all files, which writes the last rows, so that sizes are known only afterwards."""
+        self.sizes = {key: writer.close() for key, writer in self._writers.items()}
 
 
 class JsonlSink(TableSink):
     """`jsonl/statements-head.jsonl` and so on; a table with one split only is `jsonl/facts.jsonl`."""
 
     def open_writer(self, table: DatasetTable, split: str) -> JsonlWriter:
-        place = self.folder / "jsonl"
-        place.mkdir(parents=True, exist_ok=True)
-        return JsonlWriter(place / (f"{table.name}.jsonl" if split == ALL else f"{table.name}-{split}.jsonl"))
-
-
-class JsonlWriter:
-    """Writes rows as lines of one file."""
-
-    def __init__(self, path: Path) -> None:
-        self._stream = path.open("w", encoding="utf-8", newline="\n")
-        self._rows = 0
-
-    def write(self, row: Row) -> None:
-        self._stream.write(json_line(row))
-        self._rows += 1
-
-    def close(self) -> Size:
-        self._stream.close()
-        return Size(self._rows)
+        name = f"{table.name}.jsonl" if split == ALL else f"{table.name}-{split}.jsonl"
+        return JsonlWriter(self.folder / "jsonl" / name)
 
 
 class Function(str):
@@ -220,31 +202,19 @@ def plain(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "\\`*_[]#!~" else letter for letter in line)
 
 
-class _QuestionSink(Sink):
+class _QuestionSink(TableSink):
     """Writes the questions of each distribution into a file of their own, a line per question."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        super().__init__(folder, name)
-        self._streams: dict[Distribution, TextIO] = {}
+    def open_writer(self, _: DatasetTable, split: str) -> JsonlWriter:
+        return JsonlWriter(self.folder / f"{split}.jsonl")
 
     def take(self, entry: Entry) -> None:
-        distribution = entry.record.distribution
-        if distribution not in self._streams:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / f"{distribution.value}.jsonl"
-            self._streams[distribution] = path.open("w", encoding="utf-8", newline="\n")
         for row in entry.probes:
-            self._streams[distribution].write(json_line(self.line(row)))
+            self.add(PROBES, entry.record.distribution.value, self.line(row))
 
     def line(self, row: Row) -> Row:
         """The line that stands for a row of the table `probes`."""
         return row
-
-    def close(self) -> list[Distribution]:
-        """Close the files, and return the distributions that have questions."""
-        for stream in self._streams.values():
-            stream.close()
-        return [distribution for distribution in Distribution if distribution in self._streams]
 
 
 class HarnessSink(_QuestionSink):
@@ -257,10 +227,16 @@ class HarnessSink(_QuestionSink):
         super().__init__(folder / "lm_eval", name)
 
     def finish(self, _: DatasetSource) -> None:
-        present = self.close()  # a distribution without questions gets no task
+        self.close()
+        # A distribution without questions gets no task.
+        present = [distribution for distribution in Distribution if (PROBES.name, distribution.value) in self.sizes]
         self.write("utils.py", _shipped("shipped_lm_eval.py"))
         self.write(_BASE, yaml_text(_base()))
-        prompts = self._prompts()
+        # The harness fills in the question of each line, by Jinja. No blank at the end: it puts one between prompt and
+        # choice.
+        link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
+        critic = {"doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION), "doc_to_choice": ["yes", "no"]}
+        prompts: dict[str, dict[str, Any]] = {self.name: link, f"{self.name}_critic": critic}
         for group, prompt in prompts.items():
             tasks = {}
             for distribution in present:
@@ -271,14 +247,6 @@ class HarnessSink(_QuestionSink):
         content = {"name": self.name, "groups": prompts, "present": present, "count": _COUNT}
         self.write("README.md", page("tasks.md.jinja", {**content, "names": DISTRIBUTION_NAMES}))
 
-    def _prompts(self) -> dict[str, dict[str, Any]]:
-        """Prompt and answers by group."""
-        # The harness fills in the question of each line, by Jinja.
-        # No blank at the end: the harness puts one between prompt and choice.
-        link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
-        critic = {"doc_to_text": CRITIC_PROMPT.format(claim=_QUESTION), "doc_to_choice": ["yes", "no"]}
-        return {self.name: link, f"{self.name}_critic": critic}
-
 
 class InspectSink(_QuestionSink):
     """`inspect/`: samples as Inspect reads them, and a file of tasks."""
@@ -287,23 +255,19 @@ class InspectSink(_QuestionSink):
         super().__init__(folder / "inspect", name)
 
     def line(self, row: Row) -> Row:
-        return sample(row)
+        """A question with the fields of Inspect's `Sample`; the target is the letter of the right choice."""
+        metadata = ("statement", "rule", "domain", "distribution", "template")
+        return {
+            "input": f"{PREFIX}\n{row['question']}",
+            "choices": row["answers"],
+            "target": "AB"[row["label"]],
+            "id": row["id"],
+            "metadata": {name: row[name] for name in metadata},
+        }
 
     def finish(self, _: DatasetSource) -> None:
         self.close()
         self.write("task.py", _shipped("shipped_inspect.py"))
-
-
-def sample(row: Row) -> dict[str, Any]:
-    """A question with the fields of Inspect's `Sample`; the target is the letter of the right choice."""
-    metadata = ("statement", "rule", "domain", "distribution", "template")
-    return {
-        "input": f"{PREFIX}\n{row['question']}",
-        "choices": row["answers"],
-        "target": "AB"[row["label"]],
-        "id": row["id"],
-        "metadata": {name: row[name] for name in metadata},
-    }
 
 
 def _base() -> dict[str, Any]:
@@ -402,9 +366,6 @@ class DatasetSummary:
 
 TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
 
-Sizes = Mapping[tuple[str, str], Size]
-"""Sizes of the Parquet files by table and split."""
-
 # The Hub's own names of size categories, each with its exclusive upper bound.
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 # Keys are those of `selection.REASONS`; each text follows a number: "12 contain a term of the block list".
@@ -427,20 +388,15 @@ class HubSink(TableSink):
 
     def open_writer(self, table: DatasetTable, split: str) -> ParquetWriter:
         place = self.folder / ("data" if table is STATEMENTS else table.name)
-        place.mkdir(parents=True, exist_ok=True)
         return ParquetWriter(place / f"{split}-00000-of-00001.parquet", table)
 
     def describe(self, summary: DatasetSummary) -> None:
-        self.write("README.md", card(summary, self.sizes))
-
-
-def card(summary: DatasetSummary, sizes: Sizes) -> str:
-    """README.md: metadata in YAML for the Hub and for `datasets`, then the page."""
-    splits = {}
-    for table in TABLES:
-        if own := {split: size for (name, split), size in sizes.items() if name == table.name}:
-            splits[table] = own
-    return page("card.md.jinja", _content(summary, splits))
+        splits = {}
+        for table in TABLES:
+            if own := {split: size for (name, split), size in self.sizes.items() if name == table.name}:
+                splits[table] = own
+        # Metadata in YAML for the Hub and for `datasets`, then the page.
+        self.write("README.md", page("card.md.jinja", _content(summary, splits)))
 
 
 def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str, Size]]) -> dict[str, Any]:

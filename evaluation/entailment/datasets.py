@@ -188,41 +188,43 @@ Splits = Mapping[str, Sequence[EntailmentPair]]
 
 @dataclass(frozen=True, slots=True)
 class DataReport:
-    """Sub-groups of the splits as given, and of the same pairs split again."""
+    """Sub-groups of the splits as given, and of the same pairs split again, without a converse in another split.
+
+    `leaks`: number of pairs that `given` separates from their converse.
+    """
 
     given: Splits
     splits: Splits
-    """The pairs split again, so that no pair is in another split than its converse."""
-
     leaks: int
-    """Number of pairs that `given` separates from their converse."""
 
     def to_result(self) -> ExperimentResult:
         """The counts, those that the paper prints, and a note on the effect of splitting again."""
-        columns = ("split", "pairs", "true", *SubGroup)
-        together = list(chain.from_iterable(self.splits.values()))
-        rows = [_row(name, counts(pairs)) for name, pairs in self.splits.items()]
-        if len(self.splits) > 1:
-            rows.append(_row("together", counts(together)))
-        tables = [ResultTable("Sub-groups, no converse in another split", columns, rows)]
+        sizes = {name: counts(pairs) for name, pairs in self.splits.items()}
+        together = counts(list(chain.from_iterable(self.splits.values())))
+        rows = {**sizes, **({"together": together} if len(sizes) > 1 else {})}
         # The paper's splits are named train, dev and test; other names have no printed sizes.
-        printed = [_row(name, PAPER_SIZES[name]) for name in self.splits if name in PAPER_SIZES]
+        printed = {name: PAPER_SIZES[name] for name in sizes if name in PAPER_SIZES}
+        tables = [_sizes_table("Sub-groups, no converse in another split", rows)]
         if printed:
-            tables.append(ResultTable("Sub-groups as the paper prints them", columns, printed))
-        tables.append(_pairings_table(self.splits))
+            tables.append(_sizes_table("Sub-groups as the paper prints them", printed))
         splits: dict[str, dict[str, int]] = {}
+        released, pairings = {}, []
         for name, pairs in self.splits.items():
-            sizes = counts(pairs)
-            splits[name] = {"pairs": len(pairs), "true": _true_pairs(sizes)}
-            splits[name] |= {group.value: size for group, size in sizes.items()}
-        released: dict[str, dict[str, tuple[int, int]]] = {}
-        for name, pairs in self.splits.items():
-            released[name] = {pairing: _sizes(pairs, pairing) for pairing in RELEASED_PAIRINGS}
+            splits[name] = {"pairs": len(pairs), "true": _true_pairs(sizes[name])}
+            splits[name] |= {group.value: size for group, size in sizes[name].items()}
+            released[name] = {pairing: _released_sizes(pairs, pairing) for pairing in RELEASED_PAIRINGS}
+            for pairing, groups in RELEASED_PAIRINGS.items():
+                of_groups = [sizes[name][group] for group in groups]
+                numbers = (of_groups, released[name][pairing], RELEASED_SIZES.get(name, {}).get(pairing, ()))
+                derived, by_rule, in_file = (" / ".join(map(str, both)) for both in numbers)
+                pairings.append((name, pairing_name(groups), derived, pairing, by_rule, in_file))
+        columns = ("split", "pairing", "derived", "release's", "by its rule", "its file")
+        tables.append(ResultTable("Pairings of one label, directional / other", columns, pairings))
         figures = {
             "leaks": self.leaks,
             "splits": splits,
             "given": {name: {"pairs": len(pairs), **counts(pairs)} for name, pairs in self.given.items()},
-            "together": counts(together),
+            "together": together,
             "released": released,
         }
         note = (
@@ -233,6 +235,21 @@ class DataReport:
             else "No pair has its converse in another split."
         )
         return ExperimentResult(tables, figures, notes=[note])
+
+
+def _released_sizes(pairs: Sequence[EntailmentPair], pairing: str) -> tuple[int, int]:
+    """Numbers of true and false pairs of a released pairing."""
+    labels = [pair.entailed for pair in released_subset(pairs, pairing)]
+    return labels.count(True), labels.count(False)
+
+
+def _true_pairs(sizes: Mapping[SubGroup, int]) -> int:
+    return sizes[SubGroup.DIR_TRUE] + sizes[SubGroup.PARAPHRASES]
+
+
+def _sizes_table(title: str, splits: Mapping[str, Mapping[SubGroup, int]]) -> ResultTable:
+    rows = [(name, sum(sizes.values()), _true_pairs(sizes), *sizes.values()) for name, sizes in splits.items()]
+    return ResultTable(title, ("split", "pairs", "true", *SubGroup), rows)
 
 
 def read_splits(files: Sequence[Path]) -> dict[str, list[EntailmentPair]]:
@@ -295,31 +312,3 @@ def write_entailment_splits(evaluation: Evaluation[DataReport], folder: str | Pa
                 write_levy_holt(rows, folder / subfolder / f"{split}.txt")
                 written += 1
     return written
-
-
-def _sizes(pairs: Sequence[EntailmentPair], released: str) -> tuple[int, int]:
-    """Numbers of true and false pairs of a released pairing."""
-    labels = [pair.entailed for pair in released_subset(pairs, released)]
-    return labels.count(True), labels.count(False)
-
-
-def _pairings_table(splits: Splits) -> ResultTable:
-    """The two pairings that differ in the release: of the sub-groups, by the release's rule, and as in its files."""
-    rows = []
-    for split, pairs in splits.items():
-        for name, groups in RELEASED_PAIRINGS.items():
-            sizes = counts(pairs)
-            derived = f"{sizes[groups[0]]} / {sizes[groups[1]]}"
-            printed = RELEASED_SIZES.get(split, {}).get(name)
-            shown = "" if printed is None else f"{printed[0]} / {printed[1]}"
-            rows.append((split, pairing_name(groups), derived, name, "{} / {}".format(*_sizes(pairs, name)), shown))
-    columns = ("split", "pairing", "derived", "release's", "by its rule", "its file")
-    return ResultTable("Pairings of one label, directional / other", columns, rows)
-
-
-def _true_pairs(sizes: Mapping[SubGroup, int]) -> int:
-    return sizes[SubGroup.DIR_TRUE] + sizes[SubGroup.PARAPHRASES]
-
-
-def _row(name: str, sizes: Mapping[SubGroup, int]) -> tuple[str, ...]:
-    return (name, *map(str, (sum(sizes.values()), _true_pairs(sizes), *sizes.values())))

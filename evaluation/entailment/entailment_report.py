@@ -38,9 +38,9 @@ from hapax.evaluation.entailment.pairs import EntailmentPair, VisibleSides, read
 from hapax.evaluation.entailment.scorers import (
     SCORERS,
     EntailmentScorer,
-    FileScorer,
     ScorerOptions,
     ScorerSession,
+    file_scores,
     leak_warning,
 )
 from hapax.evaluation.shared.estimates import Estimate
@@ -198,21 +198,19 @@ FIGURE_COLUMNS = ("true", "AUC50", "F1", "AUCnorm", "AUCREL")
 
 def experiment_result(results: Sequence[SubsetResult], remarks: Sequence[str] = ()) -> ExperimentResult:
     """The results as two tables for each scorer, all figures, and as notes the remarks and the findings explained."""
-    tables = []
+    tables, figures = [], []
     for scorer in dict.fromkeys(result.scorer for result in results):
-        members = [result for result in results if result.scorer == scorer]
-        rows = [(result.subset, str(result.pairs), *figure_cells(result)) for result in members]
+        rows, twins = [], []
+        for result in results:
+            if result.scorer == scorer:
+                rows.append((result.subset, result.pairs, *figure_cells(result)))
+                if result.finding:
+                    gap = _with_interval(result.rel.gap)
+                    twins.append((result.subset, _with_interval(result.rel.alone), gap, result.finding))
         tables.append(ResultTable(scorer, ("subset", "pairs", *FIGURE_COLUMNS), rows))
         # A table of its own: with these columns a row would be wider than a terminal.
-        twins = [
-            (result.subset, _with_interval(result.rel.alone), _with_interval(result.rel.gap), result.finding)
-            for result in members
-            if result.finding
-        ]
         if twins:
-            columns = ("subset", f"AUCREL {HYPOTHESIS_ONLY}", "gap", "finding")
-            tables.append(ResultTable("", columns, twins))
-    figures = []
+            tables.append(ResultTable("", ("subset", f"AUCREL {HYPOTHESIS_ONLY}", "gap", "finding"), twins))
     for result in results:
         # The names of the first version: AUCnorm alone had hypotheses and gap.
         twin_figures = {"hypothesis_only": result.norm.alone, "gap": result.norm.gap, "finding": result.finding}
@@ -257,21 +255,19 @@ def write_curves(results: Sequence[SubsetResult], folder: Path) -> list[Path]:
     written: list[Path] = []
     for subset in dict.fromkeys(result.subset for result in results):
         members = [result for result in results if result.subset == subset]
-        lines, rows = [], list[Sequence[object]]()
-        for result in members:
-            for name, measured in _curves(result):
-                points = zip(measured.precision, measured.recall, measured.thresholds, strict=True)
-                text = ""
-                for precision, recall, theta in points:
-                    rows.append((name, float(precision), float(recall), float(theta)))
-                    text += f"{precision!s}\t{recall!s}\t{theta!s}\n"
-                lines.append((folder / f"{file_name(name)}-{subset}.tsv", text))
+        rows: list[tuple[object, ...]] = []
+        files = {}
+        for name, measured in chain.from_iterable(map(_curves, members)):
+            points = list(zip(measured.precision, measured.recall, measured.thresholds, strict=True))
+            rows += [(name, *map(float, point)) for point in points]
+            files[folder / f"{file_name(name)}-{subset}.tsv"] = "".join(
+                "\t".join(map(str, point)) + "\n" for point in points
+            )
         table = ResultTable("", ("scorer", "precision", "recall", "theta"), rows)
-        drawn = single((4.4, 3.6), partial(_draw, members))
-        written += write_figure(folder / f"curves-{subset}", drawn, table)
-        for path, text in lines:
+        written += write_figure(folder / f"curves-{subset}", single((4.4, 3.6), partial(_draw, members)), table)
+        for path, text in files.items():
             replace_file(path, text)
-            written.append(path)
+        written += files
     return written
 
 
@@ -337,21 +333,15 @@ def score_entailments(
     """
     options = options or EntailmentOptions()
     session = ScorerSession(kb, options, opening, budget, progress)
-    pairs, notes = _pairs(paths, options)
-    # A scorer that is named twice is measured once.
-    scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    how = Measuring(VisibleSides(options.sides), options.twin, options.released, session.seed)
-    results = list(measure(scorers, pairs, how))
-    return Evaluation(results, experiment_result(results, [*notes, *session.notes]))
-
-
-def _pairs(paths: Sequence[str | Path], options: EntailmentOptions) -> tuple[list[EntailmentPair], list[str]]:
-    """The pairs of the files, and a note on leaks."""
     splits = read_splits(list(map(Path, paths)))
     pairs = list(chain.from_iterable(splits.values()))
     refuse_one_label([pair.entailed for pair in pairs], ", ".join(map(str, paths)))  # before any model is asked
     warning = leak_warning(options.training_pairs, pairs) if options.training else ""
-    return pairs, [warning] if warning else []
+    # A scorer that is named twice is measured once.
+    scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
+    how = Measuring(VisibleSides(options.sides), options.twin, options.released, session.seed)
+    results = list(measure(scorers, pairs, how))
+    return Evaluation(results, experiment_result(results, [warning] if warning else []))
 
 
 DRAWS = 100
@@ -398,7 +388,7 @@ def select_draw(
 
 
 def _draw_figures(pairs: Sequence[EntailmentPair], path: Path) -> dict[str, float]:
-    measured = curve([pair.entailed for pair in pairs], FileScorer(path).scores(pairs))
+    measured = curve([pair.entailed for pair in pairs], file_scores(pairs, path))
     areas = {"auc50": area_above(measured), "auc_norm": normalised_area(measured), "auc_rel": released_area(measured)}
     return {**areas, "f1": best_f1(measured).f1}
 

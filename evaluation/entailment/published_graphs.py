@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cache, cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hapax.evaluation.entailment.pairs import (
     UNPARSED,
@@ -92,15 +92,6 @@ def graph_paths(name: str) -> list[Path]:
     return paths
 
 
-class _GraphLine(NamedTuple):
-    """A line of a graph: that of a predicate, without text; the heading of a block, without text; or an entailment."""
-
-    number: int
-    predicate: str
-    block: str
-    text: str
-
-
 def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
     """Read a file: its types, then blocks such as `local sims` and `global sims` of each predicate, in lines of
     `PREDICATE SCORE`.
@@ -108,48 +99,30 @@ def read_graph(path: Path, block: str = "", language: str = "EN") -> TypedGraph:
     `block` is part of the name of the similarities to read; by default the global ones, else BInc's, else the only
     ones. Raises HapaxError for a file without a graph or without these similarities.
     """
+    lines = _numbered_lines(path)
+    types = _TYPES.fullmatch(next(lines, (0, ""))[1])
     blocks: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)
-    for line in _graph_lines(path):
-        scores = blocks[line.block].setdefault(line.predicate, {})
-        entailed, _, score = line.text.rpartition(" ")
-        with suppress(ValueError):  # the released reader, too, skips any other line
-            if "#" in entailed:
-                scores[entailed] = float(score)
-    # Predicates without the block stay as nodes, with the scores that stand directly below their names.
-    predicates = blocks.pop("", {})
-    chosen = blocks[_block_to_read(path, block, list(blocks))]
-    return TypedGraph(_types_of(path), {**predicates, **chosen}, language)
-
-
-def _graph_lines(path: Path) -> Iterator[_GraphLine]:
-    """The lines below the header. Raises HapaxError at the end for a file that is not a graph."""
-    predicate, block, types = "", "", None
-    for number, line in _numbered_lines(path):
-        if types is None:
-            types = _TYPES.fullmatch(line)
-            if types is None:
-                break
-        elif line.startswith("predicate:"):
-            predicate, block = line.removeprefix("predicate:").strip(), ""
-            yield _GraphLine(number, predicate, block, "")
+    predicate, name = "", ""
+    for _, line in lines if types else ():
+        entailed, _, score = line.rpartition(" ")
+        if line.startswith("predicate:"):
+            predicate, name = line.removeprefix("predicate:").strip(), ""
         # A heading such as `global sims`; lines of entailments end in a number.
         elif line.endswith(("sims", "sim")):
-            block = line.casefold()
-            yield _GraphLine(number, predicate, block, "")
-        else:
-            yield _GraphLine(number, predicate, block, line)
-    if not predicate:
+            name = line.casefold()
+        scores = blocks[name].setdefault(predicate, {})
+        with suppress(ValueError):  # the released reader, too, skips any other line
+            if "#" in entailed and not line.startswith("predicate:"):
+                scores[entailed] = float(score)
+    if types is None or not predicate:
         raise HapaxError(
             f"{path}: not an entailment graph. Name a file that begins `types: person#location, num preds: 129` and "
             "has, for each predicate, a line `predicate: (shop.1,shop.in.2)#person#location` and its similarities."
         )
-
-
-def _types_of(path: Path) -> tuple[str, str]:
-    """The two types in the first line of a graph."""
-    _, header = next(_numbered_lines(path), (0, ""))
-    found = _TYPES.fullmatch(header)
-    return ("", "") if found is None else (found[1], found[2])
+    # Predicates without the block stay as nodes, with the scores that stand directly below their names.
+    predicates = blocks.pop("", {})
+    chosen = blocks[_block_to_read(path, block, list(blocks))]
+    return TypedGraph((types[1], types[2]), {**predicates, **chosen}, language)
 
 
 def _numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -187,26 +160,6 @@ class Smoothing:
     hypothesis: Neighbours | None = None
 
 
-@dataclass
-class GraphEvidence:
-    """The scores of one hypothesis, collected graph by graph."""
-
-    typed: float = 0.0
-    """From the graph of its types."""
-
-    any_type: list[float] = field(default_factory=list)
-    """One for each graph that contains both predicates, zeros included."""
-
-    smoothed: float = 0.0
-    """By way of neighbours, in the graph of its types."""
-
-    @property
-    def score(self) -> float:
-        """The typed score, else the mean over all graphs with both predicates, or the smoothed score if higher."""
-        plain = self.typed or (sum(self.any_type) / len(self.any_type) if self.any_type else 0.0)
-        return max(plain, self.smoothed)
-
-
 @dataclass(frozen=True, slots=True)
 class GraphScorer:
     """Looks up entailments in typed graphs.
@@ -229,7 +182,7 @@ class GraphScorer:
 
     def grouped(self, groups: Sequence[Sequence[EntailmentPair]]) -> list[float]:
         """One score for each group of pairs that share a hypothesis; in each graph the best premise counts."""
-        findings = [GraphEvidence() for _ in groups]
+        findings = [_GraphEvidence(self.smoothing) for _ in groups]
         language = next((pair.language for pair in chain.from_iterable(groups)), "EN")
         paths: dict[tuple[str, ...], Path] = {}
         for path in graph_paths(self.path):  # graph by graph, because all of them may not fit in memory
@@ -241,10 +194,31 @@ class GraphScorer:
                     "pattern, such as 'graph:graphs/*_gsim.txt'."
                 )
             for group, evidence in zip(groups, findings, strict=True):
-                self._look_up(graph, group, evidence)
+                evidence.add(graph, group)
         return [evidence.score for evidence in findings]
 
-    def _look_up(self, graph: TypedGraph, group: Sequence[EntailmentPair], evidence: GraphEvidence) -> None:
+
+@dataclass
+class _GraphEvidence:
+    """The scores of one hypothesis, collected graph by graph.
+
+    `typed`: from the graph of its types; `smoothed`: by way of neighbours there; `any_type`: one for each graph that
+    contains both predicates, zeros included.
+    """
+
+    smoothing: Smoothing
+    typed: float = 0.0
+    smoothed: float = 0.0
+    any_type: list[float] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """The typed score, else the mean over all graphs with both predicates, or the smoothed score if higher."""
+        plain = self.typed or (sum(self.any_type) / len(self.any_type) if self.any_type else 0.0)
+        return max(plain, self.smoothed)
+
+    def add(self, graph: TypedGraph, group: Iterable[EntailmentPair]) -> None:
+        """Look up the pairs of a hypothesis in a graph."""
         names = _numbered(graph.types)
         scores: list[float] = []
         for pair in group:
@@ -252,61 +226,53 @@ class GraphScorer:
                 continue  # scores 0
             types = pair.hypothesis.types if isinstance(pair.hypothesis, TypedTriple) else ("", "")
             if graph.fits(types):
-                sides = _Sides.of(pair, _numbered(types))
-                evidence.typed = max(evidence.typed, sides.score(graph) or 0.0)
-                evidence.smoothed = max(evidence.smoothed, sides.smoothed(graph, self.smoothing))
+                self.typed = max(self.typed, _score(graph, pair, _numbered(types)) or 0.0)
+                self.smoothed = max(self.smoothed, _smoothed(graph, pair, _numbered(types), self.smoothing))
             # The pair's own types do not count here, so both orders of the graph's types are tried.
-            for order in (names, names[::-1]):
-                score = _Sides.of(pair, order).score(graph)
-                if score is not None:
-                    scores.append(score)
+            found = (_score(graph, pair, order) for order in (names, names[::-1]))
+            scores += [score for score in found if score is not None]
         if scores:
             # One score for each graph, that of the best premise.
-            evidence.any_type.append(max(scores))
+            self.any_type.append(max(scores))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """The premise and hypothesis of a pair, with the types that their nodes have in a graph."""
+def _score(graph: TypedGraph, pair: EntailmentPair, types: tuple[str, str]) -> float | None:
+    """The score of the predicates as parsed, else the best among predicates with the same words.
 
-    premise: Triple
-    hypothesis: Triple
-    premise_types: str
-    hypothesis_types: str
+    `types`: those that the nodes of the hypothesis have in the graph.
+    """
+    exact = _best(graph, pair, types, _relations(pair.premise), _relations(pair.hypothesis))
+    if exact:  # neither None nor 0: an edge was found
+        return exact
+    premises, hypotheses = (
+        graph.by_words.get(side.predicate.casefold(), ()) for side in (pair.premise, pair.hypothesis)
+    )
+    by_words = _best(graph, pair, types, premises, hypotheses)
+    return exact if by_words is None else by_words
 
-    @classmethod
-    def of(cls, pair: EntailmentPair, types: tuple[str, str]) -> _Sides:
-        first, second = types
-        # A premise that names the hypothesis' arguments in the other order has its types in the other order, too.
-        aligned, crosswise = f"#{first}#{second}", f"#{second}#{first}"
-        return cls(pair.premise, pair.hypothesis, crosswise if pair.swapped else aligned, aligned)
 
-    def score(self, graph: TypedGraph) -> float | None:
-        """The score of the predicates as parsed, else the best among predicates with the same words."""
-        exact = self._best(graph, _relations(self.premise), _relations(self.hypothesis))
-        if exact:  # neither None nor 0: an edge was found
-            return exact
-        premises = graph.by_words.get(self.premise.predicate.casefold(), ())
-        hypotheses = graph.by_words.get(self.hypothesis.predicate.casefold(), ())
-        by_words = self._best(graph, premises, hypotheses)
-        return exact if by_words is None else by_words
+def _smoothed(graph: TypedGraph, pair: EntailmentPair, types: tuple[str, str], smoothing: Smoothing) -> float:
+    """The best score times similarity by way of neighbours; both sides may be replaced at once."""
+    premises = _with_stand_ins(pair.premise, graph, smoothing.premise)
+    hypotheses = _with_stand_ins(pair.hypothesis, graph, smoothing.hypothesis)
+    ways = list(product(premises, hypotheses))[1:]  # the first replaces neither side
+    best = 0.0
+    for (starts, premise_similarity), (ends, hypothesis_similarity) in ways:
+        score = _best(graph, pair, types, starts, ends) or 0.0
+        best = max(best, score * premise_similarity * hypothesis_similarity)
+    return best
 
-    def smoothed(self, graph: TypedGraph, smoothing: Smoothing) -> float:
-        """The best score times similarity by way of neighbours; both sides may be replaced at once."""
-        premises = _with_stand_ins(self.premise, graph, smoothing.premise)
-        hypotheses = _with_stand_ins(self.hypothesis, graph, smoothing.hypothesis)
-        ways = list(product(premises, hypotheses))[1:]  # the first replaces neither side
-        best = 0.0
-        for (starts, premise_similarity), (ends, hypothesis_similarity) in ways:
-            score = self._best(graph, starts, ends) or 0.0
-            best = max(best, score * premise_similarity * hypothesis_similarity)
-        return best
 
-    def _best(self, graph: TypedGraph, premises: Iterable[str], hypotheses: Iterable[str]) -> float | None:
-        starts = [relation + self.premise_types for relation in premises]
-        ends = [relation + self.hypothesis_types for relation in hypotheses]
-        scores = (graph.score(start, end) for start, end in product(starts, ends))
-        return max((score for score in scores if score is not None), default=None)
+def _best(
+    graph: TypedGraph, pair: EntailmentPair, types: tuple[str, str], premises: Iterable[str], hypotheses: Iterable[str]
+) -> float | None:
+    first, second = types
+    # A premise that names the hypothesis' arguments in the other order has its types in the other order, too.
+    aligned, crosswise = f"#{first}#{second}", f"#{second}#{first}"
+    starts = [relation + (crosswise if pair.swapped else aligned) for relation in premises]
+    ends = [relation + aligned for relation in hypotheses]
+    scores = (graph.score(start, end) for start, end in product(starts, ends))
+    return max((score for score in scores if score is not None), default=None)
 
 
 def _with_stand_ins(
@@ -492,32 +458,25 @@ def first_sense(words: tuple[str, ...], span: tuple[int, int], senses: Sequence[
     return senses[:1]
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """A sense that can replace the words from start to end."""
-
-    span: tuple[int, int]
-    wordings: tuple[tuple[str, ...], ...]
-    """The words of the whole predicate, once for each lemma of the sense."""
+Wordings = tuple[tuple[str, ...], ...]
+"""The words of a whole predicate, once for each lemma of the sense that replaces some of them."""
 
 
 def replacements(
     words: tuple[str, ...], span: tuple[int, int], senses: Iterable[Sense], way: ReplacementDirection, lexicon: Lexicon
-) -> list[Replacement]:
+) -> list[Wordings]:
     """Replacements of the words from start to end by senses narrower or broader than those given."""
     start, end = span
     joint = lexicon.joint
     text = joint.join(words[start:end])
     same = {text, lexicon.lemma(text)}
-    by_sense: dict[str, Replacement] = {}
-    for sense in senses:
-        for related in lexicon.related(sense.id, way):
-            # A sense that shares a lemma with the words would replace them by themselves.
-            if same.isdisjoint(related.lemmas):
-                # Chinese words have no separator, by which `split` could divide them.
-                parts = (lemma.split(joint) if joint else [lemma] for lemma in related.lemmas)
-                wordings = tuple((*words[:start], *part, *words[end:]) for part in parts)
-                by_sense.setdefault(related.id, Replacement(span, wordings))
+    by_sense: dict[str, Wordings] = {}
+    for related in chain.from_iterable(lexicon.related(sense.id, way) for sense in senses):
+        # A sense that shares a lemma with the words would replace them by themselves.
+        if same.isdisjoint(related.lemmas):
+            # Chinese words have no separator, by which `split` could divide them.
+            parts = (lemma.split(joint) if joint else [lemma] for lemma in related.lemmas)
+            by_sense.setdefault(related.id, tuple((*words[:start], *part, *words[end:]) for part in parts))
     return list(by_sense.values())
 
 
@@ -539,8 +498,8 @@ def neighbours(lexicon: Lexicon, way: ReplacementDirection, count: int = NEIGHBO
             if words[slice(*span)] in {(verb,) for verb in LIGHT_VERBS}:
                 continue
             senses = first_sense(words, span, lexicon.of(words, span))
-            for replacement in replacements(words, span, senses, way, lexicon):
-                texts += (surface(wording, lexicon.language) for wording in replacement.wordings)
+            for wordings in replacements(words, span, senses, way, lexicon):
+                texts += (surface(wording, lexicon.language) for wording in wordings)
         return [(text, 1.0) for text in dict.fromkeys(texts) if text in among][:count]
 
     return nearest

@@ -6,16 +6,16 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from itertools import chain, permutations, product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from hapax.engine.entailment import STRONG
 from hapax.engine.entailment.graph import Edge, store_entailments
 from hapax.evaluation.entailment.datasets import leaks, read_splits
 from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, VisibleSides, read_scores
+from hapax.evaluation.entailment.published_graphs import GraphScorer
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -45,13 +45,8 @@ class Prompts:
         return self.patterns[:3]
 
 
-class Direction(StrEnum):
-    """The patterns to fill: the three directional ones, these in both directions, or the five of S&S."""
-
-    DIRECTIONAL = "directional"
-    SYMMETRIC = "symmetric"
-    ORIGINAL = "original"
-
+Patterns = Literal["directional", "symmetric", "original"]
+"""The patterns to fill: the three directional ones, these in both directions, or the five of S&S."""
 
 PROMPTS: Mapping[str, Prompts] = {
     "EN": Prompts(
@@ -119,7 +114,7 @@ class Filled:
     antipatterns: tuple[str, ...]
 
 
-def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -> Filled:
+def filled(pair: EntailmentPair, kind: Patterns = "directional") -> Filled:
     """The pair in the prompts of its language. Raises HapaxError for a language without prompts."""
     prompts = PROMPTS.get(pair.language)
     if prompts is None:
@@ -127,12 +122,12 @@ def filled(pair: EntailmentPair, direction: Direction = Direction.DIRECTIONAL) -
             f"{pair.place or pair.premise.sentence}: no prompts for language {pair.language!r}. Use one of "
             f"{', '.join(PROMPTS)}."
         )
-    patterns = prompts.patterns if direction is Direction.ORIGINAL else prompts.directional
+    patterns = prompts.patterns if kind == "original" else prompts.directional
     ways = [(pair.premise, pair.hypothesis)]
-    if direction is Direction.SYMMETRIC:
+    if kind == "symmetric":
         # A scorer of both directions cannot tell a pair from its converse, which is what it is compared for.
         ways.append((pair.hypothesis, pair.premise))
-    if direction is Direction.ORIGINAL and pair.verbal and pair.language == "EN":
+    if kind == "original" and pair.verbal and pair.language == "EN":
         return Filled(
             _with_negation(patterns, NEGATED_PATTERNS, pair),
             _with_negation(prompts.antipatterns, NEGATED_ANTIPATTERNS, pair),
@@ -218,48 +213,33 @@ Measure = Callable[[Sequence[str]], list[float]]
 """Returns a number for each sentence: P(yes), or log-likelihood per token."""
 
 
-class EntailmentScorer(Protocol):
-    """Scores how certain it is that a premise entails a hypothesis; only the order of the scores matters."""
-
-    @property
-    def name(self) -> str:
-        """The name in tables."""
-
-    @property
-    def sees(self) -> VisibleSides | None:
-        """The sides of a pair that it uses; None if unknown, because the scores come from elsewhere."""
-
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        """One finite number for each pair, in order."""
-
-
 @dataclass(frozen=True, slots=True)
-class FunctionScorer:
-    """A scorer by a function."""
+class Scorer:
+    """Scores how certain it is that a premise entails a hypothesis; only the order of the scores matters.
+
+    `sees`: the sides of a pair that it uses; None if unknown, because the scores come from elsewhere.
+    """
 
     name: str
     scores: Callable[[Sequence[EntailmentPair]], list[float]]
-    sees: VisibleSides = VisibleSides.BOTH
+    sees: VisibleSides | None = VisibleSides.BOTH
 
 
-def pattern_scores(pairs: Sequence[EntailmentPair], measure: Measure, direction: Direction) -> list[float]:
-    """A model's measure of each pair's best pattern minus that of its best antipattern (S&S, section 2)."""
-    return best_difference([filled(pair, direction) for pair in pairs], measure)
+EntailmentScorer: TypeAlias = Scorer | GraphScorer
 
 
 def best_difference(filled_pairs: Sequence[Filled], measure: Measure) -> list[float]:
-    """The best pattern's measure minus the best antipattern's, for each pair. Equal sentences are measured once."""
-    # With symmetric patterns, for instance, a pair and its converse give the same sentences.
-    unique: dict[str, None] = {}
-    for pair in filled_pairs:
-        unique.update(dict.fromkeys((*pair.patterns, *pair.antipatterns)))
-    sentences = list(unique)
+    """A model's measure of each pair's best pattern minus that of its best antipattern (S&S, section 2).
+
+    Equal sentences are measured once: with symmetric patterns, a pair and its converse give the same.
+    """
+    sentences = list(dict.fromkeys(chain.from_iterable((*pair.patterns, *pair.antipatterns) for pair in filled_pairs)))
     measured = dict(zip(sentences, measure(sentences), strict=True))
-
-    def best(texts: Sequence[str]) -> float:
-        return max(measured[text] for text in texts)
-
-    return [best(pair.patterns) - best(pair.antipatterns) for pair in filled_pairs]
+    differences = []
+    for pair in filled_pairs:
+        patterns, antipatterns = ([measured[text] for text in texts] for texts in (pair.patterns, pair.antipatterns))
+        differences.append(max(patterns) - max(antipatterns))
+    return differences
 
 
 def likeness_scores(pairs: Sequence[EntailmentPair], measure: Measure, marks: tuple[str, str]) -> list[float]:
@@ -293,10 +273,10 @@ def random_scores(pairs: Sequence[EntailmentPair], seed: int) -> list[float]:
     return [random.Random(f"{seed} {pair.key}").random() for pair in pairs]  # noqa: S311  # no secret
 
 
-def frequency_scores(pairs: Sequence[EntailmentPair], corpus: Sequence[EntailmentPair]) -> list[float]:
-    """1 - 1/n if the hypothesis' predicate occurs n times in a corpus, 0 if it does not (BoOQA's baseline)."""
+def frequency_scores(pairs: Sequence[EntailmentPair], training: Sequence[EntailmentPair]) -> list[float]:
+    """1 - 1/n if the hypothesis' predicate occurs n times in training pairs, 0 if it does not (BoOQA's baseline)."""
     counts: Counter[str] = Counter()
-    for pair in corpus:
+    for pair in training:
         # Premises and hypotheses alike.
         counts.update((pair.premise.key[1], pair.hypothesis.key[1]))
     return [1 - 1 / n if (n := counts[pair.hypothesis.key[1]]) else 0.0 for pair in pairs]
@@ -315,37 +295,22 @@ def prior_scores(pairs: Sequence[EntailmentPair], training: Sequence[EntailmentP
     return [(sum(known) + 1) / (len(known) + 2) for known in of_pairs]
 
 
-@dataclass(frozen=True, slots=True)
-class FileScorer:
-    """Reads scores from a file of `truth score` lines, one for each pair, in the same order.
+def file_scores(pairs: Sequence[EntailmentPair], path: Path, twin: Path | None = None) -> list[float]:
+    """Scores from a file of `truth score` lines, one for each pair, in the same order.
 
-    `twin`: the file of the same pairs' scores by hypotheses alone.
+    `twin`: the file of the same pairs' scores by hypotheses alone. Raises HapaxError if the labels of the file are not
+    those of the pairs.
     """
-
-    path: Path
-    twin: Path | None = None
-
-    @property
-    def sees(self) -> VisibleSides | None:
-        """Unknown, unless scores by hypotheses alone show that the others are by both sides."""
-        return None if self.twin is None else VisibleSides.BOTH
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
-
-    def scores(self, pairs: Sequence[EntailmentPair]) -> list[float]:
-        """The scores in the file. Raises HapaxError if its labels are not those of the pairs."""
-        # Only the pairs tell which of the two files is asked for.
-        is_twin = self.twin is not None and all(pair.premise == ANYTHING for pair in pairs)
-        path = self.twin if self.twin is not None and is_twin else self.path
-        rows = read_scores(path)
-        if [truth for truth, _ in rows] != [pair.entailed for pair in pairs]:
-            raise HapaxError(
-                f"{path}: its {len(rows)} labels differ from those of the {len(pairs)} pairs. Name the file of "
-                "pairs that was scored."
-            )
-        return [score for _, score in rows]
+    # Only the pairs tell which of the two files is asked for.
+    if twin is not None and all(pair.premise == ANYTHING for pair in pairs):
+        path = twin
+    rows = read_scores(path)
+    if [truth for truth, _ in rows] != [pair.entailed for pair in pairs]:
+        raise HapaxError(
+            f"{path}: its {len(rows)} labels differ from those of the {len(pairs)} pairs. Name the file of "
+            "pairs that was scored."
+        )
+    return [score for _, score in rows]
 
 
 SCORERS = "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+TWIN], graph:PATH[@SIMILARITY]"
@@ -353,9 +318,6 @@ SCORERS = "critic, likelihood, encoder, random, frequency, prior, scores:FILE[+T
 
 BATCH = 512
 """Sentences between two calls of `progress`."""
-
-Patterns = Literal["directional", "symmetric", "original"]
-
 
 Language: TypeAlias = Annotated[str, Option("Language of the corpus.", choices=("EN", "ZH"))]
 
@@ -386,10 +348,7 @@ class ScorerOptions:
 
 
 class ScorerSession:
-    """Opens scorers by name. Models are opened when a scorer needs one, and their answers stay in the journal.
-
-    `notes`: what scorers could not do, for the report.
-    """
+    """Opens scorers by name. Models are opened when a scorer needs one, and their answers stay in the journal."""
 
     def __init__(
         self,
@@ -400,38 +359,55 @@ class ScorerSession:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """`progress` is called with the sentences done and their number, for each scorer anew."""
-        self.options = options
-        self._progress = progress
-        self.notes: list[str] = []
+        self.options, self._progress = options, progress
         self._opening, self._journal = with_journal(kb, opening, budget)
         self.seed = self._opening.seed
 
     def scorer(self, name: str) -> EntailmentScorer:
         """The scorer of this name. Raises ArgumentRejected for an unknown name or a missing option."""
-        without_model = self._without_model(name)
-        if without_model is not None:
-            return without_model
+        kind, _, argument = name.partition(":")
         if name in ("critic", "likelihood"):
-            direction = Direction(self.options.patterns)
-            scores = partial(pattern_scores, measure=self.measure(name), direction=direction)
-            return FunctionScorer(f"{name} {self.options.model}", scores)
+            measure, patterns = self.measure(name), self.options.patterns
+            return Scorer(
+                f"{name} {self.options.model}",
+                lambda pairs: best_difference([filled(pair, patterns) for pair in pairs], measure),
+            )
         if name == "encoder":
             return self._encoder()
+        if name == "random":
+            return Scorer(name, partial(random_scores, seed=self.seed))
+        if name in ("frequency", "prior"):
+            if not self.options.training:
+                raise ArgumentRejected(
+                    f"{Setting('options.scorers')} {name} counts training pairs: name their files with "
+                    f"{Setting('options.training')}."
+                )
+            count = frequency_scores if name == "frequency" else prior_scores
+            return Scorer(name, partial(count, training=self.options.training_pairs), VisibleSides.HYPOTHESIS)
+        if kind == "scores" and argument:
+            path, _, alone = argument.partition("+")  # as in scores:WHOLE+ALONE
+            twin = Path(alone) if alone else None
+            # Scores by hypotheses alone show that the others are by both sides.
+            sees = VisibleSides.BOTH if twin else None
+            return Scorer(Path(path).stem, partial(file_scores, path=Path(path), twin=twin), sees)
+        if kind == "graph" and argument:
+            path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
+            return GraphScorer(path, block)
         raise ArgumentRejected(f"There is no scorer {name}. Choose {SCORERS}.")
 
     def measure(self, role: str) -> Measure:
-        """The model's P(yes) of sentences (role critic), or their log-likelihood per token in nats."""
+        """The model's P(yes) of sentences (role critic), or their log-likelihood per token in nats.
+
+        It is taken batch by batch, so that progress shows and a budget ends between batches.
+        """
         model = open_model(self.options.model, role, self._opening)
         if role == CRITIC:
-            critic = JournaledCritic(model, self._journal)
-            return self._in_batches(lambda texts: [answer.probability for answer in critic.probabilities(texts)])
-        return self._in_batches(_per_token(JournaledLikelihood(model, self._journal)))
-
-    def _in_batches(self, measure: Measure) -> Measure:
-        """The measure, taken batch by batch, so that progress shows and a budget ends between batches."""
-        if self._progress is None:
-            return measure
+            measure = _probability(JournaledCritic(model, self._journal))
+        else:
+            measure = _per_token(JournaledLikelihood(model, self._journal))
         progress = self._progress
+        if progress is None:
+            return measure
 
         def measured(texts: Sequence[str]) -> list[float]:
             numbers: list[float] = []
@@ -442,34 +418,7 @@ class ScorerSession:
 
         return measured
 
-    def _without_model(self, name: str) -> EntailmentScorer | None:
-        """A scorer that asks no model; None for other names."""
-        kind, _, argument = name.partition(":")
-        if name == "random":
-            return FunctionScorer(name, partial(random_scores, seed=self.seed))
-        if name in ("frequency", "prior"):
-            if not self.options.training:
-                raise ArgumentRejected(
-                    f"{Setting('options.scorers')} {name} counts training pairs: name their files with "
-                    f"{Setting('options.training')}."
-                )
-            pairs = self.options.training_pairs
-            if name == "frequency":
-                scores = partial(frequency_scores, corpus=pairs)
-            else:
-                scores = partial(prior_scores, training=pairs)
-            return FunctionScorer(name, scores, VisibleSides.HYPOTHESIS)
-        if kind == "scores" and argument:
-            path, _, twin = argument.partition("+")  # as in scores:WHOLE+ALONE
-            return FileScorer(Path(path), Path(twin) if twin else None)
-        if kind == "graph" and argument:
-            from hapax.evaluation.entailment.published_graphs import GraphScorer
-
-            path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
-            return GraphScorer(path, block)
-        return None
-
-    def _encoder(self) -> EntailmentScorer:
+    def _encoder(self) -> Scorer:
         """The scorer of an encoder that runs in this process."""
         from hapax.llm_oracle.rankers.encoder import CLOSE, OPEN, EncoderSimilarity
 
@@ -484,7 +433,11 @@ class ScorerSession:
         # The journal keeps similarities like likelihoods: a number for each text.
         measure = _per_token(JournaledLikelihood(model, self._journal))
         scores = partial(likeness_scores, measure=measure, marks=(OPEN, CLOSE))
-        return FunctionScorer(f"encoder {source}", scores)
+        return Scorer(f"encoder {source}", scores)
+
+
+def _probability(critic: JournaledCritic) -> Measure:
+    return lambda texts: [answer.probability for answer in critic.probabilities(texts)]
 
 
 def _per_token(ranker: JournaledLikelihood) -> Measure:
@@ -562,11 +515,9 @@ class EntailmentsJudged:
 
     def to_json(self) -> dict[str, Any]:
         """The pairs and edges as a JSON object."""
-        entailments = []
-        for edge in self.edges:
-            atoms = {"premise": str(edge.premise), "hypothesis": str(edge.hypothesis)}
-            entailments.append({**atoms, "score": edge.score})
-        return {"pairs": self.pairs, "entailments": entailments}
+        rows = [(str(edge.premise), str(edge.hypothesis), edge.score) for edge in self.edges]
+        names = ("premise", "hypothesis", "score")
+        return {"pairs": self.pairs, "entailments": [dict(zip(names, row, strict=True)) for row in rows]}
 
 
 @checked

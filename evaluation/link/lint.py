@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -241,9 +241,6 @@ class LintReader:
 
     def _file(self, path: Path, rule: Rule, distribution: Distribution) -> LintFile:
         searched = [variable.name for variable in rule.searched]
-        rows: list[StatementRecord | None] = []
-        repeated = 0
-        seen: set[tuple[str, ...]] = set()
         try:
             with path.open(encoding="utf-8-sig", newline="") as stream:
                 reader = csv.DictReader(stream, strict=True)
@@ -254,21 +251,19 @@ class LintReader:
                         f"{path}: no column {missing[0]}, a variable that rule {rule.name} searches. Use the rules "
                         "that LINT was made with."
                     )
-                variables = [variable.name for variable in rule.variables if variable.name in columns]
-                for row in reader:
-                    # A row that ends early has None in its last cells.
-                    cells = tuple(read_cell(row[name] or "") for name in columns)
-                    # LINK's code removes equal rows before it numbers them for the labels that people flipped.
-                    if cells in seen:
-                        repeated += 1
-                        continue
-                    seen.add(cells)
-                    # Rows without a statement stay as None: labels refer to rows by number.
-                    by_name = dict(zip(columns, cells, strict=True))
-                    rows.append(self._statement(rule, distribution, {name: by_name[name] for name in variables}))
+                # A row that ends early has None in its last cells.
+                rows = [tuple(read_cell(row[name] or "") for name in columns) for row in reader]
         except (csv.Error, UnicodeDecodeError) as fault:
             raise HapaxError(f"{path}: not valid CSV in UTF-8 ({fault}). Fix or remove the file.") from None
-        return LintFile(path, rule, distribution, tuple(rows), repeated)
+        variables = [variable.name for variable in rule.variables if variable.name in columns]
+        # LINK's code removes equal rows before it numbers them for the labels that people flipped.
+        distinct = dict.fromkeys(rows)
+        statements = []
+        for cells in distinct:
+            by_name = dict(zip(columns, cells, strict=True))
+            # Rows without a statement stay as None: labels refer to rows by number.
+            statements.append(self._statement(rule, distribution, {name: by_name[name] for name in variables}))
+        return LintFile(path, rule, distribution, tuple(statements), len(rows) - len(distinct))
 
     def _statement(self, rule: Rule, distribution: Distribution, cells: Mapping[str, str]) -> StatementRecord | None:
         """The statement of a row's cells; None if one is empty."""
@@ -326,32 +321,32 @@ def import_lint(
     flipped = read_flips(path, flips.method) if path else {}
     files = reader.files()
     votes: list[VoteRecord] = []
+    # Before a model is asked: a wrong row number is reported first.
     for file in files:
         votes += _votes(file, flipped.get(file.rule.name, {}).get(file.distribution, frozenset()))
-    # Votes come first: a wrong row number is reported before a model is asked.
-    files = _measured(files, JournaledLikelihood(evaluator, journal or Journal(kb), role=EVALUATOR))
-    used = list(dict.fromkeys(file.rule for file in files))
     statements = list(chain.from_iterable(file.statements for file in files))
+    # Equal texts are asked for once.
+    texts = list(dict.fromkeys(statement.text for statement in statements))
+    journaled = JournaledLikelihood(evaluator, journal or Journal(kb), role=EVALUATOR)
+    scores = dict(zip(texts, journaled.log_likelihoods(texts), strict=True))
+    used = {file.rule.name: file.rule for file in files}
+    tally = DomainTally({name: rule.domain or NO_DOMAIN for name, rule in used.items()})
+    for place, statement in enumerate(statements):
+        score = scores[statement.text]
+        statements[place] = replace(statement, log_likelihood=score.per_token if score.token_count else None)
+        tally.take(statements[place])
     persons = 0
-    for rule in used:
-        generic = [variable for variable in rule.variables if variable.name in rule.generic]
-        persons += any(reader.library.is_person(variable.data_type) for variable in generic)
-    tally = DomainTally({rule.name: rule.domain or NO_DOMAIN for rule in used})
-    for statement in statements:
-        tally.take(statement)
-    report = LintReport(
-        tally.counts(),
-        persons,
-        sum(file.repeated for file in files),
-        sum(len(file.rows) for file in files) - len(statements),
-        len(votes),
-    )
+    for rule in used.values():
+        generic = (variable.data_type for variable in rule.variables if variable.name in rule.generic)
+        persons += any(map(rules.is_person, generic))
+    repeated, rows = (sum(counts) for counts in zip(*((file.repeated, len(file.rows)) for file in files), strict=True))
+    report = LintReport(tally.counts(), persons, repeated, rows - len(statements), len(votes))
     settings = {"folder": reader.folder.name, "evaluator": evaluator.identity.name}
     # An import that is killed leaves nothing behind.
     with kb.transaction():
         kb.add(RUNS, [RunRecord.now(reader.run_id, "evaluate lint", settings)])
         kb.add(PREDICATES, map(PredicateRecord.of, reader.library.completed().signatures))
-        kb.add(RULES, map(RuleRecord.of, used))
+        kb.add(RULES, map(RuleRecord.of, used.values()))
         kb.add_statements(statements)
         kb.add(VOTES, votes)
         kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})
@@ -365,21 +360,6 @@ def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:
             raise HapaxError(f"{file.path} has no row {number}, whose label is to be flipped. Check {FLIPS_FILE}.")
         # LINK publishes which labels were flipped, but no vote: one denial stands for the majority.
         yield VoteRecord(row.id, ENTAILMENT_QUESTION, LINK_ANNOTATORS, "no")
-
-
-def _measured(files: Sequence[LintFile], evaluator: JournaledLikelihood) -> list[LintFile]:
-    """The files with the evaluator's log-likelihood in each statement."""
-    # Equal texts are asked for once.
-    statements = chain.from_iterable(file.statements for file in files)
-    texts = list(dict.fromkeys(statement.text for statement in statements))
-    scores = dict(zip(texts, evaluator.log_likelihoods(texts), strict=True))
-    means = {text: score.per_token if score.token_count else None for text, score in scores.items()}
-    measured = []
-    for file in files:
-        # A row without a statement stays None.
-        rows = [row and replace(row, log_likelihood=means[row.text]) for row in file.rows]
-        measured.append(replace(file, rows=tuple(rows)))
-    return measured
 
 
 def table_16(domains: Iterable[DomainCount]) -> ResultTable:

@@ -6,7 +6,7 @@ import io
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -84,15 +84,11 @@ class NextOptions:
 
 @dataclass(frozen=True, slots=True)
 class JudgingPool:
-    """The facts or statements that can be judged. `truths`: of those that were judged or labelled already.
-
-    `labelled`: ids of those that another source than people's votes labels.
-    """
+    """The facts or statements that can be judged. `truths`: of those that were judged or labelled already."""
 
     critic: str
     probabilities: Mapping[str, float]
     truths: Mapping[str, bool]
-    labelled: Set[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +109,24 @@ class NextItems:
 def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
     """Give out the next items of the draw of a kind, which begins with the first call, and store their chances."""
     pool = judging_pool(kb, options.kind)
+    probabilities = list(pool.probabilities.values())
     draw = None if options.anew else kb.first(JUDGING_DRAWS, kind=options.kind)
     # Another critic's probabilities give other weights, so its items need a draw of their own.
     if draw is None or draw.settings.get("critic") != pool.critic:
-        draw = _begun(options, pool)
+        created = system.now().isoformat(timespec="microseconds")
+        cut = cut_of(probabilities, options.promise.risk)
+        settings = {"critic": pool.critic, "cut": cut, "low": draw_weights(probabilities, cut)[1]}
+        salt = content_id("judging", options.kind, created)
+        draw = JudgingDraw(options.kind, salt, settings, 0.0, created)
     known = {item.item_id: item for item in kb.matching(DRAWN_ITEMS, salt=draw.salt)}
     cut = float(draw.settings["cut"])
-    new = [
-        # The random number depends on the draw's salt alone, so new items join an old draw without changing it.
-        DrawnItem(draw.salt, identity, probability, weight, random_number(draw.salt, identity))
-        for identity, probability, weight in _weighted(pool.probabilities, cut, float(draw.settings["low"]))
-        if identity not in known
-    ]
+    weights, _ = draw_weights(probabilities, cut, float(draw.settings["low"]))
+    new = []
+    for (identity, probability), weight in zip(pool.probabilities.items(), weights, strict=True):
+        if identity not in known:
+            # It depends on the draw's salt alone, so new items join an old draw without changing it.
+            number = random_number(draw.salt, identity)
+            new.append(DrawnItem(draw.salt, identity, probability, weight, number))
     items = [*known.values(), *new]
     # Priority sampling (Duffield, Lund, Thorup 2007): the smallest quotients of random number and weight come first.
     order = sorted(items, key=lambda item: item.draw / item.weight)
@@ -135,35 +137,23 @@ def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
     # The reach never shrinks: what was given out stays given out, also after its labels are in.
     draw = replace(draw, reach=max(draw.reach, reach))
     kb.set_judging_draw(draw, new)
-    share, judged = _share(draw, items, pool.truths, pool.labelled)
+    share, judged = _share(kb, draw, items, pool.truths)
     above = sum(item.score >= cut for item in chosen)
     return NextItems(tuple(item.item_id for item in chosen), above, cut, len(items), judged, share)
 
 
-def drawn_share(kb: KnowledgeBase, kind: DrawKind) -> tuple[Estimate, int] | None:
-    """The share of true facts or statements of a draw's pool, mended for its weights, and the number of its labels.
-
-    None without a draw.
-    """
-    draw = kb.first(JUDGING_DRAWS, kind=kind)
-    return (
-        None
-        if draw is None
-        else _share(draw, kb.matching(DRAWN_ITEMS, salt=draw.salt), _truths(kb, kind), _labelled(kb, kind))
-    )
-
-
 def mended_lines(kb: KnowledgeBase) -> list[str]:
-    """The shares of true facts and statements by the draws of `votes next`, in words."""
+    """The shares of true facts and statements by the draws of `votes next`, mended for their weights, in words."""
     lines = []
     for kind, name in DRAWN.items():
-        found = drawn_share(kb, kind)
-        if found is not None and found[1]:
-            share, judged = found
-            lines.append(
-                f"Of all {name} of the draw by `hapax votes next`, {percent(share)} % are true, with a 95 % interval: "
-                f"mended for its chances, by {counted(judged, 'label')}."
-            )
+        draw = kb.first(JUDGING_DRAWS, kind=kind)
+        if draw is not None:
+            share, judged = _share(kb, draw, kb.matching(DRAWN_ITEMS, salt=draw.salt), _truths(kb, kind))
+            if judged:
+                lines.append(
+                    f"Of all {name} of the draw by `hapax votes next`, {percent(share)} % are true, with a 95 % "
+                    f"interval: mended for its chances, by {counted(judged, 'label')}."
+                )
     return lines
 
 
@@ -172,11 +162,16 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
 
     Raises HapaxError where there are none.
     """
-    critics, maps, truths = _critics(kb), ScoreMaps.stored(kb), _truths(kb, kind)
+    chains = [models_of(run).get(CRITIC) for run in kb.runs() if run.command == "search"]
+    last = next(filter(None, reversed(chains)), None)
+    # NAME@REVISION of the critics of the last search; none without a search.
+    critics = chained_critics(str(last)) if last else []
+    maps, truths = ScoreMaps.stored(kb), _truths(kb, kind)
+    critic = ",".join(critics)
     if kind == "derived":
         # Without a search nothing tells one fact from another, and the draw is even.
         scores = StatementScores(kb, derivation_rules(kb), critics, maps)
-        return JudgingPool(",".join(critics), derived_scores(scores), truths)
+        return JudgingPool(critic, derived_scores(scores), truths)
     if not critics:
         raise HapaxError(
             f"{kb.place}: no search has stored anything to judge.",
@@ -191,12 +186,11 @@ def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
         critic = critics[-1]
         found = fact_scores(kb, proposed_atoms(kb, library), critic, maps)
     else:
-        critic = ",".join(critics)
         distinct = distinct_statements(kb, {rule.name for rule in library.rules})
         found = StatementScores(kb, library, critics, maps).scores(distinct.values())
     if not found:
         raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
-    return JudgingPool(critic, found, truths, _labelled(kb, kind))
+    return JudgingPool(critic, found, truths)
 
 
 def _truths(kb: KnowledgeBase, kind: DrawKind) -> dict[str, bool]:
@@ -206,34 +200,13 @@ def _truths(kb: KnowledgeBase, kind: DrawKind) -> dict[str, bool]:
     return statement_truths(kb, distinct_statements(kb, {rule.name for rule in stored_library(kb).rules}))
 
 
-def _critics(kb: KnowledgeBase) -> list[str]:
-    """NAME@REVISION of the critics of the last search; none without a search."""
-    for run in reversed(kb.runs()):
-        chain = models_of(run).get(CRITIC)
-        if run.command == "search" and chain:
-            return chained_critics(str(chain))
-    return []
-
-
-def _begun(options: NextOptions, pool: JudgingPool) -> JudgingDraw:
-    created = system.now().isoformat(timespec="microseconds")
-    cut = cut_of(list(pool.probabilities.values()), options.promise.risk)
-    _, low = draw_weights(list(pool.probabilities.values()), cut)
-    settings = {"critic": pool.critic, "cut": cut, "low": low}
-    return JudgingDraw(options.kind, content_id("judging", options.kind, created), settings, 0.0, created)
-
-
-def _weighted(probabilities: Mapping[str, float], cut: float, low: float) -> list[tuple[str, float, float]]:
-    values = list(probabilities.values())
-    weights, _ = draw_weights(values, cut, low)
-    return list(zip(probabilities, values, weights, strict=True))
-
-
 def _share(
-    draw: JudgingDraw, items: Sequence[DrawnItem], truths: Mapping[str, bool], labelled: Set[str]
+    kb: KnowledgeBase, draw: JudgingDraw, items: Sequence[DrawnItem], truths: Mapping[str, bool]
 ) -> tuple[Estimate, int]:
+    """The share of true items of a draw's pool, mended for its weights, and the number of its labels."""
+    # Facts that stored labels decide, which are not votes.
+    labelled = {label.fact_id for label in kb.labels()} if draw.kind == "predicates" else set()
     given = [item for item in items if is_given_out(draw, item)]
-    judged = [item for item in given if item.item_id in truths]
     # People have not answered all that was given out yet; the answered part is taken for a random one. Labels of other
     # sources, which may well be of the true values only, are all there before and are no part of what is answered.
     asked = [item for item in given if item.item_id not in labelled]
@@ -241,16 +214,11 @@ def _share(
     if asked and not answered:
         return NOTHING, 0
     rows = []
-    for item in judged:
-        chance = min(1.0, draw.reach * item.weight)
-        part = 1.0 if item.item_id in labelled else answered / len(asked)
-        rows.append((item.score, truths[item.item_id], chance * part))
-    return mended_share([item.score for item in items], rows), len(judged)
-
-
-def _labelled(kb: KnowledgeBase, kind: DrawKind) -> Set[str]:
-    """Ids of the facts that stored labels decide, which are not votes."""
-    return {label.fact_id for label in kb.labels()} if kind == "predicates" else frozenset()
+    for item in given:
+        if item.item_id in truths:
+            part = 1.0 if item.item_id in labelled else answered / len(asked)
+            rows.append((item.score, truths[item.item_id], min(1.0, draw.reach * item.weight) * part))
+    return mended_share([item.score for item in items], rows), len(rows)
 
 
 QUALIFICATION, ITEM, INSTRUCTIONS = "qualification", "item", "instructions"

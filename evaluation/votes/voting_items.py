@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated
 
 from hapax.engine.answers.derivation import RUN_ID, current_rules, read_statements, statement_by_id
@@ -15,7 +15,7 @@ from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Jud
 from hapax.engine.kept_rules import kept_rules
 from hapax.engine.questions.score_maps import proposed_atoms
 from hapax.engine.search.promises import StatementScores
-from hapax.evaluation.link.probing_questions import TEMPLATES, items_of
+from hapax.evaluation.link.probing_questions import TEMPLATES, ProbeItem, items_of
 from hapax.evaluation.shared.stored_statements import (
     DistinctTexts,
     draw_order_key,
@@ -39,10 +39,10 @@ from hapax.grammar.options import ChosenRules, ChosenRuns, Option
 from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
+from hapax.grammar.terms import Constant, Literal, variable_names
 from hapax.grammar.writing.verbalize import literal_text, stated_literals
 from hapax.kb.atoms.derived_ids import DerivedIds
-from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord, fact_id
+from hapax.kb.records import Distribution, StatementRecord, fact_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.questions.prompts import sentence
 
@@ -106,16 +106,7 @@ class Claim:
 
     fact: str
     text: str
-    typed: tuple[tuple[str, str], tuple[str, str]]
-
-    @classmethod
-    def of(cls, literal: Literal, values: Mapping[str, Value], library: Library) -> Claim:
-        first, second = (values[variable.name] for variable in literal.variables)
-        first_type, second_type = library.signature(literal.atom.indicator).argument_types
-        words = literal_text(literal, library, {name: Constant(value) for name, value in values.items()})
-        # Only its id is needed, which does not depend on types or source.
-        fact = FactRecord(literal.atom.predicate, (first, second), (), Source.MODEL)
-        return cls(fact.id, sentence(words), ((str(first), first_type), (str(second), second_type)))
+    typed: tuple[tuple[str, str], ...]
 
 
 class ItemSource:
@@ -132,36 +123,27 @@ class ItemSource:
         templates: Collection[int] = (PREMISE_AND_CONCLUSION,),
         derived_by: Library | None = None,
     ) -> None:
-        self._kb = kb
-        self._given_rules = derived_by
-        self._kind = kind
+        self._kb, self._kind, self._given_rules = kb, kind, derived_by
         self._templates = [template for template in TEMPLATES if template.number in templates]
 
     def draw(self, sample: SampleOptions) -> DrawnItems:
         """Draw items. The draw depends on the seed and on each statement alone: a larger sample holds the smaller."""
         if sample.derived:
-            return self._drawn_derived(sample)
+            if self._kind not in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
+                raise HapaxError("Derived statements go on sheets of statements or soundness. Name one of these kinds.")
+            records = draw_derived(self._kb, self._derived_by, sample.seed, sample.total, sample.rules)
+            items = self._open_items(records, sample)
+            return DrawnItems(tuple(items), dict.fromkeys(Distribution, 0), derived=len(records))
         population = self._population(sample)
         judged_only = False
         # People are measured by the labels of others, so only labelled statements are of use.
         if self._kind is SheetKind.BASELINE:
             population, judged_only = self._labelled(population)
-        counts: dict[Distribution, int] = {}
-        statements: dict[str, StatementRecord] = {}
-        drawing = _drawn_evenly if sample.evenly else _drawn
-        for distribution, drawn in drawing(population, sample).items():
-            counts[distribution] = len(drawn)
-            # By id: a statement drawn at both ends makes one item.
-            statements |= {statement.id: statement for _, statement in drawn}
+        drawn = _drawn(population, sample)
+        # By id: a statement drawn at both ends makes one item.
+        statements = {statement.id: statement for statement in chain.from_iterable(drawn.values())}
         items = self._open_items(list(statements.values()), sample)
-        return DrawnItems(tuple(items), counts, judged_only)
-
-    def _drawn_derived(self, sample: SampleOptions) -> DrawnItems:
-        if self._kind not in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
-            raise HapaxError("Derived statements go on sheets of statements or soundness. Name one of these kinds.")
-        records = draw_derived(self._kb, self._derived_by, sample.seed, sample.total, sample.rules)
-        items = self._open_items(records, sample)
-        return DrawnItems(tuple(items), dict.fromkeys(Distribution, 0), derived=len(records))
+        return DrawnItems(tuple(items), {end: len(records) for end, records in drawn.items()}, judged_only)
 
     def _open_items(self, statements: Sequence[StatementRecord], sample: SampleOptions) -> list[VotingItem]:
         """The items about these statements, without those that were judged before where they are to be left out."""
@@ -190,85 +172,89 @@ class ItemSource:
             others = [subject_id(identity) for identity in identities if identity not in searched]
             statements += derived_records(self._kb, self._derived_by, others)
         found = {item.id: item for item in self.items(statements) if item.id in identities}
-        if self._kind is SheetKind.PREDICATES:
-            found |= self._proposed([identity for identity in identities if identity not in found])
+        # Models propose facts on which no statement rests.
+        missing = [name for name in identities if name not in found and name.startswith(FACT)]
+        if self._kind is SheetKind.PREDICATES and missing:
+            atoms = proposed_atoms(self._kb, self._library)
+            for name in missing:
+                if (atom := atoms.get(subject_id(name))) is not None:
+                    types = self._library.signature(atom.indicator).argument_types
+                    found[name] = predicate_item(
+                        name, atom.claim, list(zip(map(str, atom.arguments), types, strict=True))
+                    )
         return found
-
-    def _proposed(self, identities: Collection[str]) -> dict[str, VotingItem]:
-        """Items about facts that models proposed, whether a statement rests on them or not."""
-        atoms = proposed_atoms(self._kb, self._library) if identities else {}
-        items = {}
-        for identity in identities:
-            atom = atoms.get(subject_id(identity))
-            if atom is None or not identity.startswith(FACT):
-                continue
-            types = self._library.signature(atom.indicator).argument_types
-            typed = [(str(value), data_type) for value, data_type in zip(atom.arguments, types, strict=True)]
-            items[identity] = predicate_item(identity, atom.claim, typed)
-        return items
 
     def items(self, statements: Sequence[StatementRecord]) -> list[VotingItem]:
         """Items about these statements; on a sheet of predicates, each fact once."""
-        items = []
         if self._kind is SheetKind.PREDICATES:
-            claims: dict[str, Claim] = {}
-            for statement in statements:
-                claims |= {claim.fact: claim for claim in self.claims(statement)}
-            for claim in claims.values():
-                items.append(predicate_item(FACT + claim.fact, claim.text, claim.typed))
-        elif self._kind is SheetKind.BASELINE:
-            probe_items, _ = items_of(self._kb, statements)
-            for probe in probe_items:
-                questions = [(template.number, template.question(probe), template.pair) for template in self._templates]
-                items.append(baseline_item(STATEMENT + probe.statement_id, tuple(questions)))
-        elif self._kind is SheetKind.SOUNDNESS:
-            for statement in statements:
-                facts = self._facts(statement)
-                items.append(soundness_item(STATEMENT + statement.id, statement.premise, statement.conclusion, facts))
-        else:
-            for statement in statements:
-                typed = []
-                for variable, value in self._stated_values(statement):
-                    typed.append((variable.name, str(value), variable.data_type))
-                identity = STATEMENT + statement.id
-                items.append(statement_item(identity, statement.premise, statement.conclusion, tuple(typed)))
-        return items
+            claims = {claim.fact: claim for statement in statements for claim in self.claims(statement)}
+            return [predicate_item(FACT + claim.fact, claim.text, claim.typed) for claim in claims.values()]
+        if self._kind is SheetKind.BASELINE:
+            probes, _ = items_of(self._kb, statements)
+            return [self._baseline_item(probe) for probe in probes]
+        make = self._soundness_item if self._kind is SheetKind.SOUNDNESS else self._statement_item
+        return [make(statement) for statement in statements]
+
+    def _baseline_item(self, probe: ProbeItem) -> VotingItem:
+        questions = [(template.number, template.question(probe), template.pair) for template in self._templates]
+        return baseline_item(STATEMENT + probe.statement_id, tuple(questions))
+
+    def _soundness_item(self, statement: StatementRecord) -> VotingItem:
+        """With the facts of the statement's proof in words, and their ids; a failed search has none."""
+        texts: dict[str, str] = {}
+        for part in proof_from_json(statement.proof).parts():
+            if part.by in (By.FACT, By.GIVEN, By.NEGATION) and isinstance(part.goal, Literal):
+                is_stored = part.by is not By.NEGATION
+                text = literal_text(part.goal, self._library_of(statement))
+                texts[text] = fact_id(part.goal.atom.predicate, part.goal.atom.values) if is_stored else ""
+        return soundness_item(STATEMENT + statement.id, statement.premise, statement.conclusion, texts)
+
+    def _statement_item(self, statement: StatementRecord) -> VotingItem:
+        """With the searched variables that the statement names, in the order of the rule.
+
+        The paper asks about each variable of the rule (3.3), but shows those that the statement names (table 20).
+        """
+        rule = self._rule(statement)
+        names = variable_names([rule.conclusion])
+        for literal in stated_literals(rule, self._library_of(statement)):
+            names.update(variable.name for variable in literal.variables)
+        values, typed = dict(statement.substitution), []
+        for variable in rule.searched:
+            if variable.name in names and variable.name in values:
+                typed.append((variable.name, str(values[variable.name]), variable.data_type))
+        return statement_item(STATEMENT + statement.id, statement.premise, statement.conclusion, tuple(typed))
 
     def claims(self, statement: StatementRecord) -> list[Claim]:
         """Facts behind a statement that are about two searched values and that a critic accepted (appendix C)."""
-        rule = self._rule(statement)
-        values = dict(statement.substitution)
+        rule, library = self._rule(statement), self._library
+        values = {name: value for name, value in statement.substitution if name not in rule.generic}
+        bound = {name: Constant(value) for name, value in statement.substitution}
         claims = []
         for literal in rule.literals:
-            variables = literal.variables
             # Table 6 asks about exactly two arguments, both of them values.
-            if literal.negated or not len(variables) == len(literal.atom.arguments) == 2:
+            found = [values.get(variable.name) for variable in literal.variables]
+            if literal.negated or not len(found) == len(literal.atom.arguments) == 2 or None in found:
                 continue
-            if any(variable.name in rule.generic or variable.name not in values for variable in variables):
-                continue
-            if self._library.signature(literal.atom.indicator).kind in ASKED_OF_MODELS:
-                claims.append(Claim.of(literal, values, self._library))
+            signature = library.signature(literal.atom.indicator)
+            if signature.kind in ASKED_OF_MODELS:
+                first, second = (value for value in found if value is not None)
+                typed = zip(map(str, (first, second)), signature.argument_types, strict=True)
+                text = sentence(literal_text(literal, library, bound))
+                claims.append(Claim(fact_id(literal.atom.predicate, (first, second)), text, tuple(typed)))
         return claims
 
     def _population(self, sample: SampleOptions) -> _Statements:
         """The statements to draw from; nobody is asked twice about one text."""
-        latest: _Statements = latest_statements(self._kb, sample.rules, sample.runs)
+        population: _Statements = latest_statements(self._kb, sample.rules, sample.runs)
         if self._kind is not SheetKind.PREDICATES:
-            distinct = DistinctTexts.of(latest).statements
-            latest = {}
-            for distribution, statements in distinct.items():
-                latest[distribution] = {record.id: record for record in statements.values()}
+            distinct = DistinctTexts.of(population).statements
+            population = {end: {record.id: record for record in rows.values()} for end, rows in distinct.items()}
         if sample.rules_drawn is None:
-            return latest
-        names: set[str] = set()
-        for statements in latest.values():
-            names.update(statement.rule for statement in statements.values())
+            return population
+        names = {record.rule for rows in population.values() for record in rows.values()}
         # Drawn like statements, so that more rules contain the fewer.
         drawn = sorted(names, key=lambda name: draw_order_key(sample.seed, name))[: sample.rules_drawn]
-        population = {}
-        for distribution, statements in latest.items():
-            population[distribution] = {key: record for key, record in statements.items() if record.rule in drawn}
-        return population
+        return _where(population, lambda record: record.rule in drawn)
 
     def _labelled(self, population: _Statements) -> tuple[_Statements, bool]:
         """The statements whose truth people judged (section 4), and True; without any, all statements, and False.
@@ -276,11 +262,8 @@ class ItemSource:
         Statements with a value of a wrong type are never among them.
         """
         found = Judgements.stored(self._kb)
-        fitting, labelled = {}, {}
-        for distribution, statements in population.items():
-            right_types = {key: record for key, record in statements.items() if found.of(key).typed is not False}
-            fitting[distribution] = right_types
-            labelled[distribution] = {key: record for key, record in right_types.items() if found.of(key).truth}
+        fitting = _where(population, lambda record: found.of(record.id).typed is not False)
+        labelled = _where(fitting, lambda record: bool(found.of(record.id).truth))
         return (labelled, True) if any(labelled.values()) else (fitting, False)
 
     @cached_property
@@ -291,13 +274,13 @@ class ItemSource:
     def _library(self) -> Library:
         return stored_library(self._kb)
 
-    @cached_property
-    def _rules(self) -> dict[str, Rule]:
-        return {rule.name: rule for rule in self._library.rules}
-
     def _library_of(self, statement: StatementRecord) -> Library:
         """The predicates of a statement's rule."""
         return self._derived_by if statement.run_id == RUN_ID else self._library
+
+    @cached_property
+    def _rules(self) -> dict[str, Rule]:
+        return {rule.name: rule for rule in self._library.rules}
 
     def _rule(self, statement: StatementRecord) -> Rule:
         if statement.run_id == RUN_ID:
@@ -309,70 +292,37 @@ class ItemSource:
             )
         return self._rules[statement.rule]
 
-    def _facts(self, statement: StatementRecord) -> dict[str, str]:
-        """The facts of a statement's proof in words, with their ids; a failed search has none."""
-        texts: dict[str, str] = {}
-        for part in proof_from_json(statement.proof).parts():
-            if part.by in (By.FACT, By.GIVEN, By.NEGATION) and isinstance(part.goal, Literal):
-                is_stored = part.by is not By.NEGATION
-                text = literal_text(part.goal, self._library_of(statement))
-                texts[text] = fact_id(part.goal.atom.predicate, part.goal.atom.values) if is_stored else ""
-        return texts
-
-    def _stated_values(self, statement: StatementRecord) -> Iterator[tuple[Variable, Value]]:
-        """The searched variables that the statement names, with their values, in the order of the rule.
-
-        The paper asks about each variable of the rule (3.3), but shows those that the statement names (table 20).
-        """
-        rule = self._rule(statement)
-        names = variable_names([rule.conclusion])
-        for literal in stated_literals(rule, self._library_of(statement)):
-            names.update(variable.name for variable in literal.variables)
-        values = dict(statement.substitution)
-        for variable in rule.searched:
-            if variable.name in names and variable.name in values:
-                yield variable, values[variable.name]
-
 
 def subject_id(item_id: str) -> str:
     """Id of the statement, fact or schema that an item is about."""
     return item_id.partition(":")[2]
 
 
-def _drawn_evenly(
-    population: _Statements, sample: SampleOptions
-) -> dict[Distribution, list[tuple[str, StatementRecord]]]:
-    """The drawn statements with their ids: of each rule and distribution one, then of each a second, and so on."""
-    turns: list[tuple[int, str, Distribution, str]] = []
+def _where(population: _Statements, wanted: Callable[[StatementRecord], bool]) -> _Statements:
+    """The statements of the population that are wanted."""
+    return {end: {key: record for key, record in rows.items() if wanted(record)} for end, rows in population.items()}
+
+
+def _drawn(population: _Statements, sample: SampleOptions) -> dict[Distribution, list[StatementRecord]]:
+    """The drawn statements by distribution.
+
+    An even draw has of each rule and distribution one statement, then of each a second, and so on.
+    """
+    order: list[tuple[int, str, Distribution, str]] = []
     for distribution, statements in population.items():
         taken: Counter[str] = Counter()
-        # `taken` says in which turn a statement comes: the n-th drawn of its rule comes in turn n.
         for key, statement in draw_sample(statements, None, sample.seed):
             # Within a turn the order is drawn, too, so that no rule comes first because of its name.
-            order = draw_order_key(sample.seed, f"{distribution.value} {statement.rule}")
-            turns.append((taken[statement.rule], order, distribution, key))
+            drawn_by = f"{distribution.value} {statement.rule}" if sample.evenly else key
+            turn = taken[statement.rule] if sample.evenly else 0
+            order.append((turn, draw_order_key(sample.seed, drawn_by), distribution, key))
             taken[statement.rule] += 1
-    drawn: dict[Distribution, list[tuple[str, StatementRecord]]] = {distribution: [] for distribution in population}
-    for _, _, distribution, key in sorted(turns)[: sample.total]:
-        drawn[distribution].append((key, population[distribution][key]))
-    return drawn
-
-
-def _drawn(population: _Statements, sample: SampleOptions) -> dict[Distribution, list[tuple[str, StatementRecord]]]:
-    """The drawn statements with their ids, by distribution."""
-    sizes: dict[Distribution, int | None] = dict.fromkeys(Distribution)
+    drawn: dict[Distribution, list[StatementRecord]] = {distribution: [] for distribution in population}
+    for _, _, distribution, key in sorted(order)[: sample.total]:
+        drawn[distribution].append(population[distribution][key])
     if sample.per_distribution is not None:
-        sizes[Distribution.HEAD], sizes[Distribution.LONG_TAIL] = sample.per_distribution
-    elif sample.total is not None:
-        # One draw over both distributions says how many statements each of them gives.
-        keys = []
-        for distribution, statements in population.items():
-            keys += [(draw_order_key(sample.seed, key), distribution) for key in statements]
-        first = Counter(distribution for _, distribution in sorted(keys)[: sample.total])
-        sizes = {distribution: first[distribution] for distribution in Distribution}
-    drawn = {}
-    for distribution, statements in population.items():
-        drawn[distribution] = draw_sample(statements, sizes[distribution], sample.seed)
+        sizes = dict(zip(Distribution, sample.per_distribution, strict=True))
+        drawn = {distribution: records[: sizes[distribution]] for distribution, records in drawn.items()}
     return drawn
 
 
