@@ -83,8 +83,7 @@ def association(*sets: tuple[tuple[str, str], ...]) -> dict[str, Any]:
                 f"{options[0]} can be conceptualized as a {ROLES[0]}, and "
                 f"{options[1]} can be conceptualized as a {ROLES[1]}."
             )
-            plain = text.replace("couldn't", "could not").replace("doesn't", "does not")
-            abstract = [plain.format(a=ROLES[0], b=ROLES[1], q=quality) for quality in qualities]
+            abstract = [text.format(a=ROLES[0], b=ROLES[1], q=quality) for quality in qualities]
             replies[questions((abstract[0], abstract[1]), pronoun, ROLES)] = f"1. {ROLES[0]} 2. {ROLES[1]}"
     return {"generate": replies}
 

@@ -214,7 +214,7 @@ Measure = Callable[[Sequence[str]], list[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Scorer:
+class PairScorer:
     """Scores how certain it is that a premise entails a hypothesis; only the order of the scores matters.
 
     `sees`: the sides of a pair that it uses; None if unknown, because the scores come from elsewhere.
@@ -225,7 +225,7 @@ class Scorer:
     sees: VisibleSides | None = VisibleSides.BOTH
 
 
-EntailmentScorer: TypeAlias = Scorer | GraphScorer
+EntailmentScorer: TypeAlias = PairScorer | GraphScorer
 
 
 def best_difference(filled_pairs: Sequence[Filled], measure: Measure) -> list[float]:
@@ -368,14 +368,14 @@ class ScorerSession:
         kind, _, argument = name.partition(":")
         if name in ("critic", "likelihood"):
             measure, patterns = self.measure(name), self.options.patterns
-            return Scorer(
+            return PairScorer(
                 f"{name} {self.options.model}",
                 lambda pairs: best_difference([filled(pair, patterns) for pair in pairs], measure),
             )
         if name == "encoder":
             return self._encoder()
         if name == "random":
-            return Scorer(name, partial(random_scores, seed=self.seed))
+            return PairScorer(name, partial(random_scores, seed=self.seed))
         if name in ("frequency", "prior"):
             if not self.options.training:
                 raise ArgumentRejected(
@@ -383,13 +383,13 @@ class ScorerSession:
                     f"{Setting('options.training')}."
                 )
             count = frequency_scores if name == "frequency" else prior_scores
-            return Scorer(name, partial(count, training=self.options.training_pairs), VisibleSides.HYPOTHESIS)
+            return PairScorer(name, partial(count, training=self.options.training_pairs), VisibleSides.HYPOTHESIS)
         if kind == "scores" and argument:
             path, _, alone = argument.partition("+")  # as in scores:WHOLE+ALONE
             twin = Path(alone) if alone else None
             # Scores by hypotheses alone show that the others are by both sides.
             sees = VisibleSides.BOTH if twin else None
-            return Scorer(Path(path).stem, partial(file_scores, path=Path(path), twin=twin), sees)
+            return PairScorer(Path(path).stem, partial(file_scores, path=Path(path), twin=twin), sees)
         if kind == "graph" and argument:
             path, _, block = argument.partition("@")  # as in graph:PATH@SIMILARITY
             return GraphScorer(path, block)
@@ -418,7 +418,7 @@ class ScorerSession:
 
         return measured
 
-    def _encoder(self) -> Scorer:
+    def _encoder(self) -> PairScorer:
         """The scorer of an encoder that runs in this process."""
         from hapax.llm_oracle.rankers.encoder import CLOSE, OPEN, EncoderSimilarity
 
@@ -433,7 +433,7 @@ class ScorerSession:
         # The journal keeps similarities like likelihoods: a number for each text.
         measure = _per_token(JournaledLikelihood(model, self._journal))
         scores = partial(likeness_scores, measure=measure, marks=(OPEN, CLOSE))
-        return Scorer(f"encoder {source}", scores)
+        return PairScorer(f"encoder {source}", scores)
 
 
 def _probability(critic: JournaledCritic) -> Measure:

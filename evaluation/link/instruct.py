@@ -68,9 +68,6 @@ from hapax.llm_oracle.registry import open_shared, with_journal
 LONGEST_ROW = 1000
 """Characters of a line that are parsed."""
 
-RAW_SHOWN = 200
-"""Characters of a line that are kept with its row."""
-
 _ENDS = " \t.,;|"
 
 
@@ -98,14 +95,8 @@ class RowVariable:
     numeric: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedRow:
-    """A line of a reply: the values in the order of the variables, or the reason why there are none."""
-
-    values: tuple[Value, ...]
-    raw: str
-    dropped: Drop | None = None
-    reason: str = ""
+GeneratedRow = tuple[Value, ...] | Drop
+"""A line of a reply: the values in the order of the variables, or the reason why there are none."""
 
 
 def row_variables(rule: Rule, library: Library) -> tuple[RowVariable, ...]:
@@ -136,28 +127,26 @@ def parse_rows(text: str, variables: Sequence[RowVariable], cut: bool = False) -
     rows = [_row(line, variables) for line in lines[:MOST_LINES]]
     # A line with its newline is complete, and so is the last of those that are parsed if more follow.
     if cut and rows and len(lines) <= MOST_LINES and not text.endswith("\n"):
-        rows[-1] = GeneratedRow((), rows[-1].raw, Drop.CUT, "the token limit ended it")
+        rows[-1] = Drop.CUT
     return rows
 
 
 def _row(line: str, variables: Sequence[RowVariable]) -> GeneratedRow:
-    raw = line[:RAW_SHOWN]
     pieces = _pieces(without_numbering(line[:LONGEST_ROW]), variables)
     if not pieces:
-        return GeneratedRow((), raw, Drop.NO_ROW, f"has no {variables[0].name}=" if variables else "has no variable")
+        return Drop.NO_ROW
     values: list[Value] = []
     for variable in variables:
         # A variable named twice is a fault: nobody can say which value is meant.
         texts = [text for name, text in pieces if name == variable.name]
         if len(texts) != 1 or not texts[0]:
-            fault = f"has {variable.name} twice" if len(texts) > 1 else f"has no value for {variable.name}"
-            return GeneratedRow((), raw, Drop.INCOMPLETE, fault)
+            return Drop.INCOMPLETE
         # A search parses numbered lists, so the value is dressed as one.
         (parsed,) = parse_values(f"1. {texts[0]}.", variable.name, variable.data_type, variable.numeric)
         if parsed.rejected is not None:
-            return GeneratedRow((), raw, Drop.UNUSABLE, f"{variable.name} {parsed.rejected}")
+            return Drop.UNUSABLE
         values.append(parsed.value)
-    return GeneratedRow(tuple(values), raw)
+    return tuple(values)
 
 
 def _pieces(line: str, variables: Sequence[RowVariable]) -> list[tuple[str, str]]:
@@ -299,17 +288,17 @@ class Stream:
         known = len(self.rows)
         for row in rows:
             # By the key, so that rows that differ in case alone are repeats, within one reply, too.
-            key = row_key(row.values)
-            if row.dropped is not None or key in self.rows:
-                self.dropped[row.dropped or Drop.REPEATED] += 1
+            key = () if isinstance(row, Drop) else row_key(row)
+            if isinstance(row, Drop) or key in self.rows:
+                self.dropped[row if isinstance(row, Drop) else Drop.REPEATED] += 1
             # Rows beyond the count are not kept, but they are not dropped for a fault either.
             elif len(self.rows) < self.settings.count:
-                self.rows[key] = row.values
+                self.rows[key] = row
         self.idle = 0 if len(self.rows) > known else self.idle + 1
         if len(self.rows) >= self.settings.count:
             self.end = COMPLETE
         elif self.idle >= IDLE_CALLS:
-            self.end = REPEATS if any(row.dropped is None for row in rows) else NO_ROWS
+            self.end = NO_ROWS if all(isinstance(row, Drop) for row in rows) else REPEATS
         elif self.calls + self.hits >= self.settings.calls:
             self.end = CALLS
 

@@ -223,16 +223,38 @@ class ReleasedAsker:
         items = list(dict.fromkeys(item for item, _ in questions))
         # Before anything is asked: a queue that waits for the writer must not change the draws of later statements.
         draws = iter([self._draw() for _ in range(len(items) * len(NEGATIVE_ORDER))])
-        clauses = [
-            (_spaced(item.premise), _spaced(item.conclusion), self._settings.is_positive(item)) for item in items
-        ]
+        clauses = []
+        for item in items:
+            # The release joins the words of a value by underscores, and shows blanks.
+            texts = (item.premise.replace("_", " "), item.conclusion.replace("_", " "))
+            clauses.append((*texts, self._settings.is_positive(item)))
         asked: list[tuple[ProbeItem, ReleasedQuestion]] = []
         prompts: list[str] = []
         for item, of_item in zip(items, self._worded(clauses), strict=True):
             for question in of_item:
                 asked.append((item, question))
                 prompts.append(self._prompt(item, question, next(draws)))
-        return self._answers(asked, prompts)
+        explains = self._settings.explains
+        replies = self._replies(self._model, prompts, EXPLANATION_TOKENS if explains else ANSWER_TOKENS)
+        rationales: list[str | None] = [explanation(reply.text) if explains else None for reply in replies]
+        if self._settings.chain:
+            for place, ((_, question), reply) in enumerate(zip(asked, replies, strict=True)):
+                thought = reply.text.strip()
+                if self._settings.has_examples:
+                    # The worked examples teach the model to write the closing itself, which is added again below.
+                    thought = thought.partition("\nTherefore")[0]
+                rationales[place] = thought
+                prompts[place] += f"\n{thought}\n{question.closing}"
+            # After a chain of thought, the answers are asked for in a second prompt.
+            replies = self._replies(self._model, prompts, ANSWER_TOKENS)
+        answers = []
+        for (item, question), reply, rationale in zip(asked, replies, rationales, strict=True):
+            # The label of template 7 follows the form in which it was asked, whatever the rule's polarity is.
+            polarity = Polarity.POSITIVE if self._settings.is_positive(item) else Polarity.NEGATIVE
+            verdict = read_released(reply, question)
+            as_asked = replace(item, polarity=polarity)
+            answers.append(ProbeAnswer(as_asked, question.template, question.text, verdict, reply.text, rationale))
+        return answers
 
     def _worded(self, clauses: Sequence[tuple[str, str, bool]]) -> list[list[ReleasedQuestion]]:
         """The questions of premises and conclusions, whose other forms the writer writes. True: the positive form."""
@@ -282,37 +304,6 @@ class ReleasedAsker:
             text += f"{form.text}{STEP_BY_STEP}{reason}\n{form.closing} {form.answer}\n"
         return text
 
-    def _answers(
-        self, asked: Sequence[tuple[ProbeItem, ReleasedQuestion]], prompts: Sequence[str]
-    ) -> list[ProbeAnswer]:
-        """The answers to prompts; after a chain of thought, they are asked for in a second prompt."""
-        explains = self._settings.explains
-        replies = self._replies(self._model, prompts, EXPLANATION_TOKENS if explains else ANSWER_TOKENS)
-        rationales: list[str | None] = [explanation(reply.text) if explains else None for reply in replies]
-        if self._settings.chain:
-            closed: list[str] = []
-            for place, ((_, question), prompt) in enumerate(zip(asked, prompts, strict=True)):
-                thought = replies[place].text.strip()
-                if self._settings.has_examples:
-                    # The worked examples teach the model to write the closing itself, which is added again below.
-                    thought = thought.partition("\nTherefore")[0]
-                rationales[place] = thought
-                closed.append(f"{prompt}\n{thought}\n{question.closing}")
-            replies = self._replies(self._model, closed, ANSWER_TOKENS)
-        answers = []
-        for (item, question), reply, rationale in zip(asked, replies, rationales, strict=True):
-            answers.append(self._answer(item, question, reply, rationale))
-        return answers
-
-    def _answer(
-        self, item: ProbeItem, question: ReleasedQuestion, reply: Generation, rationale: str | None
-    ) -> ProbeAnswer:
-        # The label of template 7 follows the form in which it was asked, whatever the rule's polarity is.
-        polarity = Polarity.POSITIVE if self._settings.is_positive(item) else Polarity.NEGATIVE
-        as_asked = replace(item, polarity=polarity)
-        verdict = read_released(reply, question)
-        return ProbeAnswer(as_asked, question.template, question.text, verdict, reply.text, rationale)
-
     def _replies(self, model: JournaledGenerator, prompts: Sequence[str], most_tokens: int) -> list[Generation]:
         requests = []
         for prompt in prompts:
@@ -322,8 +313,3 @@ class ReleasedAsker:
             self._samples[sample] += 1
         parameters = GenerationParameters(TEMPERATURE, max_tokens=most_tokens, seed=self._settings.seed)
         return model.generate(requests, parameters)
-
-
-def _spaced(clause: str) -> str:
-    """The clause with blanks for underscores, by which the release joins the words of a value."""
-    return clause.replace("_", " ")

@@ -6,14 +6,21 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import chain
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.lazy import scipy
 from hapax.evaluation.winograd.reading import Answers, named, read_as_released, read_strictly
-from hapax.evaluation.winograd.schema_files import Pair, WinogradItem, in_place_of, pronoun_place
+from hapax.evaluation.winograd.schema_files import (
+    Pair,
+    WinogradItem,
+    in_place_of,
+    occurs_in,
+    options_as_named,
+    pronoun_place,
+    replaced,
+)
 from hapax.evaluation.winograd.schema_prompts import (
     OwnPrompt,
     PromptMethod,
@@ -96,26 +103,18 @@ def measure(answers: Sequence[SentenceAnswer]) -> ReadingScores:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class McNemar:
-    """Comparison of two methods: numbers of sentences that only one answers right, and the exact two-sided p-value."""
+def mcnemar(first: Iterable[SentenceAnswer], second: Iterable[SentenceAnswer]) -> tuple[int, int, float] | None:
+    """McNemar's exact test on the sentences that both methods answered; None if there are none.
 
-    only_first: int
-    only_second: int
-    p_value: float
-
-
-def mcnemar(first: Iterable[SentenceAnswer], second: Iterable[SentenceAnswer]) -> McNemar | None:
-    """McNemar's exact test on the sentences that both methods answered; None if there are none."""
+    Numbers of sentences that only the first and only the second answers right, and the two-sided p-value.
+    """
     first_right = {answer.item: answer.right for answer in first}
     outcomes = [(first_right[answer.item], answer.right) for answer in second if answer.item in first_right]
-    if not outcomes:
-        return None
     only_first, only_second = outcomes.count((True, False)), outcomes.count((False, True))
     differing = only_first + only_second
     # The binomial test needs at least one trial.
     p_value = float(scipy.stats.binomtest(only_first, differing).pvalue) if differing else 1.0
-    return McNemar(only_first, only_second, p_value)
+    return (only_first, only_second, p_value) if outcomes else None
 
 
 ABSTRACTS_TO = PredicateRecord(
@@ -131,12 +130,6 @@ ABSTRACTS_TO = PredicateRecord(
 MOST_CHARACTERS = 80
 """Longest concept; longer texts are whole sentences."""
 
-MARKS = ("\ue000", "\ue001")
-"""Stand for the two options while a sentence is rewritten: private-use characters, which other text does not have."""
-
-CLOSE_SPELLING = 0.9
-"""Least similarity (difflib's ratio) of an option of one word and a misspelling of it in the sentence."""
-
 # `The fish can be conceptualized as a predator`: the concept ends at a sign or where the next statement begins.
 _STATED = re.compile(
     r"(?P<entity>[^.,;:\n]+?)\s+(?:can|could|may|might) be (?:conceptuali[sz]ed|abstracted|seen|described) as\s+"
@@ -146,24 +139,6 @@ _STATED = re.compile(
 )
 _OWNING = "this|that|these|those|my|your|his|her|its|our|their|some"
 _ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
-_DETERMINER = re.compile(rf"^(?:the|a|an|{_OWNING}|one of the|one of)\s+", re.IGNORECASE)
-_POSSESSIVE = re.compile(r"['’]s?$")
-# A mark, a possessive ending, a word with its hyphens and apostrophes, or a sign.
-_TOKEN = re.compile(rf"[{''.join(MARKS)}]|'s\b|\w+(?:[-']\w+)*|[.,;:!?]")
-# Irregular forms come before the rule for all others, `n't`.
-_CONTRACTIONS = (
-    (re.compile(r"\bcan(?:'t|not)\b"), "can not"),
-    (re.compile(r"\bwon't\b"), "will not"),
-    (re.compile(r"\bshan't\b"), "shall not"),
-    (re.compile(r"n't\b"), " not"),
-    (re.compile(r"'m\b"), " am"),
-    (re.compile(r"'re\b"), " are"),
-    (re.compile(r"'ve\b"), " have"),
-    (re.compile(r"'ll\b"), " will"),
-    (re.compile(r"\b(he|she|it|that|there)'s\b"), r"\1 is"),
-    (re.compile(r"(?<=s)'(?!\w)"), "'s"),  # `the boys' ball`
-    (re.compile(rf"(?<=[{''.join(MARKS)}])'(?!\w)"), "'s"),
-)
 
 Concepts = tuple[str, str]
 """The concepts of the two options, in their order."""
@@ -193,70 +168,19 @@ def abstract_pair(pair: Pair, concepts: Concepts) -> Pair | None:
     """The pair with concepts instead of entities; None if a sentence does not name both entities."""
     items = []
     for item in pair:
-        text = _renamed(item.text, item.options, (f"the {concepts[0]}", f"the {concepts[1]}"))
-        if text is None:
+        named_options = options_as_named(item)
+        if named_options is None:
             return None
+        text = replaced(item.text, named_options, (f"the {concepts[0]}", f"the {concepts[1]}"))
         for concept in concepts:
             # The sentence may have an article or a possessive before the entity already.
-            text = re.sub(rf"\b(?:the|an?) (?=the {re.escape(concept)}\b)", "", text)
-            text = re.sub(rf"\b({_OWNING}) the (?={re.escape(concept)}\b)", r"\1 ", text)
+            text = re.sub(rf"\b(?:the|an?) (?=the {re.escape(concept)}\b)", "", text, flags=re.IGNORECASE)
+            text = re.sub(rf"\b({_OWNING}) the (?={re.escape(concept)}\b)", r"\1 ", text, flags=re.IGNORECASE)
+            # One entity may be a part of the other's name.
+            if not occurs_in(concept, text):
+                return None
         items.append(replace(item, text=text[0].upper() + text[1:], options=concepts, pronoun_start=None))
     return items[0], items[1]
-
-
-def _renamed(text: str, options: tuple[str, str], names: tuple[str, str]) -> str | None:
-    """The sentence with these names instead of its options, in lower case and without contractions.
-
-    None if it does not name both options as separate phrases.
-    """
-    # A text that contains a mark could pretend to name an entity.
-    if any(mark in text for mark in MARKS):
-        return None
-    entities = [_entity(option) for option in options]
-    if not all(entities) or entities[0].casefold() == entities[1].casefold():
-        return None
-    for number in sorted((0, 1), key=lambda number: -len(entities[number])):  # "laptop bag" before "laptop"
-        text = _marked(text, entities[number], MARKS[number])
-    if not all(mark in text for mark in MARKS):
-        return None
-    words = " ".join(_tokens(text))
-    for mark, name in zip(MARKS, names, strict=True):
-        words = words.replace(mark, name)
-    return re.sub(r" (?=[.,;:!?]|'s(?: |$))", "", words) + "."
-
-
-def _entity(option: str) -> str:
-    """The option without determiner and possessive ending."""
-    words = " ".join(option.split())
-    return _POSSESSIVE.sub("", _DETERMINER.sub("", words)).strip()
-
-
-def _marked(text: str, entity: str, mark: str) -> str:
-    """The text with marks in place of the entity."""
-    words = [re.escape(word) for word in entity.split()]
-    whole = r"\s+".join(words)
-    # Tried in this order: the phrase, its plural, "ones" as its noun, a misspelling of a single word.
-    phrases = [whole, whole + "e?s"]
-    if len(words) > 1:
-        phrases.append(r"\s+".join([*words[:-1], "ones?"]))
-    else:
-        phrases += map(re.escape, get_close_matches(entity, text.split(), 1, CLOSE_SPELLING))
-    for phrase in phrases:
-        marked, count = re.subn(rf"(?<!\w){phrase}(?!\w)", mark, text, flags=re.IGNORECASE)
-        if count:
-            return marked
-    return text
-
-
-def _tokens(text: str) -> list[str]:
-    """The words and signs in lower case, with contractions written out and no final punctuation."""
-    plain = text.casefold().replace("’", "'")
-    for pattern, full in _CONTRACTIONS:
-        plain = pattern.sub(full, plain)
-    tokens: list[str] = _TOKEN.findall(plain)
-    while tokens and tokens[-1] in ".,;:!?":
-        tokens.pop()
-    return tokens
 
 
 def mapping_facts(options: tuple[str, str], concepts: Concepts, run_id: str) -> list[FactRecord]:
@@ -299,13 +223,16 @@ class AskSettings:
 
 @dataclass(frozen=True, slots=True)
 class PairAnswer:
-    """A pair with the replies about it, in order, and the answers read from them."""
+    """A pair with the replies about it, in order, and the answers read from them.
+
+    `released`: by the released reading; None where there is no reply to read in another way.
+    """
 
     pair: Pair
     calls: tuple[str, ...]
     replies: tuple[str, ...]
     strict: Answers
-    released: tuple[int, int]
+    released: tuple[int, int] | None = None
     concepts: Concepts | None = None
 
     @property
@@ -313,72 +240,64 @@ class PairAnswer:
         """Number of sentences answered right; an unreadable reply is wrong."""
         return sum(answer == item.answer for answer, item in zip(self.strict, self.pair, strict=True))
 
+    @property
+    def cells(self) -> list[list[Any]]:
+        """The answers to both sentences, as a run stores them: the fields of `SentenceAnswer`."""
+        released = self.released or tuple(-1 if option is None else option for option in self.strict)
+        rows = zip(self.pair, self.strict, released, strict=True)
+        return [[item.id, item.pair, item.family, item.answer, *answers] for item, *answers in rows]
+
 
 Ask = Callable[[Sequence[Pair]], list[PairAnswer]]
 
 
 def asking(model: Generator, journal: Journal, settings: AskSettings) -> Ask:
     """The function that asks a batch of pairs by the method of the settings."""
-    asker = _PairAsker(JournaledGenerator(model, journal, role=ROLE), settings)
-    return asker.ask_in_stages if settings.method is PromptMethod.AOT_STAGED else asker.ask
+    generator, method = JournaledGenerator(model, journal, role=ROLE), settings.method
+    parameters = GenerationParameters(settings.temperature, max_tokens=settings.tokens, seed=settings.seed)
+    own = settings.own.text if settings.own is not None else ""
 
-
-class _PairAsker:
-    """Asks a model about pairs, always with the same method and parameters."""
-
-    def __init__(self, generator: JournaledGenerator, settings: AskSettings) -> None:
-        self._generator, self._settings = generator, settings
-        self._parameters = GenerationParameters(settings.temperature, max_tokens=settings.tokens, seed=settings.seed)
-
-    def _replies(self, prompts: Sequence[str]) -> list[tuple[str, str]]:
-        """Journal ids and texts of the replies to the prompts."""
+    def replies_to(prompts: Sequence[str]) -> list[tuple[str, str]]:
+        """Journal ids and texts of the replies."""
         requests = [GenerationRequest(text) for text in prompts]
-        replies = self._generator.generate(requests, self._parameters)
-        calls = self._generator.call_ids(requests, self._parameters)
+        replies = generator.generate(requests, parameters)
+        calls = generator.call_ids(requests, parameters)
         return [(call, reply.text) for call, reply in zip(calls, replies, strict=True)]
 
-    def ask(self, pairs: Sequence[Pair]) -> list[PairAnswer]:
+    def ask(pairs: Sequence[Pair]) -> list[PairAnswer]:
         """Ask by a single prompt."""
-        method, variant = self._settings.method, self._settings.variant
-        own = self._settings.own.text if self._settings.own is not None else ""
-        replies = self._replies([prompt(pair, method, variant, own) for pair in pairs])
+        replies = replies_to([prompt(pair, method, settings.variant, own) for pair in pairs])
         answers = []
         for pair, (call, reply) in zip(pairs, replies, strict=True):
             options = pair[0].options
             released = read_as_released(reply, options, zero_shot=method is PromptMethod.ZERO_SHOT)
             concepts = read_concepts(reply, options) if method in (PromptMethod.AOT, PromptMethod.OWN) else None
-            strict = read_strictly(reply, options)
-            answers.append(PairAnswer(pair, (call,), (reply,), strict, released, concepts))
+            answers.append(PairAnswer(pair, (call,), (reply,), read_strictly(reply, options), released, concepts))
         return answers
 
-    def ask_in_stages(self, pairs: Sequence[Pair]) -> list[PairAnswer]:
+    def ask_in_stages(pairs: Sequence[Pair]) -> list[PairAnswer]:
         """Abstract, answer about the concepts, and map the answer back to entities without a model.
 
         The second question names no entity, so associations of the entities cannot influence the answer.
         """
-        first = self._replies([abstraction_prompt(pair) for pair in pairs])
-        mappings: list[Concepts | None] = []
-        abstract_pairs: list[Pair | None] = []
-        for pair, (_, reply) in zip(pairs, first, strict=True):
-            concepts = read_concepts(reply, pair[0].options)
-            mappings.append(concepts)
-            # None stays None: without concepts there is no second question.
-            abstract_pairs.append(concepts and abstract_pair(pair, concepts))
-        # Replies in the order of the pairs that have a second question.
-        second = iter(self._replies([abstract_prompt(pair) for pair in abstract_pairs if pair is not None]))
+        first = replies_to([abstraction_prompt(pair) for pair in pairs])
+        mappings = [read_concepts(reply, pair[0].options) for pair, (_, reply) in zip(pairs, first, strict=True)]
+        # None stays None: without concepts there is no second question, and the answer counts as unreadable.
+        abstract = [known and abstract_pair(pair, known) for pair, known in zip(pairs, mappings, strict=True)]
+        second = iter(replies_to([abstract_prompt(pair) for pair in abstract if pair is not None]))
         answers = []
-        for pair, (call, reply), mapping, abstract in zip(pairs, first, mappings, abstract_pairs, strict=True):
-            if abstract is None:
-                # Without concepts there is no second question; the answer counts as unreadable by both readings.
-                answers.append(PairAnswer(pair, (call,), (reply,), (None, None), (-1, -1), mapping))
-                continue
-            call_2, reply_2 = next(second)
-            # Options and concepts have the same order, so the answer needs no translation.
-            strict = read_strictly(reply_2, abstract[0].options)
-            released = tuple(-1 if option is None else option for option in strict)
-            calls, texts = (call, call_2), (reply, reply_2)
-            answers.append(PairAnswer(pair, calls, texts, strict, (released[0], released[1]), mapping))
+        for pair, asked, mapping, rewritten in zip(pairs, first, mappings, abstract, strict=True):
+            strict: Answers = (None, None)
+            exchange = [asked]
+            if rewritten is not None:
+                exchange.append(next(second))
+                # Options and concepts have the same order, so the answer needs no translation.
+                strict = read_strictly(exchange[1][1], rewritten[0].options)
+            calls, texts = zip(*exchange, strict=True)
+            answers.append(PairAnswer(pair, calls, texts, strict, concepts=mapping))
         return answers
+
+    return ask_in_stages if method is PromptMethod.AOT_STAGED else ask
 
 
 QUESTION = '{text}\nQuestion: What does "{pronoun}" refer to?\n1. {first}\n2. {second}\nAnswer: {number}'
@@ -430,10 +349,7 @@ def scoring(model: LikelihoodModel, journal: Journal, settings: AskSettings) -> 
                 chosen.append(_likelier(option_scores))
                 named = zip(item.options, option_scores, strict=False)
                 replies.append(", ".join(f"{option}: {score:.3f}" for option, score in named))
-            first, second = chosen
-            # There is no reply to read in another way, so the released reading is the same.
-            released = (-1 if first is None else first, -1 if second is None else second)
-            answers.append(PairAnswer(pair, tuple(calls), tuple(replies), (first, second), released))
+            answers.append(PairAnswer(pair, tuple(calls), tuple(replies), (chosen[0], chosen[1])))
         return answers
 
     return ask

@@ -7,14 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.sinks import METADATA, Function, group_files, yaml_text
-from hapax.evaluation.shared.estimates import Estimate, share
+from hapax.evaluation.shared.estimates import share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.votes.agreement import agreement
 from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
@@ -112,8 +111,8 @@ def _column(method: PromptMethod) -> str:
 def _files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
     for slug, pairs in by_slug.items():
         yield f"{slug}.jsonl", "".join(json_line(_document(pair, options.variant)) for pair in pairs)
-    yield "utils.py", _shipped("shipped_lm_eval.py")
-    yield "reading.py", _shipped("reading.py")
+    for name, shipped in (("utils.py", "shipped_lm_eval.py"), ("reading.py", "reading.py")):
+        yield name, (_HERE / shipped).read_text(encoding="utf-8")
     for ending, base in _BASES.items():
         yield base, yaml_text(_base(ending))
         methods = CHOOSING if ending else PROMPTED
@@ -183,10 +182,6 @@ writes answers to the paper's six prompts; in `{name}_choice` it chooses one aft
 """
 
 
-def _shipped(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
-
-
 LABELS = tuple(f"{SCHEMA} label {number}" for number in (1, 2))
 AVAILABLE = tuple(f"{SCHEMA} {key}" for key in SCHEMA_AVAILABLE)
 FEWEST = 2
@@ -210,10 +205,7 @@ class VotedSchema:
 
     @property
     def annotators(self) -> int:
-        voters: set[str] = set()
-        for by_voter in self.votes.values():
-            voters |= by_voter.keys()
-        return len(voters)
+        return len(set(chain.from_iterable(self.votes.values())))
 
     @property
     def disputed(self) -> bool:
@@ -223,27 +215,20 @@ class VotedSchema:
     def decided(self, question: str) -> str | None:
         """The answer of more than half of the annotators, if there is one."""
         answers = Counter(self.votes.get(question, {}).values())
-        if not answers:
-            return None
-        answer, count = answers.most_common(1)[0]
         # Half of the votes is not a majority: with two annotators, both must agree.
-        return answer if 2 * count > answers.total() else None
+        return next((answer for answer, count in answers.items() if 2 * count > answers.total()), None)
 
     @property
     def discarded(self) -> str:
         """Reason why the schema is discarded; empty if it is kept."""
         if self.annotators < FEWEST:
             return "fewer than two annotators"
-        for question, item in zip(LABELS, self.pair, strict=True):
-            answer = self.decided(question)
-            if answer is None:
-                return "annotators disagree"
-            if answer != SCHEMA_LABELS[item.answer]:
-                return "people give another label"
-        answers = [self.decided(question) for question in AVAILABLE]
+        answers = list(map(self.decided, (*LABELS, *AVAILABLE)))
         if None in answers:
             return "annotators disagree"
-        return "" if set(answers) == {"yes"} else "not available"
+        if answers[: len(LABELS)] != [SCHEMA_LABELS[item.answer] for item in self.pair]:
+            return "people give another label"
+        return "" if set(answers[len(LABELS) :]) == {"yes"} else "not available"
 
 
 @dataclass(frozen=True)
@@ -252,19 +237,16 @@ class AnnotatedSchemas:
 
     judged: tuple[VotedSchema, ...]
 
-    @cached_property
+    @property
     def kept(self) -> list[Pair]:
         return [schema.pair for schema in self.judged if not schema.discarded]
-
-    @cached_property
-    def disagreement(self) -> Estimate:
-        """Share of schemas on which annotators differ in any question, among those with two annotators or more."""
-        return share([schema.disputed for schema in self.judged if schema.annotators >= FEWEST])
 
     def to_result(self) -> ExperimentResult:
         """Agreement by question, and numbers of kept and discarded schemas."""
         outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
-        reference = f"disagreement {self.disagreement}; the paper's is below {DISAGREEMENT} %"
+        # Among those with two annotators or more.
+        disputed = share([schema.disputed for schema in self.judged if schema.annotators >= FEWEST])
+        reference = f"disagreement {disputed}; the paper's is below {DISAGREEMENT} %"
         rows = []
         agreements: dict[str, Any] = {}
         for question in (*LABELS, *AVAILABLE):
@@ -275,9 +257,8 @@ class AnnotatedSchemas:
                 answers = list(schema.votes.get(question, {}).values())
                 counts.append([[answers.count(choice) for choice in choices]])
             measures = agreement(counts)
-            figures = [getattr(measures, name) for name in ("questions", "percent", "krippendorff")]
-            rows.append((question, *figures))
-            agreements[question] = dict(zip(("questions", "percent", "krippendorff"), figures, strict=True))
+            agreements[question] = {name: getattr(measures, name) for name in ("questions", "percent", "krippendorff")}
+            rows.append((question, *agreements[question].values()))
         tables = [
             ResultTable("Agreement", ("question", "schemas", "same answer", "Krippendorff's alpha"), rows),
             ResultTable("Schemas", ("", "count"), list(outcomes.items())),
@@ -286,7 +267,7 @@ class AnnotatedSchemas:
         for_programs = {
             "schemas": len(self.judged),
             "kept": len(self.kept),
-            "disagreement": self.disagreement,
+            "disagreement": disputed,
             "agreement": agreements,
             "fates": outcomes,  # the key that was always written
         }
@@ -294,9 +275,8 @@ class AnnotatedSchemas:
 
     def lines(self) -> Iterator[str]:
         """The schemas that are kept, as lines of JSONL."""
-        for pair in self.kept:
-            for item in pair:
-                yield json.dumps(item.to_json(), ensure_ascii=False) + "\n"
+        for item in chain.from_iterable(self.kept):
+            yield json.dumps(item.to_json(), ensure_ascii=False) + "\n"
 
 
 def schemas_of(path: Path) -> dict[str, Pair]:

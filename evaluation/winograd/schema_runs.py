@@ -262,10 +262,11 @@ class _SchemaRun:
         name = f"{self.settings.name} on {self.pairs[0][0].source}"
         finished = None if progress is None else partial(_show, progress, name, len(self.pairs))
         stopped = for_batches(self.pairs, PAIRS_TOGETHER, lambda batch: answers.extend(ask(batch)), finished)
-        status, cells, facts = "budget" if stopped else "done", [], []
+        status = "budget" if stopped else "done"
+        cells: list[list[Any]] = []
+        facts = []
         for answer in answers:
-            for item, strict, released in zip(answer.pair, answer.strict, answer.released, strict=True):
-                cells.append([item.id, item.pair, item.family, item.answer, strict, released])
+            cells += answer.cells
             if answer.concepts is not None:
                 facts += mapping_facts(answer.pair[0].options, answer.concepts, self.record.id)
         summary = {"answers": cells, "calls": {answer.pair[0].pair: list(answer.calls) for answer in answers}}

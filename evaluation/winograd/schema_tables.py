@@ -150,7 +150,7 @@ def tabulate_schemas(
     # Scores of a part of the pairs cannot be compared with those of all.
     finished = shortened([run for run in runs if run.status == "done"])
     readings = readings_table(finished, "Strict and released reading, with 95 % intervals")
-    ours = (*_Tables(finished, released).tables(), readings, _tests(finished))
+    ours = (*_SchemaTables(finished, released).tables(), readings, _tests(finished))
     tables = [*(table for table in ours if table.rows), *printed_tables()]
     return Evaluation(runs, ExperimentResult(tables, [run.figures for run in runs], notes=list(_notes(runs))))
 
@@ -167,7 +167,7 @@ def _notes(runs: Sequence[StoredRun]) -> Iterator[str]:
     yield from (f"printed, but not possible: {text}" for text in impossible())
 
 
-class _Tables:
+class _SchemaTables:
     """The paper's tables of finished runs, by one reading of the replies."""
 
     def __init__(self, runs: Sequence[StoredRun], released: bool) -> None:
@@ -254,7 +254,7 @@ def _tests(runs: Sequence[StoredRun]) -> ResultTable:
     for first, second in combinations(runs, 2):
         test = mcnemar(first.answers, second.answers)
         if (first.model, first.source) == (second.model, second.source) and test is not None:
-            counts = (test.only_first, test.only_second, f"{test.p_value:.4g}")
-            rows.append((first.label, second.label, first.model, first.source, *counts))
+            *counts, p_value = test
+            rows.append((first.label, second.label, first.model, first.source, *counts, f"{p_value:.4g}"))
     columns = ("first", "second", "model", "source", "only first right", "only second right", "p")
     return ResultTable("McNemar's exact test (strict reading)", columns, rows)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.evaluation.link.instruct import Drop, GeneratedRow, RowVariable, parse_rows
+from hapax.evaluation.link.instruct import Drop, RowVariable, parse_rows
 from hapax.evaluation.link.probing_questions import AnswerPair, ParsedReply, parse_reply
 from hapax.evaluation.link.probing_released import first_word
 from hapax.evaluation.winograd.generation import read_entities
@@ -30,31 +30,29 @@ ABZ = (RowVariable("A", "Food Allergen"), RowVariable("B", "Dish"), RowVariable(
 )
 def test_rows_are_read(line: str, values: tuple[str, ...]) -> None:
     """Spellings of a row that say the same are read the same; values are cleaned as a search cleans them."""
-    assert [one.values for one in parse_rows(line, ABZ)] == [values]
+    assert parse_rows(line, ABZ) == [values]
 
 
 @pytest.mark.parametrize(
-    ("line", "drop", "reason"),
+    ("line", "drop"),
     [
-        ("Sure! Here are 50 values:", Drop.NO_ROW, "has no A="),
-        ("1. milk, paneer, butter", Drop.NO_ROW, "has no A="),
-        ("1. A=milk, B=paneer", Drop.INCOMPLETE, "has no value for Z"),
-        ("1. A=, B=paneer, Z=butter", Drop.INCOMPLETE, "has no value for A"),
-        ("1. A=..., B=paneer, Z=butter", Drop.INCOMPLETE, "has no value for A"),
-        ("1. A=milk, A=egg, B=paneer, Z=butter", Drop.INCOMPLETE, "has A twice"),
-        ("1. A=[A], B=[B], Z=[Z]", Drop.UNUSABLE, "A names the variable A"),
-        ("1. A=milk, B=dish, Z=butter", Drop.UNUSABLE, "B repeats the data type Dish"),
-        ("1. A=milk/egg, B=paneer, Z=butter", Drop.UNUSABLE, "A names alternatives with a slash"),
-        ("1. A=milk\u202e, B=paneer, Z=butter", Drop.UNUSABLE, "A holds a control character"),
-        (f"1. A={'x' * 65}, B=paneer, Z=butter", Drop.UNUSABLE, "A has 65 characters, more than 64"),
-        ("A=" * 5000, Drop.UNUSABLE, "A has 1002 characters, more than 64"),
+        ("Sure! Here are 50 values:", Drop.NO_ROW),
+        ("1. milk, paneer, butter", Drop.NO_ROW),
+        ("1. A=milk, B=paneer", Drop.INCOMPLETE),
+        ("1. A=, B=paneer, Z=butter", Drop.INCOMPLETE),
+        ("1. A=..., B=paneer, Z=butter", Drop.INCOMPLETE),
+        ("1. A=milk, A=egg, B=paneer, Z=butter", Drop.INCOMPLETE),
+        ("1. A=[A], B=[B], Z=[Z]", Drop.UNUSABLE),
+        ("1. A=milk, B=dish, Z=butter", Drop.UNUSABLE),
+        ("1. A=milk/egg, B=paneer, Z=butter", Drop.UNUSABLE),
+        ("1. A=milk\u202e, B=paneer, Z=butter", Drop.UNUSABLE),
+        (f"1. A={'x' * 65}, B=paneer, Z=butter", Drop.UNUSABLE),
+        ("A=" * 5000, Drop.UNUSABLE),
     ],
 )
-def test_hostile_and_faulty_rows_are_dropped_with_a_reason(line: str, drop: Drop, reason: str) -> None:
+def test_hostile_and_faulty_rows_are_dropped_with_a_reason(line: str, drop: Drop) -> None:
     """No line raises, and none is half a statement."""
-    (row,) = parse_rows(line, ABZ)
-
-    assert (row.values, row.dropped, row.reason) == ((), drop, reason)
+    assert parse_rows(line, ABZ) == [drop]
 
 
 def test_a_number_is_asked_of_numeric_types() -> None:
@@ -63,15 +61,15 @@ def test_a_number_is_asked_of_numeric_types() -> None:
 
     found = parse_rows("1. A=naan, Y=soon\n2. A=naan, Y=1\n3. A=naan, Y=1,200", year)
 
-    assert [row.values for row in found] == [(), ("naan", 1), ("naan", 1200)]
+    assert found == [Drop.UNUSABLE, ("naan", 1), ("naan", 1200)]
 
 
 def test_the_last_line_of_a_reply_that_was_cut_is_no_row() -> None:
     """Where the token limit ended a reply, its last value may be half a word."""
     reply = "1. A=milk, B=paneer, Z=butter\n2. A=egg, B=omelette, Z=yol"
 
-    assert [one.dropped for one in parse_rows(reply, ABZ, cut=True)] == [None, Drop.CUT]
-    assert [one.dropped for one in parse_rows(f"{reply}\n", ABZ, cut=True)] == [None, None]
+    assert parse_rows(reply, ABZ, cut=True) == [("milk", "paneer", "butter"), Drop.CUT]
+    assert Drop.CUT not in parse_rows(f"{reply}\n", ABZ, cut=True)
 
 
 @given(st.text(), st.booleans())
@@ -79,7 +77,7 @@ def test_no_reply_raises(text: str, cut: bool) -> None:
     """Any text at all becomes rows and drops."""
     found = parse_rows(text, ABZ, cut)
 
-    assert all(isinstance(row, GeneratedRow) and bool(row.values) == (row.dropped is None) for row in found)
+    assert all(isinstance(row, Drop) or len(row) == len(ABZ) for row in found)
 
 
 @pytest.mark.parametrize(
