@@ -83,10 +83,10 @@ from .evaluation.booqa.question_building import QuestionWords as QuestionWords
 from .evaluation.booqa.question_building import build_questions as build_questions
 from .evaluation.calibration.calibrating import CalibrationOptions as CalibrationOptions
 from .evaluation.calibration.calibrating import calibrate as calibrate
-from .evaluation.dataset.build import write_dataset as write_dataset
 from .evaluation.dataset.dataset_rows import BlockList as BlockList
 from .evaluation.dataset.dataset_rows import SelectionOptions as SelectionOptions
 from .evaluation.dataset.dataset_rows import Target as Target
+from .evaluation.dataset.writing import write_dataset as write_dataset
 from .evaluation.entailment.datasets import split_entailments as split_entailments
 from .evaluation.entailment.datasets import write_entailment_splits as write_entailment_splits
 from .evaluation.entailment.entailment_report import EntailmentOptions as EntailmentOptions
@@ -104,8 +104,8 @@ from .evaluation.link.grid import read_grid as read_grid
 from .evaluation.link.instruct import InstructOptions as InstructOptions
 from .evaluation.link.instruct import InstructSettings as InstructSettings
 from .evaluation.link.instruct import evaluate_instruction as evaluate_instruction
-from .evaluation.link.lint import FlippedLabels as FlippedLabels
-from .evaluation.link.lint import import_lint as import_lint
+from .evaluation.link.lint_import import FlippedLabels as FlippedLabels
+from .evaluation.link.lint_import import import_lint as import_lint
 from .evaluation.link.long_tail import evaluate_long_tail as evaluate_long_tail
 from .evaluation.link.probing import ProbeOptions as ProbeOptions
 from .evaluation.link.probing import evaluate_probe as evaluate_probe

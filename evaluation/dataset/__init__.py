@@ -1,5 +1,5 @@
 """Datasets like LINT from a knowledge base.
 
-`selection.py` chooses statements, `rows.py` makes their rows, `sinks.py` has the formats and the card, and `build.py`
-runs these in turn.
+`dataset_rows.py` chooses statements and makes their rows, `columns.py` has the tables, `formats.py` the formats and the
+card, and `writing.py` runs these in turn.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -20,7 +20,15 @@ from hapax.engine.judgements import Judgements, shared_judgements
 from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.evaluation.dataset.columns import CONTRADICTS, ENTAILS, Row, probe_rows
 from hapax.evaluation.link.probing_questions import ConclusionForms, rule_forms
-from hapax.evaluation.shared.stored_statements import JudgedCounts, draw_order_key, skipped_runs, stored_library
+from hapax.evaluation.shared.stored_statements import (
+    JudgedCounts,
+    SameText,
+    by_distribution,
+    draw_order_key,
+    same_texts,
+    skipped_runs,
+    stored_library,
+)
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option
@@ -129,21 +137,8 @@ class SelectionOptions:
             raise HapaxError(f"judged is {self.judged!r}. Choose one of {', '.join(get_args(JudgedChoice))}.")
 
 
-@dataclass(frozen=True, slots=True)
-class SameText:
-    """Statements of one distribution that read the same: one row of the dataset, with all their proofs.
-
-    `id`: the smallest id of the statements of either distribution with this text. `in_both`: the text, or a statement
-    of it, is in both distributions.
-    """
-
-    id: str
-    places: tuple[StatementPlace, ...]
-    in_both: bool
-
-    @property
-    def distribution(self) -> Distribution:
-        return self.places[0].distribution
+DatasetText = SameText[StatementPlace]
+"""A row of the dataset, with all its proofs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +150,7 @@ class Selection:
     and runs, also on those that were left out.
     """
 
-    texts: tuple[SameText, ...]
+    texts: tuple[DatasetText, ...]
     judgements: Judgements
     counts: JudgedCounts
     rules: tuple[str, ...]
@@ -164,7 +159,7 @@ class Selection:
     @property
     def places(self) -> Iterator[StatementPlace]:
         """The statements of all texts."""
-        return chain.from_iterable(text.places for text in self.texts)
+        return chain.from_iterable(text.statements for text in self.texts)
 
     @property
     def denied(self) -> int:
@@ -174,7 +169,7 @@ class Selection:
     @property
     def repeats(self) -> int:
         """Number of statements beyond the first of each text."""
-        return sum(len(text.places) - 1 for text in self.texts)
+        return sum(len(text.statements) - 1 for text in self.texts)
 
     def count(self, distribution: Distribution) -> int:
         """Number of chosen texts of a distribution."""
@@ -191,9 +186,9 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     Raises HapaxError if no statement is left to write.
     """
     left_out: Counter[str] = Counter()
-    texts = _same_texts(_latest(kb, options, left_out))
+    texts = same_texts(_latest(kb, options, left_out), lambda place: place.text_id)
     judgements = Judgements.stored(kb)
-    chosen: list[SameText] = []
+    chosen: list[DatasetText] = []
     for distribution in Distribution:
         of_distribution = [text for text in texts if text.distribution is distribution]
         in_order = sorted(of_distribution, key=lambda text: draw_order_key(options.seed, text.id))
@@ -206,7 +201,9 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     if not chosen and (left_out.total() or not any(kb.derived_counts().values())):
         raise HapaxError(_nothing_left(kb, left_out))
     counts = JudgedCounts.of(shared_judgements(judgements, (text.id for text in texts)))
-    rules = sorted({place.rule for text in texts for place in text.places} & {rule.name for rule in kb.select(RULES)})
+    rules = sorted(
+        {place.rule for text in texts for place in text.statements} & {rule.name for rule in kb.select(RULES)}
+    )
     reasons = {reason: left_out[reason] for reason in REASONS}
     return Selection(tuple(chosen), judgements, counts, tuple(rules), reasons)
 
@@ -226,27 +223,6 @@ def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
     return f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
 
 
-def _same_texts(latest: Mapping[Distribution, Mapping[str, StatementPlace]]) -> list[SameText]:
-    """The statements by distribution and text, in the order of their first statements."""
-    by_text: dict[tuple[Distribution, str], list[StatementPlace]] = defaultdict(list)
-    row_ids: dict[str, str] = {}
-    for distribution, places in latest.items():
-        for place in places.values():
-            by_text[distribution, place.text_id].append(place)
-            # The minimum over both distributions: the two rows of a shared text have the same id.
-            row_ids[place.text_id] = min(place.id, row_ids.get(place.text_id, place.id))
-    # Taken before anything is left out: a text is in both even if only one of its rows is written. Templates may have
-    # changed between two runs, so the same values may read otherwise in the other distribution.
-    ids_in_both = frozenset.intersection(*(frozenset(places) for places in latest.values()))
-    texts = []
-    for (_, text_id), places_of_text in by_text.items():
-        in_both = all((distribution, text_id) in by_text for distribution in Distribution)
-        in_both = in_both or not ids_in_both.isdisjoint(place.id for place in places_of_text)
-        in_order = tuple(sorted(places_of_text, key=lambda place: place.id))
-        texts.append(SameText(row_ids[text_id], in_order, in_both))
-    return texts
-
-
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Parts of at most CHUNK items."""
     for start in range(0, len(items), CHUNK):
@@ -264,19 +240,11 @@ def _latest(
                 f"{kb.place}: there is no rule {name!r}.",
                 Remedy("Omit {} to take the statements of all rules.", Setting("selection.rules")),
             )
-    skipped = skipped_runs(kb, options.runs)
-    latest: dict[Distribution, dict[str, StatementPlace]] = {distribution: {} for distribution in Distribution}
-    others: set[tuple[Distribution, str]] = set()
-    for place in kb.statement_places():
-        if options.rules and place.rule not in options.rules:
-            continue
-        # In the order in which they were stored, so that a later run's statement replaces an earlier one's.
-        if place.run_id in skipped:
-            others.add((place.distribution, place.id))
-        else:
-            latest[place.distribution][place.id] = place
+    places = list(kb.statement_places())
+    latest = by_distribution(places, options.rules, skipped_runs(kb, options.runs))
     # Statements that are in a chosen run as well are not left out.
-    left_out["other_runs"] = sum(identity not in latest[distribution] for distribution, identity in others)
+    stored = by_distribution(places, options.rules)
+    left_out["other_runs"] = sum(len(stored[end]) - len(latest[end]) for end in Distribution)
     # What `derive` concluded is at neither end, and has a file of its own.
     if not any(latest.values()) and not any(kb.derived_counts().values()):
         raise HapaxError(
@@ -292,8 +260,8 @@ def _latest(
 
 
 def _fitting(
-    texts: Iterable[SameText], options: SelectionOptions, judgements: Judgements, left_out: Counter[str]
-) -> list[SameText]:
+    texts: Iterable[DatasetText], options: SelectionOptions, judgements: Judgements, left_out: Counter[str]
+) -> list[DatasetText]:
     """The texts that neither votes nor options leave out; the others are counted."""
     fitting = []
     for text in texts:
@@ -314,8 +282,8 @@ def _fitting(
 
 
 def _unblocked(
-    kb: KnowledgeBase, texts: Sequence[SameText], blocked: BlockList, left_out: Counter[str]
-) -> Iterator[SameText]:
+    kb: KnowledgeBase, texts: Sequence[DatasetText], blocked: BlockList, left_out: Counter[str]
+) -> Iterator[DatasetText]:
     """The texts whose statements match no pattern of the block list; the others are counted."""
     if not blocked.patterns:  # spares reading all statements
         yield from texts
@@ -328,11 +296,11 @@ def _unblocked(
                 yield text
 
 
-def records_of(kb: KnowledgeBase, texts: Sequence[SameText]) -> list[list[StatementRecord]]:
+def records_of(kb: KnowledgeBase, texts: Sequence[DatasetText]) -> list[list[StatementRecord]]:
     """The statements of each text."""
     # Read with one query, then cut into the groups again.
-    records = iter(kb.statements_at(list(chain.from_iterable(text.places for text in texts))))
-    return [list(islice(records, len(text.places))) for text in texts]
+    records = iter(kb.statements_at(list(chain.from_iterable(text.statements for text in texts))))
+    return [list(islice(records, len(text.statements))) for text in texts]
 
 
 def _texts(record: StatementRecord) -> Iterator[str]:
@@ -351,10 +319,10 @@ def _texts(record: StatementRecord) -> Iterator[str]:
 _ROOM = "hapax.evaluation.dataset"
 
 FORMATS = {
-    "jsonl": f"{_ROOM}.sinks:JsonlSink",
-    "hf": f"{_ROOM}.sinks:HubSink",
-    "lm-eval": f"{_ROOM}.sinks:HarnessSink",
-    "inspect": f"{_ROOM}.sinks:InspectSink",
+    "jsonl": f"{_ROOM}.formats:JsonlSink",
+    "hf": f"{_ROOM}.formats:HubSink",
+    "lm-eval": f"{_ROOM}.formats:HarnessSink",
+    "inspect": f"{_ROOM}.formats:InspectSink",
 }
 """Subclasses of Sink by the names of `--format`, in the order in which they are written."""
 
@@ -548,7 +516,7 @@ class DatasetSource:
 
     def _entry(
         self,
-        text: SameText,
+        text: DatasetText,
         derivations: Sequence[_Derivation],
         facts: Mapping[str, FactRecord],
     ) -> Entry:
@@ -558,7 +526,7 @@ class DatasetSource:
         # As many for as against leave the statement to the rule.
         is_voted = judgement.is_true is not None and self.judged != "keep"
         entailed = not is_voted or judgement.is_true is True
-        # A row may bear the id of a statement of the other distribution (`SameText.id`).
+        # A row may bear the id of a statement of the other distribution (`DatasetText.id`).
         item = replace(forms.item(record, entailed=entailed), statement_id=text.id)
         # Proofs share facts; each is listed once, in the order of the first proof that uses it.
         fact_ids = tuple(dict.fromkeys(_fact_ids(derivations)))

@@ -20,8 +20,6 @@ _PREDICATE = re.compile(r"([^()]*)\((.*)\.\d,(.*)\.\d\)")
 
 _JOINTS = re.compile(r"[.\-_]+")
 _BLANKS = re.compile(r"[\s_]+")
-# Prefix, and for each argument the words and the number of its slot: `try__(visit.1,visit.2)`.
-_RELATION = re.compile(r"([^()]*)\((.+)\.(\d),(.+)\.(\d)\)")
 
 _AUXILIARIES = frozenset({"is", "are", "would", "should", "must", "have"})
 

@@ -15,7 +15,7 @@ from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.search.oracle import GENERATION_BATCH
 from hapax.evaluation.link.judging import COLUMNS, JudgedAccuracy, judge_of, printed_table
 from hapax.evaluation.link.likelihood import KNOWLEDGE_MODEL
-from hapax.evaluation.link.lint import GivenStatementWriter
+from hapax.evaluation.link.lint_import import GivenStatementWriter
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, INSTRUCT
 from hapax.grammar.arguments import checked

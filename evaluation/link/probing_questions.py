@@ -13,9 +13,9 @@ from itertools import chain, zip_longest
 from hapax.engine.judgements import Judgements
 from hapax.evaluation.shared.stored_statements import (
     NO_DOMAIN,
-    DistinctTexts,
     draw_sample,
     latest_statements,
+    statement_rows,
     stored_library,
 )
 from hapax.grammar.errors import HapaxError
@@ -146,8 +146,8 @@ def probe_items(
     Whether a text is drawn depends on the seed and on the text's row id alone, so a larger sample contains the smaller
     ones. Head and long tail alternate, so a run that ends early has both.
     """
-    texts = DistinctTexts.of(latest_statements(kb, rules, runs))
-    statements = texts.statements
+    latest = latest_statements(kb, rules, runs)
+    statements = statement_rows(latest)
     judged = Judgements.stored(kb)
     # LINK drops statements with a value of a wrong type and flips the labels of those judged incorrect (section 4).
     well_typed: dict[Distribution, dict[str, StatementRecord]] = {}
@@ -171,7 +171,7 @@ def probe_items(
         # By row ids, which a text has in common at both ends.
         shared=len(set.intersection(*map(set, well_typed.values()))),
         notes=notes,
-        repeats=sum(texts.total.values()) - sum(map(len, statements.values())),
+        repeats=sum(map(len, latest.values())) - sum(map(len, statements.values())),
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from hapax.engine.judgements import LINK_ANNOTATORS, Judgement
 from hapax.grammar.errors import HapaxError
@@ -125,6 +125,22 @@ def judgement_text(judgement: Judgement) -> str:
     return f"People's judgement: {', '.join(parts)}." if parts else ""
 
 
+class StoredStatement(Protocol):
+    """A statement, or the place of one."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def distribution(self) -> Distribution: ...
+
+
+S = TypeVar("S", bound=StoredStatement)
+
+
 def latest_statements(
     kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
 ) -> dict[Distribution, dict[str, StatementRecord]]:
@@ -161,9 +177,15 @@ def chosen_statements(
                 f"{kb.place}: no rule {name!r}.",
                 Remedy("Without {}, all rules that it holds are used.", Setting("options.rules")),
             )
-    skipped = skipped_runs(kb, runs)
-    latest: dict[Distribution, dict[str, StatementRecord]] = {distribution: {} for distribution in Distribution}
-    for statement in kb.statements():
+    return by_distribution(kb.statements(), rules, skipped_runs(kb, runs))
+
+
+def by_distribution(
+    statements: Iterable[S], rules: Container[str] = (), skipped: Container[str] = ()
+) -> dict[Distribution, dict[str, S]]:
+    """Statements of these rules, all without any, by distribution and id, but for those of the runs `skipped`."""
+    latest: dict[Distribution, dict[str, S]] = {distribution: {} for distribution in Distribution}
+    for statement in statements:
         if statement.run_id not in skipped and (not rules or statement.rule in rules):
             # Statements come in the order of their runs, so that a later run's replaces an earlier one's.
             latest[statement.distribution][statement.id] = statement
@@ -171,31 +193,52 @@ def chosen_statements(
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctTexts:
-    """Statements of which those that read the same are counted once, as in a row of a dataset.
+class SameText(Generic[S]):
+    """Statements of one distribution that read the same: one row of a dataset, one item of a sheet or a probing.
 
-    `statements`: by distribution and row id, the smallest id of the statements of either distribution with this text.
-    `total`: number of statements by distribution.
+    `id`: the smallest id of the statements of either distribution with this text. `statements`: in the order of their
+    ids. `in_both`: the text, or a statement of it, is in both distributions.
     """
 
-    statements: Mapping[Distribution, Mapping[str, StatementRecord]]
-    total: Mapping[Distribution, int]
+    id: str
+    statements: tuple[S, ...]
+    in_both: bool
 
-    @classmethod
-    def of(cls, latest: Mapping[Distribution, Mapping[str, StatementRecord]]) -> DistinctTexts:
-        """From the statements by distribution and id."""
-        row_of_text: dict[str, str] = {}
-        for statements in latest.values():
-            for identity, record in statements.items():
-                # Over both distributions, so that a text has one row id at either end.
-                row_of_text[record.text] = min(identity, row_of_text.get(record.text, identity))
-        distinct: dict[Distribution, dict[str, StatementRecord]] = {}
-        for distribution, statements in latest.items():
-            rows = distinct[distribution] = {}
-            # Sorted, so that the record shown is that of the smallest id of this distribution.
-            for _, record in sorted(statements.items()):
-                rows.setdefault(row_of_text[record.text], record)
-        return cls(distinct, {distribution: len(statements) for distribution, statements in latest.items()})
+    @property
+    def distribution(self) -> Distribution:
+        return self.statements[0].distribution
+
+
+def same_texts(latest: Mapping[Distribution, Mapping[str, S]], text_of: Callable[[S], str]) -> list[SameText[S]]:
+    """The statements by distribution and text, in the order of their first statements."""
+    by_text: dict[tuple[Distribution, str], list[S]] = {}
+    row_ids: dict[str, str] = {}
+    for distribution, statements in latest.items():
+        for identity, statement in statements.items():
+            text = text_of(statement)
+            by_text.setdefault((distribution, text), []).append(statement)
+            # The minimum over both distributions: the two rows of a shared text have the same id.
+            row_ids[text] = min(identity, row_ids.get(text, identity))
+    # Taken before anything is left out: a text is in both even if only one of its rows is used. Templates may have
+    # changed between two runs, so the same values may read otherwise in the other distribution.
+    ids_in_both = frozenset.intersection(*map(frozenset, latest.values()))
+    texts = []
+    for (_, text), members in by_text.items():
+        in_order = tuple(sorted(members, key=lambda statement: statement.id))
+        in_both = all((distribution, text) in by_text for distribution in Distribution)
+        in_both = in_both or any(statement.id in ids_in_both for statement in in_order)
+        texts.append(SameText(row_ids[text], in_order, in_both))
+    return texts
+
+
+def statement_rows(
+    latest: Mapping[Distribution, Mapping[str, StatementRecord]],
+) -> dict[Distribution, dict[str, StatementRecord]]:
+    """The first statement of each text by distribution and the id of its row, the same at either end."""
+    distinct: dict[Distribution, dict[str, StatementRecord]] = {distribution: {} for distribution in latest}
+    for text in same_texts(latest, lambda statement: statement.text):
+        distinct[text.distribution][text.id] = text.statements[0]
+    return distinct
 
 
 def draw_sample(

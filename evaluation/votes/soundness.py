@@ -27,10 +27,10 @@ from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
-    DistinctTexts,
     JudgedCounts,
     chosen_statements,
     latest_statements,
+    statement_rows,
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named
@@ -122,10 +122,10 @@ def evaluate_soundness(kb: KnowledgeBase, options: SoundnessOptions | None = Non
 
 def measure(kb: KnowledgeBase, options: SoundnessOptions) -> SoundnessResult:
     """Count the judgements on all statements of the chosen rules."""
-    texts = DistinctTexts.of(latest_statements(kb, options.rules, options.runs))
+    texts = statement_rows(latest_statements(kb, options.rules, options.runs))
     found = Judgements.stored(kb)
     statements: dict[str, StatementRecord] = {}
-    for members in texts.statements.values():
+    for members in texts.values():
         statements |= {found.row(key): record for key, record in members.items()}
     rules = {key: record.rule for key, record in statements.items()}
     verdicts = {key: answer for key, answer in share_verdicts(found).items() if key in statements}
@@ -134,7 +134,7 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions) -> SoundnessResult:
         WEIGHTED: _over_rules(verdicts, rules, Counter(rules.values())),
     }
     # A statement may stand in both distributions, and then counts in each.
-    for distribution, members in texts.statements.items():
+    for distribution, members in texts.items():
         keys = set(map(found.row, members))
         own = {key: answer for key, answer in verdicts.items() if key in keys}
         shares[f"{DISTRIBUTION_NAMES[distribution].replace(' ', '-')} statements"] = _over_rules(own, rules)

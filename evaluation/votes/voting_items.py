@@ -17,10 +17,10 @@ from hapax.engine.questions.score_maps import proposed_atoms
 from hapax.engine.search.promises import StatementScores
 from hapax.evaluation.link.probing_questions import TEMPLATES, ProbeItem, items_of
 from hapax.evaluation.shared.stored_statements import (
-    DistinctTexts,
     draw_order_key,
     draw_sample,
     latest_statements,
+    statement_rows,
     stored_library,
 )
 from hapax.evaluation.votes.voting_questions import (
@@ -247,7 +247,7 @@ class ItemSource:
         """The statements to draw from; nobody is asked twice about one text."""
         population: _Statements = latest_statements(self._kb, sample.rules, sample.runs)
         if self._kind is not SheetKind.PREDICATES:
-            distinct = DistinctTexts.of(population).statements
+            distinct = statement_rows(population)
             population = {end: {record.id: record for record in rows.values()} for end, rows in distinct.items()}
         if sample.rules_drawn is None:
             return population

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 from hapax.evaluation.shared.estimates import Estimate, share
 from hapax.evaluation.shared.lazy import scipy
-from hapax.evaluation.winograd.reading import Answers, named, read_as_released, read_strictly
+from hapax.evaluation.winograd.reply_reading import Answers, named, read_as_released, read_strictly
 from hapax.evaluation.winograd.schema_files import (
     Pair,
     WinogradItem,

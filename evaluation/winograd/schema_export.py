@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
-from hapax.evaluation.dataset.sinks import METADATA, Function, group_files, yaml_text
+from hapax.evaluation.dataset.formats import METADATA, Function, group_files, yaml_text
 from hapax.evaluation.shared.estimates import share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.votes.agreement import agreement
@@ -111,7 +111,7 @@ def _column(method: PromptMethod) -> str:
 def _files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
     for slug, pairs in by_slug.items():
         yield f"{slug}.jsonl", "".join(json_line(_document(pair, options.variant)) for pair in pairs)
-    for name, shipped in (("utils.py", "shipped_lm_eval.py"), ("reading.py", "reading.py")):
+    for name, shipped in (("utils.py", "shipped_lm_eval.py"), ("reading.py", "reply_reading.py")):
         yield name, (_HERE / shipped).read_text(encoding="utf-8")
     for ending, base in _BASES.items():
         yield base, yaml_text(_base(ending))

@@ -14,7 +14,7 @@ from hapax import cli
 ROOT = Path(__file__).parents[2]
 ROOMS = ("grammar", "kb", "llm_oracle", "engine", "evaluation", "api", "commands", "cli")
 FENCES = {
-    "jinja2": ("api/browser/rendering.py", "api/browser/report_pages.py", "evaluation/dataset/sinks.py"),
+    "jinja2": ("api/browser/rendering.py", "api/browser/report_pages.py", "evaluation/dataset/formats.py"),
     "inflect": ("engine/expansion/propose.py",),
     "filelock": ("kb/files/system.py",),
     "mcp": ("commands/serve.py",),
@@ -57,7 +57,7 @@ FENCES = {
     ),
     "yaml": (
         "evaluation/link/grid.py",
-        "evaluation/dataset/sinks.py",
+        "evaluation/dataset/formats.py",
         "llm_oracle/servers/openai_aliases.py",
         "llm_oracle/references/mapping.py",
         "kb/exchange/mappings.py",

@@ -29,7 +29,7 @@ from hapax.evaluation.dataset.columns import (
     Size,
 )
 from hapax.evaluation.dataset.dataset_rows import FORMATS, DatasetSource, Entry, SelectionOptions, Target, run_models
-from hapax.evaluation.link.lint import DomainTally, table_16, table_16_json
+from hapax.evaluation.link.lint_import import DomainTally, table_16, table_16_json
 from hapax.evaluation.link.probing_questions import PREFIX, TEMPLATES
 from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.result_tables import markdown_table
@@ -368,7 +368,7 @@ TABLES = (STATEMENTS, FACTS, PROBES, ANNOTATIONS)
 
 # The Hub's own names of size categories, each with its exclusive upper bound.
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
-# Keys are those of `selection.REASONS`; each text follows a number: "12 contain a term of the block list".
+# Keys are those of `dataset_rows.REASONS`; each text follows a number: "12 contain a term of the block list".
 _REASONS = {
     "other_runs": "are of runs that were not selected; by default, experiments without a gate are not",
     "wrong_type": "have a value of a wrong type by people's votes",

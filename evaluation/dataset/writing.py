@@ -24,8 +24,8 @@ from hapax.evaluation.dataset.dataset_rows import (
     Target,
     select,
 )
-from hapax.evaluation.dataset.sinks import DatasetSummary, RowCounter, Sink, open_sinks
-from hapax.evaluation.link.lint import table_16
+from hapax.evaluation.dataset.formats import DatasetSummary, RowCounter, Sink, open_sinks
+from hapax.evaluation.link.lint_import import table_16
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult
 from hapax.evaluation.votes.voting_items import judged_derived
 from hapax.grammar.arguments import checked
