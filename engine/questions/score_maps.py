@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
-from hapax.engine.questions.inquiry import filled
+from hapax.engine.questions.inquiry import filled, opened_atom
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Value
+from hapax.grammar.terms import Constant, Value
 from hapax.kb.records import AtomPattern, DenialRecord, FactLabel, FactRecord, Source, content_id, fact_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.critics.combined_critic import logit, sigmoid
@@ -251,7 +251,8 @@ def proposed_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAto
         if pattern.indicator not in known:
             continue
         for candidate in candidates.get(question.id, ()):
-            if candidate.rejected_by_parser is None:
+            # With another open position, as in "[A] makes cheese", it is no fact yet.
+            if candidate.rejected_by_parser is None and opened_atom(pattern, Constant(candidate.value)).is_ground:
                 atom = _proposed(pattern, candidate.value, library)
                 proposed[atom.id] = atom
     return proposed
