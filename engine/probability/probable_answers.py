@@ -30,6 +30,7 @@ from hapax.grammar.parsing.declarations import SAME_AS, Chance, PredicateKind
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
+from hapax.grammar.writing.words import counted
 from hapax.kb.records import DenialRecord, FactRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -252,18 +253,20 @@ class ProbableAnswers:
     """Where the facts' probabilities come from."""
 
 
-def chances_of(kb: KnowledgeBase) -> Chances:
+def chances_of(kb: KnowledgeBase, library: Library) -> Chances:
     """The chances of a knowledge base's facts, calibrated where it stores a calibration."""
-    return Chances(fact_probabilities(kb), denial_probabilities(kb))
+    return Chances(fact_probabilities(kb, library), denial_probabilities(kb))
 
 
 def basis_of(kb: KnowledgeBase, library: Library) -> str:
     """A sentence about the scores that count as probabilities."""
     if library.is_uncertain:
         return "The rules state the probabilities; facts from models have their critics' scores."
-    critics = sorted(ScoreMaps.stored(kb).maps)
-    if critics:
-        return f"Calibrated scores of {', '.join(critics)}; other critics' scores as they are."
+    maps = ScoreMaps.stored(kb)
+    if maps.maps:
+        named = (f"{name} ({counted(maps.labels[name], 'label')})" for name in sorted(maps.maps))
+        replies = ", each by all scores of its reply" if maps.replies else ""
+        return f"Calibrated scores of {', '.join(named)}{replies}; other critics' scores as they are."
     return "Critics' scores as they are: this knowledge base has no calibration."
 
 
@@ -383,7 +386,7 @@ def grounded(
         rules = [*rules, rule_of(theory.library.evidence, known), rule_of([Literal(goal), Literal(known)], both)]
         goal = both
     widened = replace(theory, library=with_rules(theory.library, rules), assume=theory.assumed)
-    program = ground(widened, goal.indicator, chances_of(theory.kb), endless)
+    program = ground(widened, goal.indicator, chances_of(theory.kb, theory.library), endless)
     named = enumerate(program.names)
     answers = [(number, name) for number, name in named if isinstance(name, Atom) and name.predicate == goal.predicate]
     return program, answers

@@ -27,6 +27,12 @@ REVISION_SHOWN = 20
 TYPES = "types"
 """Name of the map of claims about data types among the parameters of a calibration."""
 
+REPLIES = "replies"
+"""Name of the map of facts by all scores of their replies, among the parameters of a calibration."""
+
+OWN, OTHERS, COUNT = "own score", "other values", "number of values"
+"""What is known of a fact from its reply, as members of a map."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreMap:
@@ -102,6 +108,10 @@ class ScoreMaps:
     """Checksum of each critic's own calibration."""
     types: Mapping[str, ScoreMap] = field(default_factory=dict)
     """Maps of scores of claims about data types, whose shifts are by type."""
+    replies: Mapping[str, ScoreMap] = field(default_factory=dict)
+    """Maps of facts by all scores of their replies."""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """Number of labels that taught each critic's maps."""
 
     @classmethod
     def stored(cls, kb: KnowledgeBase) -> ScoreMaps:
@@ -110,9 +120,12 @@ class ScoreMaps:
         checksum = content_id("calibrations", [record.checksum for record in records])
         checksums = {record.critic: record.checksum for record in records}
         maps = {record.critic: ScoreMap.of(record.parameters) for record in records}
-        stored = {record.critic: record.parameters.get(TYPES) for record in records}
-        types = {critic: ScoreMap.of(parameters) for critic, parameters in stored.items() if parameters}
-        return cls(maps, checksum, checksums, types)
+        types, replies = (
+            {record.critic: ScoreMap.of(record.parameters[part]) for record in records if record.parameters.get(part)}
+            for part in (TYPES, REPLIES)
+        )
+        labels = {record.critic: len(record.sample) for record in records}
+        return cls(maps, checksum, checksums, types, replies, labels)
 
     def probability(
         self, critic: str, score: float, indicator: str, members: Mapping[str, float] | None = None
@@ -145,13 +158,23 @@ class ScoreMaps:
         }
 
 
-def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None]:
+def fact_probabilities(kb: KnowledgeBase, library: Library) -> Callable[[FactRecord], float | None]:
     """A function that gives the calibrated probability of a stored fact; None where nothing is known about it.
 
-    A given fact has 1. A fact of a calibrated search has its stored probability; any other has that of the map of the
-    critic that judged in its run, or the critic's own score where that critic is not calibrated.
+    A given fact has 1. A model's fact has that of the map of the critic that judged in its run, by all scores of its
+    reply where that is calibrated; else a fact of a calibrated search has its stored probability, and that of a critic
+    without a map the critic's own score.
     """
-    calibrated = _run_maps(kb)
+    maps = ScoreMaps.stored(kb)
+    calibrated = _run_maps(kb, maps)
+    known: dict[str, dict[str, float]] = {}
+    if maps.replies:
+        atoms = proposed_atoms(kb, library)
+        for critic, own in maps.replies.items():
+            members = reply_members(stored_scores(kb, atoms, critic), atoms)
+            known[critic] = {
+                fact: own.probability(found[OWN], atoms[fact].indicator, found) for fact, found in members.items()
+            }
 
     def probability(fact: FactRecord) -> float | None:
         if fact.source is Source.GIVEN:
@@ -159,29 +182,28 @@ def fact_probabilities(kb: KnowledgeBase) -> Callable[[FactRecord], float | None
         # The probability of a fact that a source states is no critic's score.
         if fact.probability is None or fact.basis:
             return fact.probability
-        return calibrated(fact.run_id, fact.probability, fact.indicator)
+        critic, worth = calibrated(fact.run_id, fact.probability, fact.indicator)
+        return known.get(critic, {}).get(fact.id, worth)
 
     return probability
 
 
 def denial_probabilities(kb: KnowledgeBase) -> Callable[[DenialRecord], float]:
     """A function that gives the calibrated probability of an atom that a critic denied, as `fact_probabilities`."""
-    calibrated = _run_maps(kb)
-    return lambda denial: calibrated(denial.run_id, denial.probability, denial.indicator)
+    calibrated = _run_maps(kb, ScoreMaps.stored(kb))
+    return lambda denial: calibrated(denial.run_id, denial.probability, denial.indicator)[1]
 
 
-def _run_maps(kb: KnowledgeBase) -> Callable[[str | None, float, str], float]:
-    """A function from a run, a stored score and a predicate to the calibrated probability."""
-    maps, runs = ScoreMaps.stored(kb), {run.id: run.settings for run in kb.runs()}
+def _run_maps(kb: KnowledgeBase, maps: ScoreMaps) -> Callable[[str | None, float, str], tuple[str, float]]:
+    """A function from a run, a stored score and a predicate to the critic and the calibrated probability."""
+    runs = {run.id: run.settings for run in kb.runs()}
 
-    def probability(run_id: str | None, score: float, indicator: str) -> float:
+    def probability(run_id: str | None, score: float, indicator: str) -> tuple[str, float]:
         settings = runs.get(run_id or "", {})
-        if settings.get("calibrated"):
-            return score
         models = settings.get("models") or ("", "")
         # A chain is named by all its critics; a fact without a source was judged by the last of them.
         critic = next((name for name in maps.maps if name == models[1]), last_critic(models[1]))
-        return maps.probability(critic, score, indicator)
+        return critic, score if settings.get("calibrated") else maps.probability(critic, score, indicator)
 
     return probability
 
@@ -236,6 +258,11 @@ class ProposedAtom:
     @property
     def indicator(self) -> str:
         return f"{self.predicate}/{len(self.arguments)}"
+
+    @property
+    def question(self) -> str:
+        """The key, apart for each predicate: facts of one question have it in common."""
+        return f"{self.indicator}|{self.key}"
 
 
 def proposed_atoms(kb: KnowledgeBase, library: Library) -> dict[str, ProposedAtom]:
@@ -306,6 +333,25 @@ def stored_scores(kb: KnowledgeBase, atoms: Mapping[str, ProposedAtom], critic: 
     """The critic's raw scores of these facts, by fact id; facts without a score are left out."""
     assessments = kb.assessments((atom.claim for atom in atoms.values()), "probability", critic)
     return {key: assessments[atom.claim].score for key, atom in atoms.items() if atom.claim in assessments}
+
+
+def reply_members(scores: Mapping[str, float], atoms: Mapping[str, ProposedAtom]) -> dict[str, dict[str, float]]:
+    """By fact id, what its reply says of it: its own score, the mean of the other values' scores, and their number.
+
+    Facts of one reply are wrong together: a model that knows nothing of a thing says much that is false about it, and
+    a critic to whom it sounds right affirms all of that.
+    """
+    by_question: dict[str, list[float]] = {}
+    for fact, score in scores.items():
+        by_question.setdefault(atoms[fact].question, []).append(logit(score))
+    members = {}
+    for fact, score in scores.items():
+        logits = by_question[atoms[fact].question]
+        others = len(logits) - 1
+        # As if two undecided values were there, so that one other value says little.
+        mean = (math.fsum(logits) - logit(score)) / (others + 2)
+        members[fact] = {OWN: score, OTHERS: sigmoid(mean), COUNT: sigmoid(math.log1p(others))}
+    return members
 
 
 def fact_truths(kb: KnowledgeBase, sources: Iterable[str] = ()) -> dict[str, bool]:

@@ -16,14 +16,18 @@ from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.questions.decidable import GivenFacts
 from hapax.engine.questions.gates import TYPE_MEASURE
 from hapax.engine.questions.score_maps import (
+    REPLIES,
     TYPES,
     VOTES,
     ProposedAtom,
+    ScoreMap,
     entity_key,
     labels_of,
     proposed_atoms,
     proposed_types,
+    reply_members,
     short_model_name,
+    stored_scores,
     voted_truths,
 )
 from hapax.engine.search.judge_scores import assessments_of
@@ -38,7 +42,9 @@ from hapax.evaluation.calibration.fitting import (
     held_out,
     measures,
     reliability,
+    reply_map,
     titles_of,
+    total_loss,
 )
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.result_tables import (
@@ -194,7 +200,7 @@ class LabelReader:
 NOTHING_CLAIMED = ("N/A is an example of N/A.", "[MASK] is an example of [MASK].", "It is an example of it.")
 """Claims without content, by which contextual calibration measures a critic's bias (Zhao et al. 2021, section 5)."""
 
-ALL, OF_TYPES = "all labels", "data types of values"
+ALL, OF_TYPES, IN_REPLIES = "all labels", "data types of values", "facts by all scores of their replies"
 
 
 @checked
@@ -317,7 +323,8 @@ class Calibrator:
         critic: Critic = open_model(options.critic, CRITIC, opening)
         self._critic = JournaledCritic(critic, journal)
         self.name = critic.identity.title
-        self._reader = LabelReader(kb, library, proposed_atoms(kb, library), opening)
+        self._answered = proposed_atoms(kb, library)
+        self._reader = LabelReader(kb, library, dict(self._answered), opening)
 
     def run(self) -> CalibrationResult:
         """Read labels, score the labelled facts, learn, measure and store. Raises HapaxError without any label."""
@@ -338,6 +345,7 @@ class Calibrator:
             # The measures are of held-out labels; the stored map has learned from all of `used`.
             probabilities = held_out(used)
         measured, points = self._measured(used, probabilities)
+        replies = self._reply_map(used, probabilities, fitted.prior, measured)
         type_labels = self._type_labels()
         types = best_map(type_labels).map if len(type_labels) >= LEAST_LABELS else None
         if types is not None:
@@ -357,7 +365,10 @@ class Calibrator:
             choose_threshold([JudgedScore(label.score, label.is_true) for label in labels], None, Promise()),
             written,
         )
-        parameters = fitted.map.parameters if types is None else {**fitted.map.parameters, TYPES: types.parameters}
+        parameters = dict(fitted.map.parameters)
+        for part, found in ((TYPES, types), (REPLIES, replies)):
+            if found is not None:
+                parameters[part] = found.parameters
         self._store(parameters, used, tuple(sources), result)
         return result
 
@@ -384,9 +395,10 @@ class Calibrator:
         for fact, atom in atoms.items():
             score = own.get(atom.claim)
             if score is not None:
-                # The key by which labels are held out, apart for each predicate.
-                key = f"{atom.indicator}|{atom.key}"
-                labels.append(LabelledScore(score.probability, truths[fact], atom.indicator, key, fact, score.members))
+                label = LabelledScore(
+                    score.probability, truths[fact], atom.indicator, atom.question, fact, score.members
+                )
+                labels.append(label)
         if not labels and self.options.labels:
             raise HapaxError(
                 f"{self.kb.place}: no proposed fact is labelled by {', '.join(self.options.labels)} and "
@@ -420,6 +432,28 @@ class Calibrator:
             LabelledScore(score.probability, truths[claim], types[claim], claim, claim, score.members)
             for claim, score in own.items()
         ]
+
+    def _reply_map(
+        self,
+        labels: Sequence[LabelledScore],
+        probabilities: Sequence[float],
+        prior: float,
+        measured: dict[str, tuple[int, CalibrationMeasures, CalibrationMeasures]],
+    ) -> ScoreMap | None:
+        """The map of facts by all scores of their replies, if it says more of held-out ones than their own scores do.
+
+        Its measures are added. `probabilities`: of the labels by their own scores.
+        """
+        members = reply_members(stored_scores(self.kb, self._answered, self.name), self._answered)
+        places = [place for place, label in enumerate(labels) if label.fact in members]
+        if len(places) < LEAST_LABELS:
+            return None
+        own = [replace(labels[place], members=members[labels[place].fact]) for place in places]
+        after = held_out(own, lambda known: reply_map(known, prior))
+        if total_loss(own, after) >= total_loss(own, [probabilities[place] for place in places]):
+            return None
+        measured[IN_REPLIES] = (len(own), measures(own, [label.score for label in own]), measures(own, after))
+        return reply_map(own, prior)
 
     def _measured(
         self, labels: Sequence[LabelledScore], probabilities: Sequence[float]

@@ -10,12 +10,12 @@ near the common map.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from hapax.engine.questions.score_maps import ScoreMap
+from hapax.engine.questions.score_maps import COUNT, OTHERS, OWN, ScoreMap
 from hapax.evaluation.shared.estimates import Estimate, auc, of_groups
 from hapax.evaluation.shared.lazy import np
 from hapax.llm_oracle.critics.combined_critic import logit, sigmoid
@@ -88,14 +88,14 @@ def best_map(labels: Sequence[LabelledScore]) -> FittedMap:
     # Sums over the folds, by method and prior.
     losses: dict[tuple[str, float], float] = {("raw", 0.0): 0.0}
     for learned, left_out in folds(labels):
-        known = [labels[place] for place in learned]
-        losses["raw", 0.0] += sum(_loss(ScoreMap(), labels[place]) for place in left_out)
+        known, left = [labels[place] for place in learned], [labels[place] for place in left_out]
+        losses["raw", 0.0] += total_loss(left, [label.score for label in left])
         for method in methods:
             # Fitted once for all priors, which only shift it.
             common = _common(method, known)
             for prior in PRIORS:
                 fitted = with_shifts(common, known, prior)
-                loss = sum(_loss(fitted, labels[place]) for place in left_out)
+                loss = total_loss(left, [_worth(fitted, label) for label in left])
                 losses[method, prior] = losses.get((method, prior), 0.0) + loss
     # Of equal losses `min` takes the first: raw before learned, simple before stacked.
     method, prior = min(losses, key=lambda choice: losses[choice])
@@ -104,32 +104,61 @@ def best_map(labels: Sequence[LabelledScore]) -> FittedMap:
     return FittedMap(method, prior, with_shifts(_common(method, labels), labels, prior))
 
 
-def held_out(labels: Sequence[LabelledScore]) -> list[float]:
-    """The calibrated probability of each label by a map, chosen and learned without its key."""
+def held_out(
+    labels: Sequence[LabelledScore], learn: Callable[[Sequence[LabelledScore]], ScoreMap] | None = None
+) -> list[float]:
+    """The calibrated probability of each label by a map, learned (by default the best) without its key."""
     probabilities = [label.score for label in labels]
     if len(labels) < LEAST_LABELS:
         return probabilities
     for learned, left_out in folds(labels):
         # Nested: the method is chosen anew without the held-out keys, or its choice would leak.
-        fitted = best_map([labels[place] for place in learned]).map
+        known = [labels[place] for place in learned]
+        fitted = best_map(known).map if learn is None else learn(known)
         for place in left_out:
-            label = labels[place]
-            probabilities[place] = fitted.probability(label.score, label.indicator, label.members)
+            probabilities[place] = _worth(fitted, labels[place])
     return probabilities
 
 
-def _loss(fitted: ScoreMap, label: LabelledScore) -> float:
-    log_odds = logit(fitted.probability(label.score, label.indicator, label.members))
-    # -log of the probability of what is true, from log odds; `logit` is bounded, so `exp` cannot overflow.
-    return math.log1p(math.exp(-log_odds if label.is_true else log_odds))
+def total_loss(labels: Sequence[LabelledScore], probabilities: Sequence[float]) -> float:
+    """The sum of the log losses of these probabilities."""
+    total = 0.0
+    for label, probability in zip(labels, probabilities, strict=True):
+        log_odds = logit(probability)
+        # -log of the probability of what is true, from log odds; `logit` is bounded, so `exp` cannot overflow.
+        total += math.log1p(math.exp(-log_odds if label.is_true else log_odds))
+    return total
+
+
+def _worth(fitted: ScoreMap, label: LabelledScore) -> float:
+    return fitted.probability(label.score, label.indicator, label.members)
+
+
+def reply_map(labels: Sequence[LabelledScore], prior: float) -> ScoreMap:
+    """The logistic regression on what replies say of their values (`reply_members`), shifted by predicate.
+
+    Weights may be negative: where a critic affirms everything about a thing, each of its claims is worth less.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    truths = np.array([label.is_true for label in labels], dtype=int)
+    if len(set(truths.tolist())) < 2:
+        return _level(truths)
+    rows = [[logit(label.members[name]) for name in (OWN, OTHERS, COUNT)] for label in labels]
+    model = LogisticRegression().fit(np.array(rows), truths)
+    weights = dict(zip((OWN, OTHERS, COUNT), model.coef_[0].tolist(), strict=True))
+    return with_shifts(ScoreMap(weights[OWN], float(model.intercept_[0]), weights=weights), labels, prior)
+
+
+def _level(truths: Any) -> ScoreMap:
+    """The share of true facts for every score: by Jeffreys' prior, half a case of each kind keeps it off 0 and 1."""
+    return ScoreMap(0.0, logit(float((truths.sum() + 0.5) / (len(truths) + 1))))
 
 
 def _common(method: str, labels: Sequence[LabelledScore]) -> ScoreMap:
     truths = np.array([label.is_true for label in labels], dtype=int)
     if len(set(truths.tolist())) < 2:  # a fold may hold true facts alone
-        # Jeffreys' prior: half a case of each kind keeps the share off 0 and 1.
-        share = (truths.sum() + 0.5) / (len(truths) + 1)
-        return ScoreMap(0.0, logit(float(share)))
+        return _level(truths)
     if method == "stacked":
         return _stacked(labels, truths)
     return logistic(labels, truths) if method == "logistic" else _isotonic(labels, truths)
@@ -145,7 +174,7 @@ def logistic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
     # A higher score never makes a claim less likely, whatever chance says in a few labels.
     slope = max(float(model.coef_[0, 0]), 0.0)
     if slope == 0.0:
-        return ScoreMap(0.0, logit(float((truths.sum() + 0.5) / (len(truths) + 1))))
+        return _level(truths)
     return ScoreMap(slope, float(model.intercept_[0]))
 
 
@@ -171,7 +200,7 @@ def _stacked(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:
             found = dict(zip(titles, weights, strict=True))
             return ScoreMap(sum(weights), float(model.intercept_[0]), weights=found)
         del titles[weights.index(min(weights))]
-    return ScoreMap(0.0, logit(float((truths.sum() + 0.5) / (len(truths) + 1))))
+    return _level(truths)
 
 
 def _isotonic(labels: Sequence[LabelledScore], truths: Any) -> ScoreMap:

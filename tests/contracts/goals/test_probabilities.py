@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,65 @@ def test_the_example_of_the_page_prints_what_the_page_shows(tmp_path: Path, monk
         words = (result.stdout + result.stderr).split()
         assert [word for word in shown.split() if word not in words] == [], command
     assert len(steps) >= 4
+
+
+LANDS = {f"land {first}{second}": place for place, (first, second) in enumerate(product("bfghjknr", "aeiou"))}
+RIVERS = {name: [f"{name[5:]} river {n}" for n in range(6 if place % 2 else 2)] for name, place in LANDS.items()}
+"""Of every other land a model names two rivers, which are right, and of the others six, which are wrong."""
+
+
+@pytest.fixture(scope="module")
+def replies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search for these rivers, whose critic affirms them all alike, with labels of the first 24 lands."""
+    folder = tmp_path_factory.mktemp("replies")
+    (folder / "my.rules").write_text(
+        'oracle flows_through(River, Land): "[1] flows through [2]" / "[1] does not flow through [2]" / "?".\n'
+        "lives_in(Person X, Land A) & flows_through(River B, Land A) -> can_swim_in(Person X, River B).\n"
+    )
+    generate = {"flows through [B]": list(LANDS), **{f"flows through {name}": found for name, found in RIVERS.items()}}
+    script = {"generate": generate, "defaults": {"generate": [], "critic": 0.9, "likelihood": -10}}
+    (folder / "script.json").write_text(json.dumps(script))
+    rows = [(river, name) for name in LANDS for river in RIVERS[name]]
+    labels = ["\t".join((str(LANDS[name] % 2 == 0).lower(), "flows_through", river, name)) for river, name in rows]
+    (folder / "labels.tsv").write_text("\n".join(labels[:96]))
+    right = [f"{river},{name}" for river, name in rows if LANDS[name] % 2 == 0]
+    (folder / "rivers.csv").write_text("\n".join(["river,land", *right]))
+    (folder / "rivers.yaml").write_text(
+        "source: {name: rivers, version: '1', licence: none}\ntables:\n  rivers: {file: rivers.csv}\npredicates:\n"
+        "  flows_through/2: {table: rivers, arguments: [river, land], closedness: closed, typed: false}\n"
+    )
+    run("search", *files(folder), "-m", f"scripted:{folder / 'script.json'}", "--no-progress", "--profile", "hapax")
+    return folder
+
+
+def files(folder: Path) -> list[object]:
+    return ["--rules", folder / "my.rules", "--db", folder / "kb.db"]
+
+
+def learned(folder: Path, labels: object) -> str:
+    """What a calibration by these labels prints as JSON."""
+    critic = f"scripted:{folder / 'script.json'}"
+    return run("model", "calibrate", "--critic", critic, "--labels", labels, "--json", *files(folder)).stdout
+
+
+def test_a_probability_knows_what_else_its_reply_says(replies: Path) -> None:
+    """Where a critic affirms short true replies and long false ones alike, labels of some tell all others apart."""
+    goal = ("query", "flows_through(River, Land)", "--probability", "--json", *files(replies))
+    before = json.loads(run(*goal).stdout)["answers"]
+    told = learned(replies, replies / "labels.tsv")
+    after = json.loads(run(*goal).stdout)
+
+    assert {answer["probability"] for answer in before} == {0.9}
+    assert "replies" in told
+    assert "96 labels" in after["basis"]
+    fresh = [row for row in after["answers"] if LANDS[row["Land"]] >= 24]
+    assert len(fresh) == 64
+    assert all((row["probability"] > 0.7) == (LANDS[row["Land"]] % 2 == 0) for row in fresh)
+    assert all((row["probability"] < 0.3) == (LANDS[row["Land"]] % 2 == 1) for row in fresh)
+
+
+def test_a_value_of_a_half_open_question_is_no_label(replies: Path) -> None:
+    """A reference labels the rivers of lands, not the lands that answered `[A] flows through [B]`."""
+    told = json.loads(learned(replies, f"reference:{replies / 'rivers.yaml'}"))
+
+    assert (told["labels"], told["true"]) == (160, 40)

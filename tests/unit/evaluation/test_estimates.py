@@ -46,6 +46,7 @@ from hapax.evaluation.shared.estimates import (
     spearman,
 )
 from hapax.evaluation.votes.agreement import agreement, krippendorff_alpha
+from hapax.grammar.rules import Library
 from hapax.kb.records import (
     CALIBRATIONS,
     RUNS,
@@ -379,7 +380,7 @@ def test_the_probability_of_a_fact_is_that_of_its_run() -> None:
         kb.add(CALIBRATIONS, [CalibrationRecord("a@1", "isotonic", fitted.parameters, (), (), {}, "2026")])
         for run, stored in settings.items():
             kb.add(RUNS, [RunRecord.now(run, "search", stored)])
-        of_fact, of_denial = fact_probabilities(kb), denial_probabilities(kb)
+        of_fact, of_denial = fact_probabilities(kb, Library()), denial_probabilities(kb)
 
     fact = FactRecord("p", ("a", "b"), ("A", "B"), Source.MODEL, 0.05)
     facts = {run: of_fact(replace(fact, run_id=run)) for run in settings}
