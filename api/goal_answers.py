@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Any, overload
 from hapax.api.statements import Statement
 from hapax.engine.answers.query import answer
 from hapax.engine.explain import why as explain
-from hapax.engine.explain import why_not as explain_failure
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import kept_rules, sound_rules
@@ -24,6 +23,7 @@ from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.stories import Story, story_text
+from hapax.engine.why_not import why_not as explain_failure
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
@@ -279,15 +279,21 @@ def why(
 
 @checked
 def why_not(
-    atom: str, rules: Library, kb: store.KnowledgeBase, *, assume: str | Sequence[str] = (), seconds: float = 60
+    text: str | Statement,
+    rules: Library,
+    kb: store.KnowledgeBase,
+    *,
+    assume: str | Sequence[str] = (),
+    seconds: float = 60,
 ) -> Explanation:
-    """Explain which gate stopped a value, or which premise of which rule failed.
+    """Explain why an atom or a statement does not hold: the gate that stopped it, or the premises that failed.
 
     `seconds`: the time limit of each goal that this needs, after which LimitExceeded is raised.
     """
     rules = sound_rules(rules)
     with time_limit(kb, seconds, "seconds"):
-        return Explanation(explain_failure(Theory(rules, kb, texts(assume)), atom))
+        named = text if isinstance(text, str) else text.id
+        return Explanation(explain_failure(Theory(rules, kb, texts(assume)), named))
 
 
 # --- objects that can be asked ----------------------------------------------------------------------------------------
@@ -303,6 +309,14 @@ class GoalKnowledgeBase(store.KnowledgeBase):
     def query(self, goal: str, rules: Library | None = None, **arguments: Any) -> Answers:
         """As `hapax.query`; without rules, with those that the knowledge base keeps."""
         return query(goal, rules or kept_rules(self) or Library(), self, **arguments)
+
+    def why(self, text: str, rules: Library | None = None, **arguments: Any) -> Explanation:
+        """As `hapax.why`; without rules, with those that the knowledge base keeps."""
+        return why(text, rules or kept_rules(self) or Library(), self, **arguments)
+
+    def why_not(self, text: str, rules: Library | None = None, **arguments: Any) -> Explanation:
+        """As `hapax.why_not`; without rules, with those that the knowledge base keeps."""
+        return why_not(text, rules or kept_rules(self) or Library(), self, **arguments)
 
 
 KnowledgeBase = GoalKnowledgeBase
@@ -329,9 +343,9 @@ class Program:
         """Why an atom holds; the arguments are those of `hapax.why`."""
         return why(text, self.rules, self.kb, **arguments)
 
-    def why_not(self, atom: str, **arguments: Any) -> Explanation:
+    def why_not(self, text: str, **arguments: Any) -> Explanation:
         """Why an atom does not hold; the arguments are those of `hapax.why_not`."""
-        return why_not(atom, self.rules, self.kb, **arguments)
+        return why_not(text, self.rules, self.kb, **arguments)
 
 
 @checked

@@ -26,6 +26,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import ANY, Atom, Constant, Literal, Term, Value, Variable
 from hapax.grammar.writing.prolog_text import atom_goal, term_text
 from hapax.grammar.writing.verbalize import literal_text, template_of
+from hapax.grammar.writing.words import counted, short
 from hapax.kb.connection import translated
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -87,8 +88,9 @@ class AnsweredQuestion:
     """A question with the goal that a model made of it, and the engine's answers.
 
     `reading`: the goal in words. `assume`: what the question supposes. `answers` is None where the predicates cannot
-    say the question; `nearest` has those that come near. `count`: the number of answers, if that was asked.
-    `proofs`: of the first answer, or why there is none. `notes`: what may be meant otherwise.
+    say the question, or where the reply is no goal, as `fault` says; `nearest` has predicates that come near. `count`:
+    the number of answers, if that was asked. `proofs`: of the first answer, or why there is none. `notes`: what may be
+    meant otherwise.
     """
 
     question: str
@@ -99,6 +101,7 @@ class AnsweredQuestion:
     count: int | None = None
     proofs: tuple[Explanation, ...] = ()
     nearest: tuple[str, ...] = ()
+    fault: str = ""
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -113,6 +116,7 @@ class AnsweredQuestion:
             "count": self.count,
             "proofs": [proof.to_json() for proof in self.proofs],
             "nearest": list(self.nearest),
+            "fault": self.fault,
             "notes": list(self.notes),
         }
 
@@ -155,12 +159,18 @@ class QuestionInWords:
         """The engine's answers to the goal that a model makes of it. Raises BudgetReached and LimitExceeded."""
         parameters = GenerationParameters(temperature=0, max_tokens=REPLY_TOKENS)
         (reply,) = generator.generate([self._request], parameters)
-        read = self._reader.read(reply.text)
         unsaid = AnsweredQuestion(self._reader.question, nearest=self._reader.nearest)
         try:
+            read = self._reader.read(reply.text)
             return unsaid if read is None else read.answered(self._rules, self._kb, limits)
+        except _NoGoal as fault:
+            return replace(unsaid, fault=f"{fault} Ask in other words, or another model.")
         except GoalRejected as fault:
-            return replace(unsaid, notes=(str(fault),))
+            return replace(unsaid, fault="The model stated no goal that can be asked.", notes=(str(fault),))
+
+
+class _NoGoal(Exception):  # noqa: N818  says what happened
+    """A reply that states no goal, with the reason."""
 
 
 class _QuestionReader:
@@ -223,17 +233,21 @@ class _QuestionReader:
         )
 
     def read(self, reply: str) -> _Goal | None:
-        """The goal of a reply; None if it states none over known predicates."""
+        """The goal of a reply; None if it says that there is none. Raises _NoGoal for any other reply."""
         found = _REPLY.search(reply)
         try:
             said = Translation.model_validate_json(found[0] if found else "")
         except ValidationError:
+            raise _NoGoal(f"The model stated no goal, but {short(reply.strip())}.") from None
+        if not said.goal:
             return None
-        parts = [*said.goal, *said.assume]
-        if not said.goal or not all(self._library.knows(f"{part.predicate}/{len(part.arguments)}") for part in parts):
-            return None
-        if any(comparison.sign not in SIGNS for comparison in said.compare):
-            return None
+        for part in (*said.goal, *said.assume):
+            if not self._library.knows(f"{part.predicate}/{len(part.arguments)}"):
+                named = f"{short(part.predicate)} with {counted(len(part.arguments), 'argument')}"
+                raise _NoGoal(f"The model's goal has {named}, which is no predicate of these rules.")
+        for comparison in said.compare:
+            if comparison.sign not in SIGNS:
+                raise _NoGoal(f"The model's goal compares by {short(comparison.sign)}, which is no sign.")
         literals, assumed = [self._literal(part) for part in said.goal], [self._literal(part) for part in said.assume]
         compared = [(self._term(item.left, ""), SIGNS[item.sign], self._term(item.right, "")) for item in said.compare]
         order = said.order.removeprefix("-")

@@ -14,8 +14,10 @@ from hapax.grammar.checking.library_checks import check_library, check_read
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair, with_replacements
 from hapax.grammar.extras import extras_named
 from hapax.grammar.parsing.declarations import SAME_AS
+from hapax.grammar.parsing.hints import hint
 from hapax.grammar.parsing.parser import file_content, read_rules, rule_files
 from hapax.grammar.parsing.rule_imports import UnreadableFile
+from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rule_paths import rule_paths
 from hapax.grammar.rules import Library, atoms_of
 from hapax.grammar.terms import Constant
@@ -142,7 +144,7 @@ def check_files(
             read = read_kept(opened)
     if read is None:
         read = read_rules(rule_paths(paths))
-    diagnostics = (*check_read(read), *_other_names(read.library, names))
+    diagnostics = (*_with_neighbour(check_read(read), paths), *_other_names(read.library, names))
     # Facts are not held against a part of the rules.
     if kb is None or read.diagnostics:
         return RuleCheck(read.library, diagnostics)
@@ -151,6 +153,27 @@ def check_files(
     with kb() as opened:
         findings = check_kb(read.library, opened, entailments)
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
+
+
+MOST_NEIGHBOURS = 20
+"""Files of one folder that are looked through for a declaration."""
+
+
+def _with_neighbour(diagnostics: Sequence[Diagnostic], paths: Sequence[str | Path]) -> list[Diagnostic]:
+    """The diagnostics, with one in the place of all about columns that another file of the folder declares."""
+    code = hint("column").code
+    of_columns = [diagnostic for diagnostic in diagnostics if diagnostic.code == code]
+    others = [diagnostic for diagnostic in diagnostics if diagnostic.code != code]
+    if not of_columns:
+        return others
+    named = list(rule_files(rule_paths(paths)))
+    neighbours = sorted(path for folder in {path.parent for path in named} for path in folder.glob("*.rules"))
+    for neighbour in [path for path in neighbours if path not in named][:MOST_NEIGHBOURS]:
+        if all(diagnostic.code != code for diagnostic in read_rules([*named, neighbour]).diagnostics):
+            files = [str(path) for path in (*named, neighbour)]
+            remedy = str(Remedy("{} declares it. Check both: {}.", neighbour, Operation("check_rules", *files)))
+            return [replace(of_columns[0], remedy=remedy), *others]
+    return list(diagnostics)
 
 
 def _other_names(library: Library, title: str | None) -> Iterator[Diagnostic]:

@@ -76,8 +76,8 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
     predicate = _names([name or table.stem])[0]
     predicate = f"{predicate}_row" if predicate in (*SYSTEM_NAMES, "mod") else predicate
     columns = _guessed_columns(read)
-    key, notes = _guessed_key(columns, read, table)
-    notes += _other_dates(columns)
+    key, repeats = _guessed_key(columns, read)
+    notes = [*_other_dates(columns), *_other_numbers(columns)]
     rule, goal = _first_rule(predicate, columns, key or columns[0])
     texts = {
         (folder := Path(folder or table.parent / predicate)) / "map.yaml": _mapping(predicate, columns, key, name),
@@ -92,11 +92,15 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
             stream.write(text)
     mapping, rules_file, _ = texts
     faults += _refused(read, TableMapping.read(mapping), texts[rules_file], table)
+    if key is not None and repeats:
+        # Of rows that are refused the faults tell already.
+        lines = repeats.keys() - {fault.line for fault in faults}
+        notes = [*(f"{table}:{line}: {key.header} {repeats[line]}" for line in sorted(lines)), _of_repeats(key), *notes]
     rules = quote(f"{predicate}.rules")
     skipping = " --skip-faulty" if faults else ""
     commands = (
         f"hapax import {quote(str(table.resolve()))} --map map.yaml --rules {rules}{skipping}",
-        f"hapax query {quote(goal)} {rules} --db hapax.db",
+        f"hapax query {quote(goal)} {rules}",
         f"hapax derive {rules}",
     )
     return StartedFolder(tuple(texts), commands, tuple(sorted(faults, key=lambda fault: fault.line)), tuple(notes))
@@ -157,13 +161,17 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | Decimal)
 
 
-def _guessed_key(
-    columns: Sequence[GuessedColumn], read: OpenTable, table: Path
-) -> tuple[GuessedColumn | None, list[str]]:
+def _of_repeats(key: GuessedColumn) -> str:
+    """The note about a key that some rows repeat."""
+    advice = "If it is no key, delete the line with key in map.yaml, or import with --same-key keep."
+    return f"{key.header} is taken for the key, although some rows repeat one. {advice}"
+
+
+def _guessed_key(columns: Sequence[GuessedColumn], read: OpenTable) -> tuple[GuessedColumn | None, dict[int, str]]:
     """The first column, or one named like a key, that no two rows have in common.
 
-    One that nearly is a key is one, too, and notes tell of the rows that repeat it: without a key an empty cell would
-    be a text.
+    One that nearly is a key is one, too, with a text for the line of each row that repeats it: without a key an empty
+    cell would be a text.
     """
     lines = [line for line, row in read.rows if len(row) == len(columns)]
     rows = list(zip(*(column.values for column in columns), strict=True))
@@ -171,21 +179,14 @@ def _guessed_key(
         if column is not columns[0] and not _KEY_NAME.search(column.name):
             continue
         first: dict[object, int] = {}
-        repeats = []
+        repeats = {}
         for number, value in enumerate(column.values):
             earlier = first.setdefault(value, number)
             if rows[earlier] != rows[number]:
-                repeats.append(
-                    f"{table}:{lines[number]}: {column.header} {short(value)} is that of line {lines[earlier]}"
-                )
-        if not repeats and None not in first:
-            return column, []
-        if None not in first and len(first) > _KEYS * len(rows):
-            advice = (
-                f"if {column.header} is no key, delete the line with key in map.yaml, or import with --same-key keep."
-            )
-            return column, [f"{repeat}, too; {advice}" for repeat in repeats]
-    return None, []
+                repeats[lines[number]] = f"{short(value)} is that of line {lines[earlier]}, too."
+        if None not in first and (not repeats or len(first) > _KEYS * len(rows)):
+            return column, repeats
+    return None, {}
 
 
 def _other_dates(columns: Sequence[GuessedColumn]) -> list[str]:
@@ -196,6 +197,37 @@ def _other_dates(columns: Sequence[GuessedColumn]) -> list[str]:
         for value in column.values[:1]
         if isinstance(value, str) and _OTHER_DATE.fullmatch(value)
     ]
+
+
+def _other_numbers(columns: Sequence[GuessedColumn]) -> list[str]:
+    """Notes about columns of texts that are numbers in another notation, each with how one is written."""
+    notes = []
+    for column in columns:
+        known = [str(value) for value in column.values if value is not None]
+        found = [match for match in map(_OTHER_NUMBER.fullmatch, known) if match is not None]
+        other = next((match for match in found if _plain_number(match) != match[0]), None)
+        # Of one unit: house numbers have many.
+        units = {match["before"] or match["behind"] for match in found} - {None}
+        if column.data_type == "Text" and other and len(found) > _NUMBERS * len(known) and len(units) < _UNITS:
+            plain = f"{column.header} stays a Text: a number is written {_plain_number(other)}, and not {other[0]}."
+            mixed = f" The column has {' and '.join(sorted(units))}: write all in one unit." if len(units) > 1 else ""
+            notes.append(plain + mixed)
+    return notes
+
+
+_UNITS = 3
+"""Fewer units than this are in a column of numbers."""
+
+_OTHER_NUMBER = re.compile(
+    r"(?P<before>[$€£¥]|[A-Z]{3} )?(?P<whole>[-+]?(?:\d{1,3}(?:[.,'’ ]\d{3})+|\d+))(?P<decimals>[.,]\d+)?"
+    r"\s?(?P<behind>[$€£¥%‰]|°\s?[CF]?|[^\W\d_]{1,5}\.?(?:[/²³][^\W\d_]*)?)?"
+)
+"""A number with a sign of money before it, or with one or a unit behind it."""
+
+
+def _plain_number(found: re.Match[str]) -> str:
+    """The number of a match as rules have it."""
+    return re.sub("[.,'’ ]", "", found["whole"]) + (found["decimals"] or "").replace(",", ".")
 
 
 def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None, name: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ from hapax.commands.shared.model_options import (
     with_queue,
 )
 from hapax.grammar.options import made
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, some
 from hapax.kb.files.whole_files import atomic_path, atomic_text_file
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ def ask(question: str, paths: tuple[Path, ...], database: str, **options: Any) -
 def _print_answered(answered: hapax.AnsweredQuestion) -> None:
     """Print goal and reading, then the answers with the proof of the first."""
     if answered.answers is None:
-        lines = ["This cannot be said with these predicates. Nearest are:", *(f"  {name}" for name in answered.nearest)]
+        fault = answered.fault or "This cannot be said with these predicates."
+        lines = [f"{fault} Nearest are:", *(f"  {name}" for name in answered.nearest)]
     else:
         said = [("goal", answered.goal), *(("assume", atom) for atom in answered.assume), ("meaning", answered.reading)]
         for name, text in said:
@@ -262,24 +263,25 @@ def why(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> No
 
 
 @click.command("why-not")
-@click.argument("atom")
+@click.argument("text")
 @with_paths
 @with_database
 @with_assume
 @with_entail
 @with_goal_seconds
 @with_json
-def why_not(atom: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
-    """Explain why an atom does not hold: the gate that rejected it, or the premise of each rule that fails.
+def why_not(text: str, paths: tuple[Path, ...], database: str, **options: Any) -> None:
+    """Explain why an atom or a statement does not hold: the gate that rejected it, or the premises that fail.
 
     \b
     hapax why-not 'is_ingredient_in(butter, hummus)'
+    hapax why-not 'trip(id: 7, air_time: 63)'
     """
     library = sound_library(paths, database)
     kb = open_for_goal(database, paths, library)
-    rules = _entailing(library, kb, options["entail"], atom)
+    rules = _entailing(library, kb, options["entail"], text)
     with working("Looking for what fails"):
-        explanation = hapax.why_not(atom, rules, kb, assume=options["assume"], seconds=options["seconds"])
+        explanation = hapax.why_not(text, rules, kb, assume=options["assume"], seconds=options["seconds"])
     print_json(explanation)
     say(explanation)
 
@@ -300,6 +302,8 @@ def _print_answers(answers: Answers, options: Mapping[str, Any], most: int | Non
     if options["sort"]:
         answers.sort(options["sort"], most)
     result = answers.result
+    for line in () if out.quiet else answers.notes:
+        note(line)
     if options["output"] is not None:
         _write_answers(answers, options["output"])
     elif options["as_csv"]:
@@ -307,10 +311,9 @@ def _print_answers(answers: Answers, options: Mapping[str, Any], most: int | Non
     else:
         print_json(answers)
         print_answer_table(answers, options["at_least"])
-    notes = list(answers.notes)
-    if not result.rows and result.columns:
-        notes.append("No answer. `hapax why-not` explains why an atom does not hold.")
-    for line in (*(() if out.quiet else notes), *result.failures):
+    if not (result.rows or out.quiet) and result.columns:
+        note("No answer. `hapax why-not` explains why an atom does not hold.")
+    for line in result.failures:
         note(line)
     if result.truncated:
         first = counted(len(result.rows), "answer is", "answers are")
@@ -404,10 +407,19 @@ def derive(
         derivation = hapax.derive(library, kb, only=chosen, probability=probability, seconds=seconds)
     with leaving(Left.STORED):
         _print_report(derivation)
+        definitions = [rule.name for rule in library.rules if library.is_definition(rule)] if not chosen else []
+        if definitions and not out.quiet:
+            note(_of_definitions(definitions))
         if output is not None:
             with atomic_path(output) as path:
                 count = derivation.write(path)
             note(f"{counted(count, 'statement')} in {output}")
+
+
+def _of_definitions(names: Sequence[str]) -> str:
+    """The sentence about rules that others use as premises, of which no statements are stored."""
+    serve = "serves another rule, so it has" if len(names) == 1 else "serve other rules, so they have"
+    return f"{some(names)} {serve} no statements here; --rule {names[0]} derives them."
 
 
 def _print_report(derivation: Derivation) -> None:
@@ -436,4 +448,4 @@ def _print_report(derivation: Derivation) -> None:
             note(f"{rule.rule} was left out: {rule.left_out}.")
         if rule.anew:
             note(f"{rule.rule} was derived anew, not from the changes alone: {rule.anew}.")
-    note(f"{counted(report.facts, 'new fact')} read in {report.seconds_reading:.2f} s")
+    note(f"{counted(report.facts, 'fact is', 'facts are')} new since the last derivation.")

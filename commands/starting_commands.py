@@ -14,7 +14,7 @@ import hapax
 from hapax.commands.reasoning import MOST_PRINTED, print_answer_table
 from hapax.commands.shared.common_options import open_for_goal, sound_library, with_database, with_json, with_paths
 from hapax.commands.shared.console import DONE, FAILED, note, show
-from hapax.commands.store_commands import FAULTS_SHOWN
+from hapax.commands.store_commands import FAULTS_SHOWN, print_faults
 from hapax.grammar.writing.words import counted
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def init(table: Path, folder: Path | None, name: str | None) -> None:
     from hapax.api.starting import start_folder
 
     started = start_folder(table, folder, name)
-    for line in (*started.faults[:FAULTS_SHOWN], *started.notes[:FAULTS_SHOWN]):
+    print_faults(started.faults)
+    for line in started.notes[:FAULTS_SHOWN]:
         note(line)
     if started.faults:
         rows = counted(len(started.faults), "faulty row")
@@ -61,6 +62,9 @@ def shell(paths: tuple[Path, ...], database: str) -> None:
     GoalShell(hapax.Program(library, open_for_goal(database, paths, library))).run()
 
 
+SHELL_HELP = "A goal such as ancestor(ann, X), or: why ATOM, why-not ATOM, predicates, help, quit."
+
+
 class GoalShell(cmd.Cmd):
     """Reads goals from the terminal or from stdin. Tab completes predicates and values; arrows go back."""
 
@@ -76,7 +80,7 @@ class GoalShell(cmd.Cmd):
         if not sys.stdin.isatty():
             self.prompt, self.use_rawinput = "", False
         else:
-            click.echo("A goal such as ancestor(ann, X), or: why ATOM, why-not ATOM, predicates, quit.")
+            click.echo(SHELL_HELP)
         self.cmdloop()
         if self.failed and not sys.stdin.isatty():
             sys.exit(1)
@@ -91,8 +95,10 @@ class GoalShell(cmd.Cmd):
                 click.echo(str(self.program.why(rest.strip())))
             elif word == "why-not":
                 click.echo(str(self.program.why_not(rest.strip())))
+            elif word in ("?", "help"):
+                click.echo("\n".join([SHELL_HELP, "", *self._called()]))
             elif word == "predicates":
-                click.echo("\n".join(self._predicates()))
+                click.echo("\n".join(self._called()))
             elif word:
                 self._ask(line.strip().rstrip("."))
         except hapax.HapaxError as fault:
@@ -110,10 +116,24 @@ class GoalShell(cmd.Cmd):
 
     def completenames(self, text: str, *_: object) -> list[str]:
         """Words, predicates and values that begin so."""
-        words = ["why", "why-not", "predicates", "quit", *(name.partition("/")[0] for name in self._predicates())]
+        words = [
+            "why",
+            "why-not",
+            "predicates",
+            "help",
+            "quit",
+            *(name.partition("/")[0] for name in self._predicates()),
+        ]
         return sorted({word for word in (*words, *self.program.kb.texts_beginning(text)) if word.startswith(text)})
 
     completedefault = completenames
+
+    def _called(self) -> list[str]:
+        """The predicates, each with its columns if it has some."""
+        named = (
+            (indicator, self.program.rules.columns_of(indicator.partition("/")[0])) for indicator in self._predicates()
+        )
+        return [f"{indicator}  {', '.join(columns)}".rstrip() for indicator, columns in named]
 
     def _predicates(self) -> list[str]:
         rules = self.program.rules

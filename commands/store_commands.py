@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,16 +36,18 @@ from hapax.commands.shared.console import (
 )
 from hapax.commands.shared.declared import declared
 from hapax.grammar.options import made
+from hapax.grammar.parsing.parser import read_rules
 from hapax.grammar.writing.words import counted
 from hapax.kb.files.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
-    from hapax.kb.exchange.intake import ImportReport
+    from hapax.kb.exchange.intake import FactFault, ImportReport
     from hapax.kb.exchange.mappings import TableMapping
     from hapax.kb.records import StatementRecord
+    from hapax.kb.store import KnowledgeBase
 
-FAULTS_SHOWN = 20
-"""Faulty rows that `import --skip-faulty` lists."""
+FAULTS_SHOWN, ALIKE_SHOWN = 20, 3
+"""Faulty rows that `import --skip-faulty` and `init` list, and of those with one fault."""
 
 REPLACED_SHOWN = 5
 """Facts that `import` lists with those that took their place."""
@@ -198,6 +202,7 @@ def import_(file: Path, paths: tuple[Path, ...], **options: Any) -> None:
     mapping = _mapping(options)
     library = hapax.load_rules(*paths) if paths else None
     kb = opened()
+    unchecked = _unchecked(kb, options["map_file"], mapping) if library is None else ""
     with working(f"Importing {file}") as line:
         kb.progress = partial(line, f"Importing {file}")
         rules = hapax.FactRules(library, options["names"])
@@ -208,13 +213,41 @@ def import_(file: Path, paths: tuple[Path, ...], **options: Any) -> None:
     print_json(report)
     if not out.quiet:
         _print_import(report, mapping)
+        if unchecked:
+            note(unchecked)
+
+
+def _unchecked(kb: KnowledgeBase, path: Path | None, mapping: TableMapping | None) -> str:
+    """The note about a rule file beside a mapping that declares its predicates, where the knowledge base does not."""
+    if path is None or mapping is None:
+        return ""
+    wanted = {fact.predicate for fact in mapping.facts}
+    kept = {signature.name for signature in (hapax.kept_rules(kb) or hapax.Library()).signatures}
+    for neighbour in sorted(path.parent.glob("*.rules")) if not wanted <= kept else ():
+        if wanted <= {signature.name for signature in read_rules([neighbour]).library.signatures}:
+            return (
+                f"No rules were named, so no value was checked. {neighbour} declares {', '.join(wanted)}: import into "
+                f"a new file with --rules {shlex.quote(str(neighbour))}."
+            )
+    return ""
+
+
+def print_faults(faults: Sequence[FactFault]) -> None:
+    """Print the first faulty rows, a few of each fault."""
+    alike: Counter[tuple[str, str]] = Counter()
+    shown = 0
+    for fault in faults:
+        sort = fault.kind, fault.message.partition(" is ")[0]
+        alike[sort] += 1
+        if alike[sort] <= ALIKE_SHOWN and shown < FAULTS_SHOWN:
+            shown += 1
+            note(fault)
+    if more := len(faults) - shown:
+        note(f"and {counted(more, 'more faulty row')} like these; import with --json lists all")
 
 
 def _print_import(report: ImportReport, mapping: TableMapping | None) -> None:
-    for fault in report.faults[:FAULTS_SHOWN]:
-        note(fault)
-    if len(report.faults) > FAULTS_SHOWN:
-        note(f"and {counted(len(report.faults) - FAULTS_SHOWN, 'more faulty row')}; --json lists all")
+    print_faults(report.faults)
     for warning in report.warnings:
         note(warning, "warning:")
     for indicator, count in list(report.predicates.items())[:PREDICATES_SHOWN]:
@@ -400,7 +433,7 @@ def retract(  # noqa: PLR0917  one parameter an option
     """Withdraw facts, named as atoms or by id, and with them all statements that rest on them alone.
 
     A statement with another proof stays, with that proof. Searches do not bring back what you withdrew; --undo does,
-    and so does importing the fact.
+    and so does importing the fact. What a search has left out meanwhile comes back by the next search.
 
     \b
     hapax data retract 'is_ingredient_in(butter, hummus)' --reason 'read the recipe'
@@ -428,6 +461,8 @@ def retract(  # noqa: PLR0917  one parameter an option
     for rule, (before, now) in change.derived.items():
         out.print(f"derived by {escape(rule)}: {counted(now, 'statement')}, {before} before", soft_wrap=True)
     note(f"{counted(len(change.facts), 'fact')} {done}")
+    if undo and not change.risen and not change.derived:
+        note("No stored statement waited for it; the next search or derivation finds those that rest on it.")
 
 
 def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -> None:

@@ -1,27 +1,21 @@
-"""Explain why something holds (`why`), down to call and prompt, or why it does not (`why_not`): the gate or premise."""
+"""Explain why something holds, down to call and prompt; `why_not.py` explains why something does not."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 
 from hapax.engine.answers.derivation import RUN_ID, find_statement, statement_by_id
 from hapax.engine.entailment.graph import entailment_scores
-from hapax.engine.inference.derive import (
-    KeptSubstitutions,
-    fact_key,
-    matched,
-    values_in_sentence,
-)
-from hapax.engine.inference.proof import By, Proof, instantiated, proof_from_json, reason
-from hapax.engine.inference.theory import Theory
-from hapax.engine.logic.compile import join_order
-from hapax.engine.logic.conflicts import fact_text, premises_among
-from hapax.engine.logic.proofs import derive_statements, holding_prefixes, holds, prove
+from hapax.engine.inference.derive import KeptSubstitutions, fact_key, values_in_sentence
+from hapax.engine.inference.proof import By, Proof, proof_from_json, reason
+from hapax.engine.inference.theory import AskedAtom, Theory
+from hapax.engine.logic.conflicts import premises_among
+from hapax.engine.logic.proofs import atoms_that_hold, derive_statements, prove
 from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.probability.probable_answers import (
     Probability,
@@ -33,44 +27,30 @@ from hapax.engine.probability.probable_answers import (
 from hapax.engine.questions.gates import PARSER, substitution_subject
 from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.run_memory import (
+    ATOM,
     models_of,
     ranking_measure,
-    search_story,
     stored_rule,
     with_stored_predicates,
     worded_atom,
 )
-from hapax.engine.search.demand_loop import is_asked
 from hapax.engine.search.promises import certificates_of, certificates_of_statement
 from hapax.engine.search.ranking import ranked_parts, ranked_text
 from hapax.engine.stories import Story, first_of
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
-from hapax.grammar.parsing.declarations import Closedness, PredicateKind, PredicateSignature
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import (
-    Atom,
-    BodyLiteral,
-    Comparison,
-    Constant,
-    CutDecimal,
-    Literal,
-    Substitution,
-    Variable,
-)
-from hapax.grammar.values.calculation import assigned, fault
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution
 from hapax.grammar.writing.verbalize import StatementText, atom_text, is_worded, item_text, literal_text
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import (
     RUNS,
     STATEMENTS,
     Assessment,
-    AtomPattern,
     Decision,
     Distribution,
     FactRecord,
-    Question,
     Source,
     StatementRecord,
     Withdrawal,
@@ -86,10 +66,7 @@ PROMPT_CHARACTERS = 600
 """The length at which quoted prompts and answers are cut; the knowledge base has the whole text."""
 
 EXAMPLES = 3
-"""The number of substitutions shown for the longest part of a premise that holds."""
-
-
-# --- why --------------------------------------------------------------------------------------------------------------
+"""Atoms that are explained of those that a user may have named."""
 
 
 def why(
@@ -104,35 +81,65 @@ def why(
     """
     worded = with_stored_predicates(theory)
     # First as a statement: a sentence can never be read as an atom.
-    statement = _statement(theory.kb, text)
-    if statement is None and not _ATOM.match(text):
-        # An id is one word; a sentence is not.
-        if " " in text.strip():
-            statement = find_statement(theory.kb, theory.library, _named(text), text)
-        else:
-            statement = statement_by_id(theory.kb, theory.library, text.strip())
+    statement = None if ATOM.match(text) else stored_statement(worded, text)
     if statement is not None:
-        _refuse_fallen(worded, statement)
-        story = why_statement(worded, statement)
-        return story if probability is None else _with_first(story, _statement_chance(worded, statement, probability))
-    if not _ATOM.match(text):
+        if gone := what_fell(worded, statement):
+            raise gone
+        proof = why_statement(worded, statement)
+        return proof if probability is None else _with_first(proof, _statement_chance(worded, statement, probability))
+    if not ATOM.match(text):
         refuse_withdrawn(theory, text)
-    worded, atom = _atom(text, theory)
-    proof = prove(worded, atom)
-    if proof is None and probability is not None and theory.library.is_uncertain:
-        # What the other premises negate may hold, too.
-        found, proofs = probable_atom(worded, atom, probability)
-        if found.upper > 0:
-            return Story(str(atom), "goal", (_chance(worded, found, proofs),))
-    if proof is None:
-        unknown = "" if theory.library.knows(atom.indicator) else f" {_unknown(atom)}"
+        _refuse_sentence(worded, text)
+    worded, asked = named_atom(text, theory)
+    atoms = [asked.atom] if asked.atom.is_ground else atoms_that_hold(worded, asked, EXAMPLES + 1)
+    stories = [story for atom in atoms[:EXAMPLES] if (story := _why_atom(worded, atom, probability)) is not None]
+    if not stories:
+        named = asked.atom if asked.atom.is_ground else text.strip()
+        unknown = "" if theory.library.knows(asked.atom.indicator) else f" {unknown_text(asked.atom)}"
         raise HapaxError(
-            f"{atom} does not hold.{unknown}", Remedy("Run {} to see why.", Operation("why_not", text.strip()))
+            f"{named} does not hold.{unknown}", Remedy("Run {} to see why.", Operation("why_not", text.strip()))
         )
-    story = _Explainer(worded).proof(proof)
+    if len(atoms) > EXAMPLES:
+        stories.append(Story(f"and more; {Operation('query')} lists them", "goal"))
+    return stories[0] if len(stories) == 1 else Story(f"{text.strip()}  [holds of several]", "goal", tuple(stories))
+
+
+def _why_atom(worded: Theory, atom: Atom, probability: ProbabilityOptions | None) -> Story | None:
+    """Explain why a ground atom holds; None if it does not."""
+    proof = prove(worded, atom)
+    if proof is None and (probability is None or not worded.library.is_uncertain):
+        return None
+    story = Story(str(atom), "goal") if proof is None else Explainer(worded).proof(proof)
     if probability is None:
         return story
-    return _with_first(story, _chance(worded, *probable_atom(worded, atom, probability)))
+    found, proofs = probable_atom(worded, atom, probability)
+    # What the other premises negate may hold, too.
+    return None if proof is None and found.upper <= 0 else _with_first(story, _chance(worded, found, proofs))
+
+
+def stored_statement(worded: Theory, text: str) -> StatementRecord | None:
+    """The stored statement of this id or sentence, of searches or of `derive`."""
+    statement = _statement(worded.kb, text)
+    if statement is not None:
+        return statement
+    # An id is one word; a sentence is not.
+    if " " in text.strip():
+        return find_statement(worded.kb, worded.library, _named(text), text)
+    return statement_by_id(worded.kb, worded.library, text.strip())
+
+
+def sentence_rules(library: Library, text: str) -> list[tuple[Rule, Substitution]]:
+    """The rules of which a text may be a statement, with the values that it then has."""
+    return [(rule, values) for rule in library.rules for values in values_in_sentence(rule, library, text)]
+
+
+def _refuse_sentence(worded: Theory, text: str) -> None:
+    """Raise HapaxError for the sentence of a statement that no rule derives."""
+    if found := sentence_rules(worded.library, text):
+        raise HapaxError(
+            f'"{text.strip()}" is no stored statement of rule {found[0][0].name}.',
+            Remedy("Run {} to see what is missing.", Operation("why_not", text.strip())),
+        )
 
 
 def _with_first(story: Story, line: Story) -> Story:
@@ -164,24 +171,26 @@ def _chance(theory: Theory, probability: Probability, proofs: Sequence[ProofSupp
 
 def why_statement(worded: Theory, statement: StatementRecord) -> Story:
     """Explain why a statement holds. `worded` comes from `with_stored_predicates`."""
-    return _Explainer(worded).statement(statement)
+    return Explainer(worded).statement(statement)
 
 
-def _unknown(atom: Atom) -> str:
+def unknown_text(atom: Atom) -> str:
+    """The remedy for an atom of a predicate that no rule file declares."""
     return f"No loaded rule file declares {atom.indicator}. Name the files that may derive it with {Setting('rules')}."
 
 
-def _refuse_fallen(worded: Theory, statement: StatementRecord) -> None:
-    """Raise HapaxError for a statement whose proof rests on a withdrawn fact, with the withdrawal."""
+def what_fell(worded: Theory, statement: StatementRecord) -> HapaxError | None:
+    """The reason why a stored statement does not hold any more; None if it holds."""
     gone = worded.kb.fallen(statement)
     if gone:
-        raise HapaxError(_fallen_text(statement, gone))
+        return HapaxError(_fallen_text(statement, gone))
     if since := worded.kb.lapsed_since(statement):
-        raise HapaxError(
+        return HapaxError(
             f'"{statement.text}" (statement {statement.id}) has not held since '
             f"{since[:16].replace('T', ' ')} UTC: facts that were added refute it.",
-            Remedy("{} of its conclusion says which.", Operation("why_not")),
+            Remedy("Run {} to see which.", Operation("why_not", statement.text)),
         )
+    return None
 
 
 def _fallen_text(statement: StatementRecord, gone: Iterable[Withdrawal]) -> str:
@@ -218,17 +227,11 @@ def refuse_withdrawn(theory: Theory, text: str) -> None:
                 raise HapaxError(_fallen_text(record, rests_on))
 
 
-_ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
-"""The beginning of an atom, which no sentence has."""
-
-
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
     """The statement of a search by id or text; case, blanks and the full stop are ignored."""
-    if _ATOM.match(text):
-        return None
     is_wanted = _named(text)
     # Before records are made, whose proofs take longest to read.
     ids = set()
@@ -250,7 +253,8 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()
 
 
-def _atom(text: str, theory: Theory) -> tuple[Theory, Atom]:
+def named_atom(text: str, theory: Theory) -> tuple[Theory, AskedAtom]:
+    """The atom that a user named, as `worded_atom` gives it. Raises HapaxError for a text that is none."""
     try:
         return worded_atom(text, theory)
     except GoalRejected as rejected:
@@ -260,10 +264,12 @@ def _atom(text: str, theory: Theory) -> tuple[Theory, Atom]:
     except HapaxError as fault:
         reason = str(fault)
     # Raised out here, so that the parser's error is not shown as its cause.
-    raise HapaxError(f"No statement has this id or text, and it is not an atom: {reason}")
+    raise HapaxError(
+        f"No statement has this id or text, and it is not an atom: {reason}" if not ATOM.match(text) else reason
+    )
 
 
-class _Explainer:
+class Explainer:
     """Turns statements and proofs into stories. A subproof that was explained once is referred to afterwards."""
 
     def __init__(self, theory: Theory) -> None:
@@ -399,11 +405,18 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
         promised = tuple(Story(promise, "certificate") for promise in promises)
         yield Story(_fact_line(story), "fact", promised, by=_origin(story.fact))
     identity = fact_id(*fact_key(atom))
-    for item in kb.withdrawals(identity, undone=True):
+    withdrawals = kb.withdrawals(identity, undone=True)
+    overruled = ""
+    if story.fact is not None and story.fact.source is Source.GIVEN:
+        overruled = "; overruled: the user gives the fact"
+    elif story.fact is not None and any(item.restored for item in withdrawals):
+        overruled = "; overruled: the fact was restored"
+    decided = partial(_decision_story, overruled=overruled)
+    yield from first_of(story.candidates, partial(_candidate_story, kb, decided), "candidate")
+    yield from first_of(kb.decisions(subject=identity), decided, "gate")
+    for item in withdrawals:
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
         yield Story(f"{item.text}{undone}", "withdrawal")
-    yield from first_of(story.candidates, partial(_candidate_story, kb), "candidate")
-    yield from first_of(kb.decisions(subject=identity), _decision_story, "gate")
     # Skip scores already shown with a candidate.
     shown: set[str] = set()
     for candidate in story.candidates:
@@ -440,7 +453,7 @@ def _fact_line(story: FactStory) -> str:
     return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}{source}"
 
 
-def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
+def _candidate_story(kb: KnowledgeBase, decided: Callable[[Decision], Story], story: CandidateStory) -> Story:
     candidate = story.candidate
     parts: list[Story] = []
     if story.call is not None:
@@ -449,21 +462,23 @@ def _candidate_story(kb: KnowledgeBase, story: CandidateStory) -> Story:
         parts.append(Story(f"call {story.call.request_id} to the {model}: {_quote(prompt)}", "call"))
     if candidate.rejected_by_parser is not None and not any(item.gate == PARSER.name for item in story.decisions):
         parts.append(Story(f"the parser rejected it: {candidate.rejected_by_parser}", "gate"))
-    parts.extend(first_of(story.decisions, _decision_story, "gate"))
+    parts.extend(first_of(story.decisions, decided, "gate"))
     parts.extend(first_of(story.assessments, partial(_assessment_story, kb), "assessment"))
     return Story(
         f"proposed as {_quote(candidate.raw)}, line {candidate.position + 1} of the answer", "candidate", tuple(parts)
     )
 
 
-def _decision_story(decision: Decision) -> Story:
+def _decision_story(decision: Decision, overruled: str = "") -> Story:
+    """A gate's decision. `overruled`: what the user did since against a rejection, in words."""
     score = "" if decision.score is None else f", score {decision.score:.3f}"
     threshold = "" if decision.threshold is None else f", threshold {decision.threshold:.3f}"
     verdict = "accepted" if decision.accepted else "rejected"
     where = f" for {decision.rule} ({decision.distribution})" if decision.rule and decision.distribution else ""
     if decision.step is not None:
         where += f", step {decision.step + 1}"
-    return Story(f"{decision.gate} gate{where}: {verdict}{score}{threshold}: {decision.reason}", "gate")
+    ending = "" if decision.accepted else overruled
+    return Story(f"{decision.gate} gate{where}: {verdict}{score}{threshold}: {decision.reason}{ending}", "gate")
 
 
 def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
@@ -491,223 +506,3 @@ def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
 def _quote(text: object) -> str:
     words = str(text)
     return repr(words if len(words) <= PROMPT_CHARACTERS else words[:PROMPT_CHARACTERS] + " ...")
-
-
-# --- why not ----------------------------------------------------------------------------------------------------------
-
-
-def why_not(theory: Theory, text: str) -> Story:
-    """Explain why a ground atom does not hold: a gate rejected it, premises of rules failed, or nobody asked.
-
-    Raises HapaxError if the atom holds.
-    """
-    worded, atom = worded_atom(text, theory)
-    if holds(worded, atom):
-        raise HapaxError(f"{atom} holds.", Remedy("Run {} to see why.", Operation("why", text.strip())))
-    reasons = [*_not_accepted(worded.kb, worded.library, atom), *_no_rule(worded, atom)]
-    if not theory.library.knows(atom.indicator):
-        reasons.append(Story(_unknown(atom), "rule"))
-    words = f"{atom_text(atom, worded.library)}  {atom}" if is_worded(atom, worded.library) else str(atom)
-    return Story(f"{words}  [does not hold]", "goal", tuple(reasons))
-
-
-def _not_accepted(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
-    """The gate that rejected the value; if no model proposed it, whether it was asked for."""
-    signature = library.signature(atom.indicator)
-    lines = list(fact_lines(kb, library, atom))
-    if lines:
-        yield from lines
-    elif signature.kind is PredicateKind.COMPUTED:
-        yield Story(_computed(atom, signature), "computed")
-    elif atom.indicator in library.aggregated:
-        yield Story(
-            f"the aggregate has another value, or its group is empty; {Operation('query')} prints its values", "given"
-        )
-    elif signature.kind is PredicateKind.GIVEN and (signature.declared or atom.indicator not in library.derived):
-        yield Story("it is not among the given facts; add it to a rule file, or import it", "given")
-    elif is_asked(library, signature):
-        yield from _asked_or_not(kb, library, atom)
-    elif atom.indicator not in library.derived:
-        yield Story(
-            f"it is about a generic person, who has no stored facts; {Setting('assume')} adds it to a query",
-            "assumption",
-        )
-
-
-def _computed(atom: Atom, signature: PredicateSignature) -> str:
-    """The comparison that a computed atom stands for, with its values."""
-    if signature.definition is None:
-        return (
-            f"{atom.indicator} is computed, and no loaded rule file defines it; name the one that does with "
-            f"{Setting('rules')}"
-        )
-    pairs: list[tuple[str, Constant]] = []
-    for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
-        if isinstance(term, Constant):
-            pairs.append((parameter.name, term))
-    return _falsehood(instantiated(signature.definition, Substitution(tuple(pairs))))
-
-
-def _falsehood(item: BodyLiteral) -> str:
-    """A false comparison with its values, and with the results of its arithmetic."""
-    if not isinstance(item, Comparison) or item.variables:
-        return f"{item} is false"
-    if reason := fault(item):
-        return f"{item} is false: {reason}"
-    left, right = (assigned(side, {}) for side in item.sides)
-    if left is None or right is None:
-        return f"{item} is false"
-    evaluated = Comparison(item.operator, Constant(left), Constant(right))
-    text = f"{item} is false" if evaluated == item else f"{item}, which is {evaluated}, is false"
-    # A third and its first digits read the same.
-    cut = [side for side in (left, right) if isinstance(side, CutDecimal)]
-    return text + "".join(f": {side} are the first digits of {side.exact}" for side in cut if str(left) == str(right))
-
-
-def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
-    """The questions whose answers could have contained the value, if any were asked; another known value, if any."""
-    asked: list[Story] = []
-    for question in _questions(library, atom):
-        asked.extend(_question_story(kb, question))
-    if asked:
-        yield Story("it was asked for, and no model proposed it", "question", tuple(asked))
-    known = _known_value(kb, library, atom)
-    if known is not None:
-        yield Story(f"another value is known: {known}", "fact")
-    elif not asked:
-        yield Story(f"no model was asked; {Operation('query', models=True)} asks", "question")
-
-
-def _known_value(kb: KnowledgeBase, library: Library, atom: Atom) -> str | None:
-    """A fact, stored or stated in a rule file, that gives a functional predicate another last argument, as text."""
-    if library.kind(atom.indicator) is not PredicateKind.FUNCTIONAL:
-        return None
-    key = fact_key(atom)[1][:-1]
-    stored = map(fact_text, kb.relations.at(atom.indicator, dict(enumerate(key))))
-    stated = (str(fact) for fact in library.facts if fact.indicator == atom.indicator and fact_key(fact)[1][:-1] == key)
-    return next(chain(stored, stated), None)
-
-
-def _questions(library: Library, atom: Atom) -> Iterator[Question]:
-    """The questions about this atom with one argument open, for each type in its signature and in rules."""
-    signature = library.signature(atom.indicator)
-    values = fact_key(atom)[1]
-    for position, declared in enumerate(signature.argument_types):
-        arguments = tuple(None if i == position else value for i, value in enumerate(values))
-        data_types = dict.fromkeys([declared])
-        # Rules may ask for narrower types than the declared one.
-        for rule in library.rules:
-            for used in rule.atoms:
-                term = used.arguments[position] if used.indicator == atom.indicator else None
-                if isinstance(term, Variable):
-                    data_types[term.data_type] = None
-        # A functional predicate may be asked for samples of its last argument, or for values of another.
-        for data_type, functional in product(data_types, (False, True)):
-            yield Question((AtomPattern(atom.predicate, arguments),), data_type, functional)
-
-
-def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
-    state = kb.question_state(question)
-    if state.calls:
-        pattern = question.patterns[0]
-        cells = ", ".join("?" if value is None else str(Constant(value)) for value in pattern.arguments)
-        calls = counted(state.calls, "call")
-        end = "exhausted" if state.exhausted else "not exhausted"
-        yield Story(f"{pattern.predicate}({cells}) as {question.data_type}: {calls}, {end}", "question")
-
-
-def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
-    """For every rule that concludes the predicate, the first item of its premise that fails."""
-    for rule in theory.library.rules:
-        if rule.conclusion.atom.indicator != atom.indicator:
-            continue
-        bindings = matched(rule.conclusion.atom.arguments, atom.values)
-        if bindings is None:
-            yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
-            continue
-        bound = Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))
-        story = _Failure(theory, join_order(rule), bound).story()
-        yield replace(story, children=(*story.children, *search_story(theory, rule, bound)))
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """A rule whose premise fails for an atom. Finds the longest part of the premise that holds."""
-
-    theory: Theory
-    rule: Rule
-    bound: Substitution
-
-    def story(self) -> Story:
-        """Explain the first item of the premise that fails, for up to `EXAMPLES` solutions of the items before it."""
-        # Items that only test values come last, when all values are known.
-        ordered = sorted(self.rule.premise, key=lambda item: not self._generates(item))
-        reached: list[Substitution] = [self.bound]
-        prefixes = holding_prefixes(self.theory, self.rule, ordered, self.bound, EXAMPLES)
-        for item, found in zip(ordered, prefixes, strict=False):
-            if not found:
-                return self._missing(item, reached)
-            reached = found
-        return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
-
-    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
-        # Different solutions may lack the same goal.
-        goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
-        lines = tuple(self._premise(goal) for goal in goals)
-        lack = "does not hold" if isinstance(missing, Literal) and missing.negated else "is false"
-        if self._generates(missing):
-            lack = "has no fact"
-        return Story(
-            f"rule {self.rule.name}: its premise {item_text(missing, self.theory.library)} {lack}", "rule", lines
-        )
-
-    def _generates(self, item: BodyLiteral) -> bool:
-        """True if facts or rules give the item's variables values. Other items only test values."""
-        return isinstance(item, Literal) and not item.negated and not self._is_computed(item)
-
-    def _is_computed(self, literal: Literal) -> bool:
-        return self.theory.library.signature(literal.atom.indicator).kind is PredicateKind.COMPUTED
-
-    def _premise(self, goal: BodyLiteral) -> Story:
-        if not isinstance(goal, Literal):
-            return Story(_falsehood(goal), "premise")
-        if goal.negated and not self._holds(goal.atom):
-            return self._unknown_premise(goal.atom)
-        if goal.negated:
-            text = f"{goal.atom} holds, but the rule requires that it does not"
-            library = self.theory.library
-            if (exception := library.exceptions.get(goal.atom.indicator)) is not None:
-                text = "what it negates holds" if exception.in_premise else "the exception applies"
-            proof = prove(self.theory, goal.atom) if goal.atom.is_ground else None
-            return Story(text, "premise", (_Explainer(self.theory).proof(proof),) if proof is not None else ())
-        behind: tuple[Story, ...] = ()
-        if goal.atom.is_ground:
-            behind = tuple(_not_accepted(self.theory.kb, self.theory.library, goal.atom))
-        if self._is_computed(goal):
-            return Story(f"{goal.atom} is false", "premise", behind)
-        text = f"nothing makes {goal.atom} hold"
-        used = [literal for literal in self.rule.literals if literal.atom.indicator == goal.atom.indicator]
-        if any(map(self.rule.is_information, used)):  # it is about a generic variable
-            text += f"; {Setting('assume')} adds it to a query"
-        return Story(text, "premise", behind)
-
-    def _holds(self, atom: Atom) -> bool:
-        """True if the atom of a failing negation holds; otherwise it is unknown."""
-        library, kb = self.theory.library, self.theory.kb
-        is_open = library.is_open(atom.indicator)
-        if not is_open and library.closedness(atom.indicator) is not Closedness.CLOSED_FOR_FIRST:
-            return True
-        return atom in library.facts or atom in self.theory.assumed or kb.fact(*fact_key(atom)) is not None
-
-    def _unknown_premise(self, atom: Atom) -> Story:
-        """The remedy for an atom that is neither a fact nor denied, with everything stored about it."""
-        behind = tuple(fact_lines(self.theory.kb, self.theory.library, atom))
-        if self.theory.library.is_open(atom.indicator):
-            reason = f"no critic denied it, and {atom.indicator} is not declared closed"
-            remedy = (
-                f'{Operation("query", models=True)} asks; "closed {atom.indicator}" says that absent facts are false'
-            )
-        else:
-            reason = f"{atom.indicator} is closed for each first argument, and no fact has this one"
-            remedy = "add a fact about it"
-        return Story(f"{atom} is unknown: {reason}; {remedy}", "premise", behind)

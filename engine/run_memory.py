@@ -5,10 +5,12 @@ With them a story is told in the words in which its questions were asked, whatev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hapax.engine.inference.theory import Theory
+from hapax.engine.inference.derive import atoms_in_sentence
+from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.proofs import holding_prefixes
 from hapax.engine.questions.account import DistributionCut, StepAccount, shortage, step_text
 from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
@@ -57,14 +59,35 @@ def with_stored_predicates(theory: Theory, *, thorough: bool = False) -> Theory:
     return replace(theory, library=replace(theory.library, signatures=tuple(signatures)))
 
 
-def worded_atom(text: str, theory: Theory) -> tuple[Theory, Atom]:
-    """An atom, and the theory with the stored predicates that it needs. Raises as `Theory.atom`."""
+ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
+"""The beginning of an atom, which no sentence has."""
+
+
+def worded_atom(text: str, theory: Theory) -> tuple[Theory, AskedAtom]:
+    """An atom, also as a sentence, and the theory with the stored predicates that it needs.
+
+    Raises as `Theory.asked_atom`.
+    """
     worded = with_stored_predicates(theory)
+    if not ATOM.match(text) and (atom := _atom_in_sentence(text.strip(), worded)) is not None:
+        return worded, AskedAtom(atom)
     try:
-        return worded, worded.atom(text)
+        return worded, worded.asked_atom(text)
     except HapaxError:
         worded = with_stored_predicates(theory, thorough=True)
-        return worded, worded.atom(text)
+        return worded, worded.asked_atom(text)
+
+
+def _atom_in_sentence(text: str, theory: Theory) -> Atom | None:
+    """The atom that a sentence states, of several the first with known values; a sentence may begin with a capital."""
+    library = theory.library
+    read = [atom for spelt in (text, text[:1].lower() + text[1:]) for atom in atoms_in_sentence(library, spelt)]
+    stated = {value for fact in library.facts for value in fact.values}
+    for atom in read:
+        tags = theory.kb.symbols.known(atom.values)
+        if all(tag is not None or value in stated for tag, value in zip(tags, atom.values, strict=True)):
+            return atom
+    return read[0] if read else None
 
 
 def _templates(record: PredicateRecord | None) -> Templates | None:

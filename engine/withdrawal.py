@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hapax.engine.answers.derivation import current_rules, derive_all
-from hapax.engine.inference.derive import KeptSubstitutions, fact_key
-from hapax.engine.inference.theory import Theory
+from hapax.engine.inference.derive import KeptSubstitutions, fact_key, matched
+from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Substitution
+from hapax.grammar.terms import Constant, Substitution
+from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import USER, FactRecord, StatementRecord, Withdrawal, fact_id
 from hapax.kb.store import KnowledgeBase
 
@@ -47,7 +48,7 @@ class FactChange:
 
 @checked
 def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, reason: str) -> FactChange:
-    """Withdraw facts, named as atoms or by id, and with them the statements that rest on them alone.
+    """Withdraw facts, named as atoms, as sentences or by id, and with them the statements that rest on them alone.
 
     Statements with another proof stay, with that proof. A search never brings back what was withdrawn here; `restore`
     does, and giving the fact again. Raises HapaxError, and withdraws nothing, for a fact that is not stored.
@@ -66,19 +67,18 @@ def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, re
 
 @checked
 def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> FactChange:
-    """Bring withdrawn facts back, named as atoms or by id, with the statements that rest on them.
+    """Bring withdrawn facts back, named as in `retract`, with the statements that rest on them.
 
     Raises HapaxError if one of them is not withdrawn.
     """
     theory = Theory(rules, kb)
-    withdrawn = {item.fact.id: item.fact for item in kb.withdrawals()}
     restored: dict[str, FactRecord] = {}
     for text in texts(facts):
-        fact = withdrawn.get(_named(theory, text)[0])
+        fact = _withdrawn_fact(theory, text)
         if fact is None:
             raise HapaxError(
                 f"{kb.place}: {text} is not withdrawn.",
-                Remedy("Run {} to see whether any fact is.", Operation("stats")),
+                Remedy("Run {} to see whether any fact is.", Operation("withdrawn_facts")),
             )
         restored[fact.id] = fact
     with kb.transaction():
@@ -182,28 +182,55 @@ def _is_of(statement: StatementRecord, theory: Theory) -> bool:
     return (now.premise, now.conclusion) == (used.premise, used.conclusion)
 
 
-def _named(theory: Theory, text: str) -> tuple[str, Atom | None]:
-    """The id of the fact that a text names, and the atom; None for a text that is the id itself."""
+def _identity(text: str) -> str | None:
+    """The text as the id of a fact, which is 32 hexadecimal digits; None if it is none."""
     text = text.strip()
-    # An id is 32 hexadecimal digits.
-    if len(text) == 32 and set(text) <= set("0123456789abcdef"):
-        return text, None
-    _, atom = worded_atom(text, theory)
-    return fact_id(*fact_key(atom)), atom
+    return text if len(text) == 32 and set(text) <= set("0123456789abcdef") else None
+
+
+def _matching(asked: AskedAtom, facts: Iterable[FactRecord]) -> list[FactRecord]:
+    """The facts that a user may have named."""
+    terms, indicator = asked.atom.arguments, asked.atom.indicator
+    wanted = fact_id(*fact_key(asked.atom)) if asked.atom.is_ground else ""
+    return [
+        fact
+        for fact in facts
+        if fact.indicator == indicator and (fact.id == wanted if wanted else matched(terms, fact.arguments) is not None)
+    ]
+
+
+def _single(text: str, found: Sequence[FactRecord]) -> FactRecord | None:
+    """The one fact that a text names; None without any. Raises HapaxError for several."""
+    if len(found) > 1:
+        named = some((str(fact.ground_atom) for fact in found), 3)
+        raise HapaxError(f"{text} names {counted(len(found), 'fact')}: {named}. Name one of them.")
+    return found[0] if found else None
+
+
+def _withdrawn_fact(theory: Theory, text: str) -> FactRecord | None:
+    withdrawn = [item.fact for item in theory.kb.withdrawals()]
+    if identity := _identity(text):
+        return next((fact for fact in withdrawn if fact.id == identity), None)
+    _, asked = worded_atom(text, theory)
+    return _single(text, _matching(asked, withdrawn))
 
 
 def _stored_fact(theory: Theory, text: str) -> FactRecord:
-    kb, (identity, atom) = theory.kb, _named(theory, text)
-    # All facts are read to find one by its id.
-    fact = kb.facts_by_id([identity]).get(identity) if atom is None else kb.fact(*fact_key(atom))
+    kb = theory.kb
+    if identity := _identity(text):
+        # All facts are read to find one by its id.
+        fact, stated = kb.facts_by_id([identity]).get(identity), False
+    else:
+        _, asked = worded_atom(text, theory)
+        bound = {place: term.value for place, term in enumerate(asked.atom.arguments) if isinstance(term, Constant)}
+        fact = _single(text, _matching(asked, kb.relations.at(asked.atom.indicator, bound)))
+        stated = asked.atom in theory.library.facts
     if fact is None:
-        gone = kb.withdrawals(identity)
-        if gone:
+        if gone := _withdrawn_fact(theory, text):
             raise HapaxError(
-                f"{text} is withdrawn already: {gone[-1].text}.",
+                f"{text} is withdrawn already: {kb.withdrawals(gone.id)[-1].text}.",
                 Remedy("Run {} to bring it back.", Operation("restore", text)),
             )
-        stated = any(fact_id(*fact_key(stated)) == identity for stated in theory.library.facts)
         listed = Remedy("Run {} to see the facts.", Operation("export_facts"))
         remedy = Remedy("A rule file states it: delete it there.") if stated else listed
         raise HapaxError(f"{kb.place}: there is no fact {text}.", remedy)

@@ -11,16 +11,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, count
 from typing import TypeAlias, TypeGuard
 
+from hapax.grammar.data_types import NUMBER, OBJECT, TEXT
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.parsing.hints import hint
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import IS_MISSING, MISSING, OPERATIONS, TESTS, TRUTHS, Constant
+from hapax.grammar.terms import IS_MISSING, MISSING, OPERATIONS, TESTS, TRUTHS, Constant, printed_range
 from hapax.grammar.values.functions import FUNCTIONS
-from hapax.grammar.values.moments import moment_of
+from hapax.grammar.values.moments import DATE, moment_of
 from hapax.grammar.writing.prolog_text import has_clause, prolog_atom, prolog_value
 from hapax.grammar.writing.words import counted
 
@@ -52,6 +53,9 @@ class Compound:
     def indicator(self) -> str:
         return f"{self.functor}/{len(self.arguments)}"
 
+
+CUT = "_Cut"
+"""Beginning of the names of variables that stand for numbers with as many digits as are printed."""
 
 COLUMN = ":"
 """The functor of an argument with the name of its column, until it is checked."""
@@ -156,6 +160,7 @@ def allowed_goal(
     checker = _GoalChecker(library, elsewhere)
     written = list(all_names(term))
     term = _with_missing(checker.goal(term))
+    term = _with_cut_numbers(term, library, set(_called_variables(term, library)), count(1))
     names = {name for name in answered_names(term) if not name.startswith("_")}
     # As written, which named columns need not be.
     return Goal(term, tuple(sorted(names, key=written.index))), tuple(checker.diagnostics)
@@ -182,6 +187,42 @@ def _with_missing(term: GoalTerm) -> GoalTerm:
         if len(parts) == 1:
             return parts[0]
     return Compound(term.functor, parts, term.place)
+
+
+def _with_cut_numbers(term: GoalTerm, library: Library, bound: Collection[GoalTerm], new: Iterator[int]) -> GoalTerm:
+    """The goal with ranges in the place of numbers of so many digits as are printed of a number without an end.
+
+    Only the exact number is in an atom, and these are its first digits. `bound`: variables to which atoms give values.
+    """
+    if not isinstance(term, Compound):
+        return term
+    parts = [_with_cut_numbers(part, library, bound, new) for part in term.arguments]
+    if term.indicator in ("=/2", "==/2", "=:=/2") and parts[0] in bound and (tests := _range(parts[0], parts[1], term)):
+        return Compound(",", tests, term.place)
+    found: list[GoalTerm] = []
+    types = library.signature(term.indicator).argument_types if library.knows(term.indicator) else ()
+    for place, data_type in enumerate(types):
+        variable = GoalVariable(f"{CUT}{next(new)}")
+        if library.kind_of(data_type) in (NUMBER, OBJECT) and (tests := _range(variable, parts[place], term)):
+            parts[place] = variable
+            found += tests
+    whole = Compound(term.functor, tuple(parts), term.place)
+    return Compound(",", (whole, *found), term.place) if found else whole
+
+
+def _range(variable: GoalTerm, number: GoalTerm, near: Compound) -> tuple[GoalTerm, ...]:
+    """The tests that a variable is one of the numbers that are printed like this one; none for other terms."""
+    ends = printed_range(number.value) if isinstance(number, Constant) else None
+    if ends is None:
+        return ()
+    least, most = map(Constant, ends)
+    return Compound(">=", (variable, least), near.place), Compound("=<", (variable, most), near.place)
+
+
+def _called_variables(term: GoalTerm, library: Library) -> Iterator[GoalTerm]:
+    for part in _compounds(term):
+        if library.knows(part.indicator):
+            yield from part.arguments
 
 
 def with_present(term: GoalTerm, called: Collection[str]) -> GoalTerm:
@@ -298,7 +339,8 @@ class _GoalChecker:
         if isinstance(term, Constant) and self.library.knows(f"{term.value}/0"):
             return Compound(str(term.value), (), Place("<goal>"))
         if not isinstance(term, Compound):
-            self._refuse("not callable", Place("<goal>"), found=_text(term))
+            found, remedy = self._with_arguments(term)
+            self._refuse("not callable", Place("<goal>"), remedy, found=found)
             return term
         term = _calculated(self._positional(_each_member(term)))
         if term.indicator in _EQUATIONS and any(map(self._is_misspelt, term.arguments)):
@@ -317,7 +359,32 @@ class _GoalChecker:
         else:
             self._unknown(term)
             return term
-        return self._arguments(term, kinds)
+        checked = self._arguments(term, kinds)
+        return _extreme_of_sorted(checked) if self._is_of_texts(checked) else checked
+
+    def _is_of_texts(self, term: Compound) -> bool:
+        """True for `min(X)` and `max(X)` of a column of texts or dates, which Prolog cannot calculate with."""
+        extreme, inner, *_ = (*term.arguments, None, None) if term.indicator == "aggregate_all/3" else (None, None)
+        if not isinstance(extreme, Compound) or extreme.indicator not in ("min/1", "max/1") or inner is None:
+            return False
+        kinds: dict[GoalTerm, str] = {}
+        for call in _compounds(inner):
+            if self.library.knows(call.indicator):
+                types = self.library.signature(call.indicator).argument_types
+                kinds.update(zip(call.arguments, map(self.library.kind_of, types), strict=True))
+        return kinds.get(extreme.arguments[0]) in (TEXT, DATE)
+
+    def _with_arguments(self, term: GoalTerm) -> tuple[str, str]:
+        """A term that is no goal, and the remedy: of the name of a predicate its arguments."""
+        bare = f"{_text(term)} without arguments"
+        for known in self.library.completed().signatures:
+            if term == Constant(known.name) and known.columns:
+                example = f"{goal_name(known.name)}({known.columns[0]}: X)"
+                return bare, f"Name the columns that you need, as in {example}: {', '.join(known.columns)}."
+            if term == Constant(known.name):
+                arguments = ", ".join(f"A{place}" for place in range(1, len(known.argument_types) + 1))
+                return bare, f"Write its arguments: {goal_name(known.name)}({arguments})."
+        return _text(term), "Write a predicate with its arguments, such as is_allergic_to(Who, What)."
 
     def _by_columns(self, term: Compound) -> GoalTerm | None:
         """`(A, B) < (C, D)` by columns, as rules have it: A < C, or A = C and B < D. None if one side has more."""
@@ -493,6 +560,23 @@ class _GoalChecker:
     def _refuse(self, label: str, place: Place, remedy: str = "", **words: str) -> None:
         shortened = {key: value if len(value) <= 80 else value[:77] + "..." for key, value in words.items()}
         self.diagnostics.append(hint(label).at(place, fix=(), remedy=remedy, **shortened))
+
+
+def _extreme_of_sorted(term: Compound) -> Compound:
+    """`aggregate_all(max(X), G, M)` by the order of texts: M is the last of the sorted list of each X."""
+    extreme, inner, found = term.arguments
+    every, ordered, place = map(GoalVariable, ("_Each", "_Sorted", "_Last"))
+    assert isinstance(extreme, Compound)  # noqa: S101  the caller has looked
+    first: tuple[GoalTerm, GoalTerm] = (GoalList((found,), GoalVariable("_")), ordered)
+    parts = [
+        Compound("findall", (extreme.arguments[0], inner, every), term.place),
+        Compound("msort", (every, ordered), term.place),
+        Compound("=", first, term.place),
+    ]
+    if extreme.functor == "max":
+        last = Compound("nth1", (place, ordered, found), term.place)
+        parts[2:] = [Compound("length", (ordered, place), term.place), last]
+    return Compound(",", tuple(parts), term.place)
 
 
 _EQUATIONS = ("=/2", "==/2", "\\=/2", "\\==/2")

@@ -114,6 +114,18 @@ def decimal_of(exact: Fraction) -> Decimal:
     return Context(prec=enough).divide(Decimal(exact.numerator), Decimal(exact.denominator))
 
 
+def printed_range(value: Value) -> tuple[Decimal, Decimal] | None:
+    """Least and greatest of the numbers that are printed with these digits, if it has as many as a cut number."""
+    if not isinstance(value, Decimal) or isinstance(value, CutDecimal):
+        return None
+    _, digits, exponent = value.as_tuple()
+    if len(digits) != CUT_DIGITS or not isinstance(exponent, int):
+        return None
+    half = Decimal((0, (5,), exponent - 1))
+    exact = Context(prec=CUT_DIGITS + 2)
+    return exact.subtract(value, half), exact.add(value, half)
+
+
 def number_of(exact: Fraction) -> int | Decimal:
     """A fraction as an integer if it is one, else as a decimal."""
     return exact.numerator if exact.denominator == 1 else decimal_of(exact)
@@ -243,6 +255,9 @@ OPERATIONS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "mod": 2, "**": 3}
 
 TESTS = frozenset(("starts_with", "ends_with", "contains", "matches", "like", IS_MISSING))
 """The functions whose value is `true` or `false`. One stands alone for an equation with `true`."""
+
+INFIX_TESTS = TESTS - {IS_MISSING}
+"""Tests that may stand between their two arguments."""
 
 TRUE = "true"
 

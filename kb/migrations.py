@@ -47,8 +47,9 @@ def m001_schema(db: Database) -> None:
         sql = table.sql[0]
         name, columns = table.name, ", ".join(table.all_columns)
         source = _SOURCES.get(name, name)
-        if conn.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone() == (sql,):
-            continue
+        stored = conn.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        if stored == (sql,) or (stored is None and source == name):
+            continue  # one that is as it was, or a table of a later version
         conn.execute(sql.replace(f'"{name}"', f'"new_{name}"', 1))
         # Other tables name statements by their row numbers.
         conn.execute(f"INSERT INTO new_{name} (rowid, {columns}) SELECT {name}.rowid, {columns} FROM {source}")  # noqa: S608

@@ -837,6 +837,19 @@ class RunRecord:
         return cls(identity, command, settings, identity, system.now().isoformat(timespec="milliseconds"))
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOutRow:
+    """A faulty row that an import left out, of the last import of its file. `cells`: of the fact, as texts."""
+
+    file: str
+    line: int
+    predicate: str
+    cells: tuple[str, ...]
+    reason: str
+
+
+LEFT_OUT_ROWS = TableSchema.of("left_out_rows", LeftOutRow, ("file", "line"), is_late=True)
+
 RUNS = TableSchema.of("runs", RunRecord, preferred=("finished",), indexes=("fingerprint",))
 
 TABLES: tuple[TableSchema[Any], ...] = (
@@ -863,5 +876,6 @@ TABLES: tuple[TableSchema[Any], ...] = (
     CERTIFICATES,
     JUDGING_DRAWS,
     DRAWN_ITEMS,
+    LEFT_OUT_ROWS,
 )
 """Every table of records, the view of facts among them, which `verify` reads."""

@@ -41,6 +41,7 @@ from hapax.kb.records import (
     FACTS,
     JUDGING_DRAWS,
     LABELS,
+    LEFT_OUT_ROWS,
     QUESTIONS,
     RULE_TEXTS,
     RUNS,
@@ -61,6 +62,7 @@ from hapax.kb.records import (
     FactLabel,
     FactRecord,
     JudgingDraw,
+    LeftOutRow,
     Outcome,
     Question,
     QuestionRow,
@@ -257,6 +259,13 @@ class KnowledgeBase(RecordStore):
     def rule_texts(self) -> list[RuleTextRecord]:
         """The rule files that were last used on the knowledge base, in the order of their command."""
         return self.select(RULE_TEXTS)
+
+    def set_left_out(self, file: str, left_out: Sequence[LeftOutRow]) -> None:
+        """Store the rows of a file that its import left out, instead of those of an earlier import."""
+        with self.transaction():
+            if self.has(LEFT_OUT_ROWS.name) and not refusal(file):
+                self.write("DELETE FROM left_out_rows WHERE file = ?", [(file,)])
+            self.add(LEFT_OUT_ROWS, left_out)
 
     # -- calls to models
 
@@ -735,10 +744,9 @@ class KnowledgeBase(RecordStore):
         """Number of stored derived statements by rule."""
         return dict(self.sql("SELECT name, coalesce(count, 0) FROM derivations WHERE kind = 'rule' ORDER BY number"))
 
-    def derived_predicates(self) -> frozenset[str]:
-        """Indicators of the predicates with stored derived atoms: those that other rules use as premises."""
-        found = self.sql("SELECT name FROM derivations WHERE kind = 'predicate'")
-        return frozenset(indicator for (indicator,) in found)
+    def derived_predicates(self) -> dict[str, int]:
+        """Number of stored derived atoms of the predicates that other rules use as premises, by indicator."""
+        return dict(self.sql("SELECT name, coalesce(count, 0) FROM derivations WHERE kind = 'predicate'"))
 
     def first_knowledge_call(self, model: str) -> CallRecord | None:
         """The oldest answer of a model in the role knowledge."""

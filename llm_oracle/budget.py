@@ -56,7 +56,7 @@ class Budget:
     max_calls: Annotated[
         int | None,
         Option(
-            "Most requests, retries, votes and models in this process included.",
+            "Most requests of this run, retries, votes and models in this process included.",
             least=0,
         ),
     ] = None

@@ -32,7 +32,7 @@ from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
 from hapax.api.browser.plot_values import rule_map
 from hapax.api.browser.rendering import grouped, page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
-from hapax.api.browser.statement_pages import NotStored, StatementReader, StoryLine, nested, story_table
+from hapax.api.browser.statement_pages import Fallen, NotStored, StatementReader, StoryLine, nested, story_table
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.api.goal_answers import Answers, query, why, why_not
 from hapax.engine.inference.theory import Theory
@@ -46,6 +46,7 @@ from hapax.evaluation.votes.voting_questions import WORDINGS
 from hapax.evaluation.winograd.schema_export import schema_items
 from hapax.grammar.checking.library_checks import check_read
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.goal_language import goal_name
 from hapax.grammar.parsing.parser import read_texts, rule_files
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
@@ -267,7 +268,7 @@ class _Views:
         self, request: Request, title: str, table: StoredTable, data: Callable[[], Any] | None = None, **values: Any
     ) -> Response:
         """The page of a table. `says`, `stopped` and `map` stand around those that have them."""
-        parts: dict[str, Any] = {"facets": [], "is_counted": True, "says": "", "stopped": None, "map": None}
+        parts: dict[str, Any] = {"facets": [], "is_counted": True, "says": "", "stopped": None, "map": None, "goal": ""}
         return self._with_tables(request, "table", title, {"links": table}, data, table=table, **parts | values)
 
     def _with_tables(
@@ -299,8 +300,9 @@ class _Views:
 
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
-        status = 404 if isinstance(fault, NotStored) else 400
-        return self._message(request, status, "Error", str(fault))
+        if isinstance(fault, Fallen):
+            return self._message(request, 410, "This statement no longer holds", str(fault))
+        return self._message(request, 404 if isinstance(fault, NotStored) else 400, "Error", str(fault))
 
     def absent(self, request: Request, _: Exception) -> Response:
         return self._message(request, 404, "No such page", "There is no page at this address.")
@@ -373,7 +375,8 @@ class _Views:
 
     def predicates(self, request: Request) -> Response:
         def read(kb: KnowledgeBase, page: Page) -> StoredTable:
-            return tables.predicates(kb, pages.labels(kb, self._browser.library(kb)), page)
+            library = self._browser.library(kb)
+            return tables.predicates(kb, pages.labels(kb, library), pages.derived_counts(kb, library), page)
 
         return self._table(request, "Predicates", read)
 
@@ -383,15 +386,20 @@ class _Views:
         if tables.whole_number(arity) is None:
             raise NotStored(f"There is no predicate {indicator}.")
         with self._open(request) as kb:
-            labels = pages.labels(kb, self._browser.library(kb))
+            library = self._browser.library(kb)
+            labels = pages.labels(kb, library)
             known = tables.facts(kb, Wanted(predicate=indicator), _wanted_page(request))
             # Claims are found by the name of a predicate, whatever its arity.
-            stopped = tables.claims(kb, Wanted(predicate=name, verdict="rejected"), pages.FEW)
-            count = kb.fact_counts().get(indicator, 0)
+            stopped = pages.rejected_claims(kb, Wanted(predicate=name), pages.FEW)
+            count, derived = kb.fact_counts().get(indicator, 0), pages.derived_counts(kb, library).get(indicator, 0)
         if indicator not in labels and not known.rows:
             raise NotStored(f"There is no predicate {indicator}.")
-        title = f"{indicator}: {grouped(count, 'fact')}"
-        return self._listed(request, title, known, known.to_json, says=labels.get(indicator, ""), stopped=stopped)
+        numbers = {"fact": count, "derived atom": derived}
+        found = ", ".join(grouped(number, noun) for noun, number in numbers.items() if number) or grouped(0, "fact")
+        goal = f"{goal_name(name)}({', '.join(f'A{place + 1}' for place in range(int(arity)))})" if derived else ""
+        shown = known if _form(request) != "html" else pages.with_columns(known, library.columns_of(name))
+        says, title = labels.get(indicator, ""), f"{indicator}: {found}"
+        return self._listed(request, title, shown, known.to_json, says=says, stopped=stopped, goal=goal)
 
     def entity(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
@@ -399,7 +407,8 @@ class _Views:
             return self._waiting(request, name, INDEXING)
         with self._open(request) as kb:
             parts = pages.entity_tables(kb, name, self._few_or_all(request), self._words.with_value)
-        return self._with_tables(request, "entity", name, parts, frequency=rarest_word([name]))
+            columns = {known.indicator: known.columns for known in self._browser.library(kb).signatures}
+        return self._with_tables(request, "entity", name, parts, frequency=rarest_word([name]), columns=columns)
 
     def search(self, request: Request) -> Response:
         """Values and sentences that contain all words, the best first."""

@@ -104,7 +104,9 @@ class Guard:
         if token is not None or not access.admits(brought):
             return _short_page(401, f"This server answers nobody without its token. {LOGIN}")
         if request.method not in _READING and headers.get("origin") not in (f"http://{host}", f"https://{host}"):
-            return _short_page(403, "A form comes from a page of this server. Open that page and send it again.")
+            fault = "has another Origin than" if "origin" in headers else "lacks the header Origin of"
+            remedy = f"A program sends <code>Origin: http://{escape(host)}</code>."
+            return _short_page(403, f"This request {fault} a page of this server. Send it from that page. {remedy}")
         return None
 
     def _login(self, request: Request, comes_from_elsewhere: bool) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,8 +24,8 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value
 from hapax.grammar.writing.prolog_text import prolog_value
 from hapax.grammar.writing.verbalize import statement_text
-from hapax.kb.exchange.values import decode_values
-from hapax.kb.records import PREDICATES, RULES, Distribution, RuleRecord, RunRecord
+from hapax.kb.exchange.values import decode_value, decode_values
+from hapax.kb.records import PATTERNS, PREDICATES, RULES, Distribution, RuleRecord, RunRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.word_index import WordMatches
 
@@ -88,11 +89,59 @@ def entity_tables(
     about = Wanted(about=name)
     parts = {"facts": tables.facts(kb, about, Page(rows=max(few.rows, 200)))}
     parts |= {end: tables.statements(kb, replace(about, end=end), few, among) for end in tables.ENDS}
-    parts["rejected"] = tables.claims(kb, replace(about, verdict="rejected"), few)
+    parts["rejected"] = rejected_claims(kb, about, few)
     parts["types"] = tables.types_of(kb, name)
     if not any(table.rows for table in parts.values()):
         raise NotStored(f"Nothing here mentions {name!r}. Search the statements for a part of it.")
     return parts
+
+
+LOOKED_THROUGH = 1_000
+"""Decisions of gates that are looked through for the first rejected claims of a page."""
+
+
+def rejected_claims(kb: KnowledgeBase, wanted: Wanted, few: Page) -> StoredTable:
+    """Values that gates rejected and that are no facts now, each with its newest rejection."""
+    most = max(few.rows, LOOKED_THROUGH)
+    every = Page(few.number, most, few.order)
+    table = tables.claims(kb, replace(wanted, verdict="rejected"), every)
+    cells = tables.claim_rows(replace(wanted, verdict="rejected")).window(kb, every, (few.number - 1) * most, most)[0]
+    found: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for row, (patterns, value, *_) in zip(table.rows, cells, strict=True):
+        if not _is_fact(kb, patterns, value):
+            found[patterns, value] = row
+    rows = list(found.values())
+    return replace(table, rows=rows[: few.rows], more=table.more or len(rows) > few.rows)
+
+
+def _is_fact(kb: KnowledgeBase, patterns: str, value: str) -> bool:
+    """True if a value makes a fact of one of the patterns of its question."""
+    try:
+        proposed = decode_value(value)
+        for pattern in PATTERNS.decode(patterns):
+            arguments = tuple(proposed if cell is None else cell for cell in pattern.arguments)
+            if kb.fact(pattern.predicate, arguments) is not None:
+                return True
+    except (ValueError, TypeError, HapaxError):
+        return False  # a cell that another program spoiled, which is shown as it is
+    return False
+
+
+def derived_counts(kb: KnowledgeBase, library: Library) -> dict[str, int]:
+    """Number of stored derived atoms by predicate; of one that no rule needs, of the statements that conclude it."""
+    statements, counts = kb.derived_counts(), Counter[str]()
+    for rule in library.rules:
+        counts[rule.conclusion.atom.indicator] += statements.get(rule.name, 0)
+    found = {**counts, **kb.derived_predicates()}
+    return {indicator: count for indicator, count in found.items() if indicator not in library.excepted}
+
+
+def with_columns(table: StoredTable, names: Sequence[str]) -> StoredTable:
+    """A table of the facts of one predicate with a column for each argument that has a name."""
+    if not names or any(len(row[1]) != len(names) for row in table.rows):
+        return table
+    rows = [(*((part,) for part in row[1]), *row[2:]) for row in table.rows]
+    return replace(table, columns=(*names, *table.columns[2:]), rows=rows)
 
 
 def search_tables(kb: KnowledgeBase, matches: WordMatches) -> dict[str, StoredTable]:
@@ -259,7 +308,8 @@ class GoalStart:
 
 def goal_starts(kb: KnowledgeBase, library: Library) -> list[GoalStart]:
     """Goals about the predicates of a knowledge base, those with the most facts first."""
-    counts, known = kb.fact_counts(), labels(kb, library)
+    counts, known = Counter(kb.fact_counts()), labels(kb, library)
+    counts.update(derived_counts(kb, library))
     starts = []
     for indicator in sorted({*counts, *known}, key=lambda name: (-counts.get(name, 0), name))[:MOST_STARTS]:
         name, _, arity = indicator.rpartition("/")
@@ -305,6 +355,8 @@ def labels(kb: KnowledgeBase, library: Library) -> Mapping[str, str]:
     for record in kb.select(PREDICATES):
         known[record.indicator] = record.affirmative or ""
     for signature in library.signatures:
+        if signature.indicator in library.excepted:
+            continue  # of Hapax's own, for `unless`
         # Stored declarations come first, since statements were worded by them.
         known.setdefault(signature.indicator, signature.templates.affirmative if signature.templates else "")
     return known

@@ -192,10 +192,12 @@ def search_summary(kb: KnowledgeBase, run: RunRecord) -> SearchSummary:
 
     Raises HapaxError if the record has another shape, because another program changed it.
     """
-    # A search that was interrupted has stored nothing yet; other commands store other figures.
-    if run.command != "search" or "statements" not in run.summary:
-        return SearchSummary()
+    if run.command != "search":
+        return SearchSummary()  # other commands store other figures
     try:
+        # A search that was interrupted has stored its calls alone.
+        if "statements" not in run.summary:
+            return SearchSummary(sent=_sent(run.summary))
         return _search_summary(run.summary, run.settings.get("compat"))
     except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise HapaxError(
@@ -227,9 +229,13 @@ def _search_summary(summary: Mapping[str, Any], compat: str | None) -> SearchSum
         tuple(map(str, summary["skipped"])),
         tuple(map(str, summary["cut"])),
         rules,
-        {role: CallStatistics(**counts) for role, counts in summary["calls"].items()},
+        _sent(summary),
         summary.get("critic", {}).get("auc"),
     )
+
+
+def _sent(summary: Mapping[str, Any]) -> dict[str, CallStatistics]:
+    return {role: CallStatistics(**counts) for role, counts in summary.get("calls", {}).items()}
 
 
 def costs_in(run: RunRecord, summary: SearchSummary) -> tuple[RoleCost, ...]:
@@ -363,7 +369,7 @@ def run_page(kb: KnowledgeBase, identity: str | None) -> RunPage:
     wish = files.wish() if files and state else None
     # The summary comes when the run ends; until then the search itself tells its calls.
     summary = search_summary(kb, run)
-    costs = costs_in(run, summary) or _costs_so_far(run, state)
+    costs = (_costs_so_far(run, state) if state is not None else ()) or costs_in(run, summary)
     circular = circular_judge(run)
     return RunPage(run, run_heading(run), summary, circular, costs, verdicts, statements, facts, state, wish)
 

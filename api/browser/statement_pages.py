@@ -11,7 +11,7 @@ from itertools import islice
 from hapax.api.browser import table_pages as tables
 from hapax.api.browser.table_pages import Page, StoredTable
 from hapax.engine.answers.derivation import statement_by_id
-from hapax.engine.explain import why_statement
+from hapax.engine.explain import refuse_withdrawn, what_fell, why_statement
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import with_stored_predicates
@@ -32,6 +32,10 @@ MOST_DEPTH = 40
 
 class NotStored(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
     """The knowledge base holds nothing of this name."""
+
+
+class Fallen(NotStored):
+    """A statement that was stored and no longer holds, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +148,19 @@ class StatementReader:
         return votes
 
     def page(self, identity: str) -> StatementPage:
-        """The page of a statement. Raises NotStored for an unknown id."""
+        """The page of a statement. Raises NotStored for an unknown id, and Fallen for one that no longer holds."""
         kb = self.kb
         stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [identity])
         # Of the rows of a statement at several ends or of several runs, the newest.
         record = stored[-1] if stored else statement_by_id(kb, self.library, identity)
         if record is None:
+            for fallen in kb.matching(STATEMENTS, id=identity):
+                if reason := what_fell(self._theory, fallen):
+                    raise Fallen(reason.message)
+            try:
+                refuse_withdrawn(self._theory, identity)
+            except HapaxError as gone:
+                raise Fallen(str(gone)) from None
             raise NotStored(f"No statement has the id {identity}.")
         votes = self._votes.get(self._judged.row(record.id), [])
         shown = ShownStatement.of(self._theory, record, votes, self._judged)

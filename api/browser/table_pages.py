@@ -566,11 +566,11 @@ def claim_rows(wanted: Wanted) -> _Select:
     return select
 
 
-def predicates(kb: KnowledgeBase, labels: Mapping[str, str], page: Page = Page()) -> StoredTable:
-    """All predicates with facts or a declaration, what they say, and their numbers of facts."""
-    columns = ("predicate", "says", "facts")
-    counts = kb.fact_counts()
-    listed = [(name, labels.get(name, ""), counts.get(name, 0)) for name in sorted({*counts, *labels})]
+def predicates(kb: KnowledgeBase, labels: Mapping[str, str], derived: Mapping[str, int], page: Page) -> StoredTable:
+    """All predicates with facts or a declaration, what they say, and their numbers of facts and of derived atoms."""
+    columns, counts = ("predicate", "says", "facts", "derived"), kb.fact_counts()
+    names = sorted({*counts, *labels})
+    listed = [(name, labels.get(name, ""), counts.get(name, 0), derived.get(name, 0)) for name in names]
     order = page if page.column else Page(order=f"{MINUS}facts")
     if order.column in columns:
         place = columns.index(order.column)

@@ -129,9 +129,10 @@ def next_(count: int, kind: str, **options: Any) -> None:
     # On stdout, for other programs.
     for path in paths:
         say(path)
+    noun = name if len(found.ids) > 1 else name.removesuffix("s")
     note(
-        f"{len(found.ids)} of {found.pool} {name} to judge, {found.above} of them with a probability from "
-        f"{found.cut:.3f} on, where a promise of {options['precision']:g} is decided."
+        f"{len(found.ids)} {noun} to judge, of {found.pool} in the draw. {found.above} of them score {found.cut:.3f} "
+        f"or more: whether these are true decides if a precision of {options['precision']:g} can be promised."
     )
     if found.judged:
         note(f"By {counted(found.judged, 'label')} so far {mended} % of all {found.pool} {name} are true.")

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 import hapax
-from hapax.commands.shared.console import note, use_json
+from hapax.commands.shared.console import NAMED_DATABASE, NAMED_PATHS, note, use_json
 from hapax.commands.shared.declared import Finite, declared, together
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.probability.probability_options import ProbabilityOptions
@@ -38,12 +38,10 @@ def _note_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, .
 
 def _with_noted_rules(context: click.Context, _: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     noted = context.meta.get(_RULES_OPTION, ())
+    is_named = context.get_parameter_source("rules") is ParameterSource.COMMANDLINE
+    context.meta[NAMED_PATHS] = (*paths, *(noted if is_named else ()))
     # Files on the command line come in place of those that a file or the environment names, as with every option.
-    return (
-        paths
-        if paths and context.get_parameter_source("rules") is not ParameterSource.COMMANDLINE
-        else (*paths, *noted)
-    )
+    return paths if paths and not is_named else (*paths, *noted)
 
 
 # Commands whose only files are rules take these as arguments, and by the option of all other commands.
@@ -78,6 +76,8 @@ def _unlinked(context: click.Context, parameter: click.Parameter, value: str | N
         raise click.BadParameter(
             f"{value} is a symbolic link to {Path(value).readlink()}, and you did not name it. Name the file with --db."
         )
+    if source is ParameterSource.COMMANDLINE:
+        context.meta[NAMED_DATABASE] = value
     return value
 
 

@@ -141,7 +141,7 @@ class Commands(CommandGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with worded_for(CommandLine()):
+        with worded_for(CommandLine(ctx.meta)):
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -632,10 +632,26 @@ COMMANDS = {
 """Commands by the function in Python, where their names differ."""
 
 
+BY_RULES = ("query", "why", "why_not", "derive")
+"""Operations on the rule files and the knowledge base of the command that names them."""
+
+OF_A_BASE = (*BY_RULES, "retract", "restore", "withdrawn_facts", "stats", "verify")
+"""Operations on the knowledge base of the command that names them."""
+
+WHOLE = ("derive", "withdrawn_facts", "stats", "verify")
+"""Operations that need no argument: all others are only named without one."""
+
+NAMED_DATABASE, NAMED_PATHS = "hapax.database", "hapax.paths"
+"""Where click's `meta` has the knowledge base and the rule files that the user named on the command line."""
+
+
 class CommandLine:
-    """Options and commands, as one types them."""
+    """Options and commands, as one types them. `named`: the files that the user named, as `NAMED_PATHS` says."""
 
     call = "command"
+
+    def __init__(self, named: Mapping[str, Any] | None = None) -> None:
+        self._named = {} if named is None else named  # filled while the command line is read
 
     def setting(self, setting: Setting) -> str:
         option = OPTIONS.get(setting.name) or f"--{setting.name.rpartition('.')[2].replace('_', '-')}"
@@ -652,6 +668,13 @@ class CommandLine:
         for name, value in operation.settings.items():
             option = self.setting(Setting(name))
             yield option if value is True else f"{option} {shlex.quote(str(value))}"
+        # So that the command reads what this one has read.
+        if not operation.arguments and operation.name not in WHOLE:
+            return
+        if operation.name in BY_RULES:
+            yield from (shlex.quote(str(path)) for path in self._named.get(NAMED_PATHS, ()))
+        if operation.name in OF_A_BASE and "kb" not in operation.settings and self._named.get(NAMED_DATABASE):
+            yield f"--db {shlex.quote(self._named[NAMED_DATABASE])}"
 
 
 TOOLS = {"query", "why", "why_not", "check_rules", "ask"}

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from operator import itemgetter
 
 from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.prolog.limits import QueryLimits
@@ -31,7 +32,7 @@ from hapax.grammar.terms import (
     Variable,
     reached,
 )
-from hapax.grammar.writing.verbalize import StatementText, statement_text
+from hapax.grammar.writing.verbalize import StatementText, atom_text, is_worded, statement_text
 from hapax.kb.atoms.derived_statements import RuleWords
 from hapax.kb.atoms.symbols import canonical
 from hapax.kb.records import Distribution, FactRecord, Source, StatementRecord
@@ -327,7 +328,25 @@ def values_in_sentence(rule: Rule, library: Library, text: str) -> list[Substitu
 
     At most one reading: each value is taken as short as possible, as a number where it is written like one and as text.
     """
-    pieces = sentence_pieces(rule, library)
+    return _values_in(sentence_pieces(rule, library), text)
+
+
+def atoms_in_sentence(library: Library, text: str) -> list[Atom]:
+    """The ground atoms whose sentence is this text: first those of which the predicate's own words make most of it."""
+    found: list[tuple[int, Atom]] = []
+    for signature in library.completed().signatures:
+        names = [f"V{place}" for place in range(len(signature.argument_types))]
+        atom = Atom(signature.name, tuple(map(Variable, names, signature.argument_types)))
+        if is_worded(atom, library):
+            slots = Substitution(tuple((name, Constant(f"\0{name}\0")) for name in names))
+            pieces = atom_text(atom, library, slots).split("\0")
+            read = [slots.apply(atom) for slots in _values_in(pieces, text)]
+            found += [(-len("".join(pieces[::2])), atom) for atom in read if atom.is_ground]
+    return [atom for _, atom in sorted(found, key=itemgetter(0))]
+
+
+def _values_in(pieces: Sequence[str], text: str) -> list[Substitution]:
+    """The values by which pieces with a variable's name in each second place become a text."""
     pattern = []
     seen: dict[str, int] = {}
     for place, piece in enumerate(pieces):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -12,11 +12,21 @@ from hapax.engine.inference.stored_atoms import StoredAtoms
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import AnswerRow, PrologSession, PrologTerm
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goal_language import Compound, Elsewhere, Goal, called_indicators, goal_text, has_constants
+from hapax.grammar.goal_language import (
+    CUT,
+    Compound,
+    Elsewhere,
+    Goal,
+    GoalTerm,
+    GoalVariable,
+    called_indicators,
+    goal_text,
+    has_constants,
+)
 from hapax.grammar.parsing.parser import parse_goal
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Value
+from hapax.grammar.terms import Atom, Comparison, Constant, Term, Value, Variable
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
@@ -53,6 +63,17 @@ class FactSource:
     assumed: tuple[Atom, ...] = ()
     stored: Callable[[str], str | None] = lambda _: None
     beside: Callable[[str], Iterable[FactRecord]] = lambda _: ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAtom:
+    """An atom as a user named it: `_`, or a column that is not named, leaves an argument open.
+
+    `tests`: of numbers that were written with as many digits as are printed, and stand for the exact ones.
+    """
+
+    atom: Atom
+    tests: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +118,9 @@ class Theory:
             return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, lambda _: "1")
         return FactSource(self.kb, known.of_run, known.denials, self.assumed, lambda _: "source IS NULL", known.found)
 
-    def atom(self, text: str) -> Atom:
-        """Parse a ground atom. Raises as `goal`, and HapaxError for any other goal."""
-        return parse_atom(text, self.library, self._elsewhere)
+    def asked_atom(self, text: str) -> AskedAtom:
+        """Parse an atom that may leave arguments open. Raises as `goal`, and HapaxError for any other goal."""
+        return parse_asked(text, self.library, self._elsewhere)
 
     def goal(self, text: str) -> Goal:
         """Parse a goal. Raises GoalRejected, which tells what is stored about an unknown predicate."""
@@ -189,20 +210,50 @@ def sort_key(row: AnswerRow) -> list[tuple[int, Value | str]]:
     ]
 
 
-def parse_atom(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Atom:
+def parse_atom(text: str, library: Library) -> Atom:
     """Parse a ground atom in the notation of goals: `is_allergic_to(tom, shellfish)`."""
-    term = parse_goal(text, library, elsewhere).term
-    if not isinstance(term, Compound) or not library.knows(term.indicator):
+    asked = parse_asked(text, library)
+    if not asked.atom.is_ground:
+        raise HapaxError(f"{_short(text)} leaves an argument open. Write a value for each.")
+    return asked.atom
+
+
+def parse_asked(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> AskedAtom:
+    """Parse an atom in the notation of goals, such as `likes(ann, _)` or `trip(id: 7, air_time: 63)`."""
+    goal = parse_goal(text, library, elsewhere)
+    is_tested = isinstance(goal.term, Compound) and goal.term.functor == ","
+    call, *tests = goal.term.arguments if is_tested and isinstance(goal.term, Compound) else (goal.term,)
+    if not isinstance(call, Compound) or not library.knows(call.indicator) or not all(map(_is_of_digits, tests)):
         raise HapaxError(
             f"{_short(text)} is not an atom of the loaded rules. Write one, such as is_allergic_to(tom, shellfish)."
         )
-    constants = [constant for constant in term.arguments if isinstance(constant, Constant)]
-    if len(constants) != len(term.arguments):
+    if goal.variables:
         raise HapaxError(
             f"{_short(text)} contains a variable, which begins with a capital letter. Write a name in its place, "
-            "in quotes if it is capitalised."
+            "in quotes if it is capitalised, or _ for any."
         )
-    return Atom(term.functor, tuple(constants))
+    terms: list[Term] = []
+    for place, (part, data_type) in enumerate(
+        zip(call.arguments, library.signature(call.indicator).argument_types, strict=True)
+    ):
+        # Each `_` is a variable of its own.
+        name = part.name if isinstance(part, GoalVariable) and part.name != "_" else f"_{place}"
+        terms.append(part if isinstance(part, Constant) else Variable(name, data_type))
+    known = {term.name: term for term in terms if isinstance(term, Variable)}
+    return AskedAtom(Atom(call.functor, tuple(terms)), tuple(_test_of(part, known) for part in tests))
+
+
+def _test_of(test: GoalTerm, known: Mapping[str, Variable]) -> Comparison:
+    assert isinstance(test, Compound)  # noqa: S101  see `_is_of_digits`
+    variable, number = test.arguments
+    assert isinstance(variable, GoalVariable) and isinstance(number, Constant)  # noqa: S101, PT018
+    return Comparison(test.functor, known[variable.name], number)
+
+
+def _is_of_digits(term: GoalTerm) -> bool:
+    """True for a test by which a goal has a number whose digits are cut."""
+    first = term.arguments[0] if isinstance(term, Compound) and term.arguments else None
+    return isinstance(first, GoalVariable) and first.name.startswith(CUT)
 
 
 def _short(text: str) -> str:

@@ -286,9 +286,9 @@ def settlement(conflict: FactConflict, probabilities: Mapping[str, float | None]
     elif len(claimed) == 1:
         reason = f'it breaks "{conflict.declaration}" beside given facts'
     elif len(lost) == 1:
-        reason = f'P(true) {least:.3f} is the lowest of the facts that break "{conflict.declaration}" together'
+        reason = f'P(yes) {least:.3f} is the lowest of the facts that break "{conflict.declaration}" together'
     else:
-        reason = f'P(true) {least:.3f} is a tie of facts that break "{conflict.declaration}" together, so all lose'
+        reason = f'P(yes) {least:.3f} is a tie of facts that break "{conflict.declaration}" together, so all lose'
     return Settlement(conflict, lost, reason)
 
 

@@ -16,7 +16,7 @@ from hapax.engine.inference.derive import (
     relevant_library,
 )
 from hapax.engine.inference.proof import By, Proof, instantiated
-from hapax.engine.inference.theory import FactSource, Theory, sort_key
+from hapax.engine.inference.theory import AskedAtom, FactSource, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import rule_of, with_rules
 from hapax.grammar.rules import Library, Rule
@@ -66,6 +66,19 @@ def prove(theory: Theory, atom: Atom) -> Proof | None:
         instances = demand.proof(atom)
         facts = chain.from_iterable(_facts_of(theory, premise) for premise in _premises(instances))
         return Prover(demand.library, FactIndex(demand.library, facts, part.assumed), instances).atom(atom)
+
+
+def atoms_that_hold(theory: Theory, asked: AskedAtom, most: int) -> list[Atom]:
+    """Atoms, at most so many, that a user may have named, and that follow from facts, rules and assumptions."""
+    if asked.atom.is_ground:
+        return [asked.atom] if holds(theory, asked.atom) else []
+    part = theory.relevant_to(goals=[asked.atom.indicator])
+    part.index()
+    names = [variable.name for variable in asked.atom.variables]
+    with reading(theory.kb):
+        found = Demand(part.source(), part.library).answers([Literal(asked.atom), *asked.tests], names)
+        rows = sorted(islice(found, most), key=sort_key)
+    return [Substitution(tuple(zip(names, map(Constant, row), strict=True))).apply(asked.atom) for row in rows]
 
 
 def holds(theory: Theory, atom: Atom) -> bool:

@@ -212,7 +212,7 @@ class Scoring:
     """Scoring of values by a gate: the lowest P(yes) that the critic gives to claims about a value.
 
     `claims` makes the claims from the value, its data type and the atoms that it completes; none: nothing to judge.
-    `measure`: name under which the scores are stored. `condition`: what is probable, as in P(true). `rule`: the
+    `measure`: name under which the scores are stored. `condition`: what is probable, as in P(yes). `rule`: the
     threshold's, unless the settings have another. `screened`: only values that pass the gates before move the
     threshold.
     """

@@ -354,7 +354,7 @@ class Oracle:
                 is_true = score >= threshold
                 is_false = not is_true and (is_denied or self.known.is_covered(atom) or truth == 0.0)
                 verdicts[atom] = AtomVerdict(score, is_true, is_false)
-                reason = f"P(true) {score:.3f} {'reaches' if is_true else 'is below'} the threshold {threshold:.2f}"
+                reason = f"P(yes) {score:.3f} {'reaches' if is_true else 'is below'} the threshold {threshold:.2f}"
             elif not self.settings.critic:
                 is_true, reason = not negated, "no critic"
                 verdicts[atom] = AtomVerdict(None, is_true, negated)

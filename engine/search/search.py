@@ -29,7 +29,14 @@ from hapax.engine.search.profile_choice import settled_job
 from hapax.engine.search.progress import Progress, WatchedSearch
 from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.ranking import Beam, joined_measures, measured_parts
-from hapax.engine.search.search_report import RuleReport, SearchReport, rule_report, unanswerable
+from hapax.engine.search.search_report import (
+    RuleReport,
+    SearchReport,
+    rule_report,
+    spent_before,
+    unanswerable,
+    with_earlier,
+)
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.data_types import OBJECT
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
@@ -85,6 +92,9 @@ def search(job: SearchJob) -> SearchReport:
     job = replace(job, settings=settled_measure(job.settings, job.models))
     kb, promises = job.kb, Promises.of(job.kb, job.library, critic_names(job.models.critic), job.settings)
     run = run_record(job, promises)
+    earlier = kb.first(RUNS, id=run.id)
+    spent = spent_before(earlier.summary if earlier is not None else {})
+    run = replace(run, summary={"calls": spent})
     # Rules and predicates are stored with the run, so that its statements can be read without the rule files.
     kb.add(RUNS, [run])
     kb.add(RULES, map(RuleRecord.of, job.rules))
@@ -97,9 +107,10 @@ def search(job: SearchJob) -> SearchReport:
             report = SearchRun(job, oracle, progress).report()
     except BaseException as fault:
         with suppress(HapaxError):  # on a full disk the end cannot be stored, and the first fault is what matters
-            kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
+            so_far = {"calls": with_earlier(spent, journal.statistics)}
+            kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed", so_far)
         raise
-    kb.finish_run(run.id, report.status, report.summary())
+    kb.finish_run(run.id, report.status, report.summary() | {"calls": with_earlier(spent, report.statistics)})
     return report
 
 

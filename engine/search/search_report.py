@@ -6,7 +6,7 @@ import math
 import pickle
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hapax.engine.inference.derive import relevant_library
@@ -306,7 +306,7 @@ class SearchReport:
         return tuple(found)
 
     def summary(self) -> dict[str, Any]:
-        """The report as the run record stores it."""
+        """The report as the run record stores it, with the calls of this repetition alone."""
         counts: dict[str, int] = {}
         for distribution in Distribution:
             counts[distribution.value] = sum(rule.count(distribution) for rule in self.rules)
@@ -328,3 +328,22 @@ class SearchReport:
             },
             "calls": {role: asdict(statistics) for role, statistics in self.statistics.items()},
         }
+
+
+def spent_before(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The calls by role that a run has stored; none if another program changed them."""
+    try:
+        return {role: asdict(CallStatistics(**counts)) for role, counts in summary.get("calls", {}).items()}
+    except (TypeError, AttributeError):
+        return {}
+
+
+def with_earlier(
+    spent: Mapping[str, Mapping[str, Any]], statistics: Mapping[str, CallStatistics]
+) -> dict[str, dict[str, Any]]:
+    """The calls of a run by role: those of earlier repetitions and of this one, whose hits are the last ones."""
+    every: dict[str, dict[str, Any]] = {}
+    for role in dict.fromkeys((*statistics, *spent)):
+        now = statistics.get(role, CallStatistics())
+        every[role] = asdict(replace(CallStatistics(**spent.get(role, {})) + now, hits=now.hits))
+    return every

@@ -353,6 +353,8 @@ class _VoteReport:
         self._distinct = list({voted.record.text: voted for voted in self._voted}.values())
         self._failed = [voted for voted in self._distinct if voted.judgement.is_wrong]
         self._derived = list(on_derived.values())
+        truths = [questions[SOUNDNESS_QUESTION] for questions in ballots.values() if SOUNDNESS_QUESTION in questions]
+        self._agreement = agreement([ballot.counts] for ballot in truths)
         present = known.union(chain.from_iterable(facts_of.values()), on_derived)
         self._strays = sum(vote.statement_id not in present for vote in votes)
         self._audit = _audit(facts_of, ballots)
@@ -383,6 +385,11 @@ class _VoteReport:
         domains, agreements = (list(_by_domain(voted)), _agreements(voted)) if voted else ([], {})
         derived = self._derived_figures()
         tables = [
+            *(
+                [_agreement_table("Agreement on whether statements are true", {"truth": self._agreement})]
+                if self._agreement.questions
+                else ()
+            ),
             *(_accuracy_tables(accuracies, domains, agreements) if voted else ()),
             *(_audit_tables(self._audit) if self._audit else ()),
             *(_baseline_tables(self._baseline) if self._baseline else ()),
@@ -397,6 +404,7 @@ class _VoteReport:
             "ties": [{"statement": row.record.id, "questions": row.ties} for row in self._distinct if row.ties],
             "table_3": accuracies,
             "table_17": domains,
+            "agreement": self._agreement,
             "table_19": agreements,
             "table_6": self._audit,
             "baseline": _baseline_figures(self._baseline) if self._baseline else None,
@@ -589,19 +597,25 @@ def _accuracy_tables(
     columns = ("domain", "statements", *MEASURES)
     yield ResultTable("Ours, in the layout of LINK's table 17: accuracy by domain", columns, by_domain)
     yield _printed("LINK's table 17 as printed", ("domain", *MEASURES), TABLE_17)
+    yield _agreement_table("Ours, in the layout of LINK's table 19: agreement", agreements)
+    yield _printed("LINK's table 19 as printed; it does not name its measure", ("", *METHODS), TABLE_19)
+
+
+def _agreement_table(title: str, agreements: Mapping[str, AnnotatorAgreement]) -> ResultTable:
+    """The agreement of voters on some questions, of those that two or more of them answered."""
     rows = []
     for name, found in agreements.items():
         # Coefficients run from -1 to 1, so they are not shown in percent.
         coefficients = [estimate.text(3, 3) for estimate in (found.fleiss, found.krippendorff)]
         rows.append((name, found.questions, percent(found.percent), percent(found.unanimous), *coefficients))
     columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
-    yield ResultTable("Ours, in the layout of LINK's table 19: agreement", columns, rows)
-    yield _printed("LINK's table 19 as printed; it does not name its measure", ("", *METHODS), TABLE_19)
+    return ResultTable(title, columns, rows)
 
 
 def _audit_tables(audit: Audit) -> Iterator[ResultTable]:
     """Table 6."""
-    columns = ("facts", "Q1", "Q2", "Q3", "Q4", "Q5", "head correct", "long tail correct")
+    asked = ("Q1 first reference", "Q2 second reference", "Q3 truth", "Q4 first type", "Q5 second type")
+    columns = ("facts", *asked, "head correct", "long tail correct")
     title = "Ours, in the layout of LINK's table 6: error rates, and statements all of whose facts are right"
     shares = (*audit.errors, *audit.correct.values())
     yield ResultTable(title, columns, [(audit.facts, *map(percent, shares))])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 
 from hapax.grammar.checking.faults import Check, RuleFault, check
 from hapax.grammar.data_types import PERSON, type_key
@@ -17,7 +17,7 @@ from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule, atoms_of
 from hapax.grammar.terms import Atom, Literal, Variable
 from hapax.grammar.writing.prolog_text import OWN_NAMES, SYSTEM_NAMES
-from hapax.grammar.writing.verbalize import template_errors
+from hapax.grammar.writing.verbalize import all_forms, template_errors
 from hapax.grammar.writing.words import counted
 
 _MEASURES = """
@@ -156,11 +156,12 @@ def uses_of_predicates(library: Library, clash: RuleFault, difference: RuleFault
     for rule in library.written_rules:
         for atom in rule.atoms:
             if intended := intended_declaration(atom, library):
+                wanted = counted(len(intended.argument_types), "argument")
                 yield clash.at(
                     rule.at(atom.place),
                     f"{atom} in rule {rule.name} has {counted(len(atom.arguments), 'argument')}, but it is declared as "
                     f"{_declaration(intended)}",
-                    f"Write {counted(len(intended.argument_types), 'argument')}, or declare {atom.indicator} as well",
+                    _missing_comma(atom) or f"Write {wanted}, or declare {atom.indicator} as well",
                     intended.place,
                 )
             signature = library.signature(atom.indicator)
@@ -314,7 +315,9 @@ def templates(
                 )
         elif missing := _missing_parts(signature.templates, len(signature.argument_types), library.is_asked(indicator)):
             yield incomplete_template.at(
-                signature.place, f"the templates of {indicator} lack {missing}", "Complete them"
+                signature.place,
+                f"the templates of {indicator} lack {missing}",
+                "Complete them" if "[" in missing else f"Complete them, as {all_forms(signature.templates)}",
             )
 
 
@@ -450,6 +453,16 @@ def _shared_sentences(library: Library, fault: RuleFault) -> Iterator[Diagnostic
 
 def _forms(sentences: Templates) -> dict[str, str | None]:
     return {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
+
+
+def _missing_comma(atom: Atom) -> str:
+    """The remedy for two arguments that are read as one, since a variable stands in the middle of a type."""
+    for variable in atom.variables:
+        words = variable.data_type.split()
+        for word, following in pairwise(words[1:]):
+            if len(word) == 1 and word.isupper():
+                return f"Write a comma between {word} and {following}"
+    return ""
 
 
 def _missing_parts(sentences: Templates, arity: int, is_asked: bool) -> str:

@@ -378,6 +378,8 @@ def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault:
             words = [side.value for side in comparison.sides if isinstance(side, Constant) and not side.is_number]
             is_word = any(isinstance(word, str) and is_variable_word(word[:1].upper() + word[1:]) for word in words)
             plain = f"Compare values of one kind{'; a variable begins with a capital letter' if is_word else ''}"
+            if not words and other == "a text":
+                plain = f'{plain}: number(replace(T, " kg", "")) is the number of "12 kg"'
             remedy = _OF_NUMBERS.get(other, plain)
             yield fault.at(place, f'"{comparison}" of {owner} compares a number with {other}', remedy)
         for text, kind in _no_moments(comparison, library):

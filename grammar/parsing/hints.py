@@ -315,8 +315,8 @@ GOAL_HINTS: tuple[Hint, ...] = (
         "not callable",
         "HPX071",
         "{found} is no predicate, so it cannot be a goal",
-        "Write a predicate with its arguments, such as is_allergic_to(Who, What).",
-        ("tom", "X", "p(X), Y", "findall(X, X, L)", "\\+ 3", "[p(X)]"),
+        "{remedy}",
+        ("tom", "X", "p(X), Y", "findall(X, X, L)", "\\+ 3", "[p(X)]", "p"),
         "p(tom)",
     ),
     Hint(

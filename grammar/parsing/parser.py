@@ -32,7 +32,7 @@ from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.assemble import assemble
 from hapax.grammar.parsing.hints import DIAGNOSTICS_PER_FILE, TOO_MANY, hint
 from hapax.grammar.parsing.rule_imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.parsing.statements import read_statements
+from hapax.grammar.parsing.statements import grouped_digits, read_statements
 from hapax.grammar.parsing.tree_builder import (
     MAXIMUM_DEPTH,
     TextTooLarge,
@@ -44,7 +44,7 @@ from hapax.grammar.parsing.tree_builder import (
 )
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Constant, Value
+from hapax.grammar.terms import INFIX_TESTS, Constant, Value
 from hapax.grammar.writing.link_json import statements_of_link_json
 from hapax.grammar.writing.texts import NoConstant, value_of
 from hapax.grammar.writing.words import counted
@@ -278,6 +278,8 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
     except UnexpectedToken as error:
         raise GoalRejected([_goal_diagnostic(text, error)], {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
+    if diagnostics and (grouped := grouped_digits("<goal>", list(tokens_of(_goal_lark(), text)))):
+        diagnostics = (grouped,)
     if diagnostics:
         raise GoalRejected(_capped("<goal>", list(diagnostics)), {"<goal>": text})
     library.refuse_left_out(called_indicators(goal, library))
@@ -287,8 +289,6 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
 _GOAL = "Write a goal such as: is_allergic_to(Who, nuts) & not likes(Who, 'soy milk')."
 
 _OF_OTHERS = {
-    "and": 'Write "&" in place of "and".',
-    "or": 'Write "|" in place of "or", with both sides in parentheses.',
     ":": "The name of a column begins with a small letter: airport(name: A).",
 }
 """Remedies for what other languages have, or what a column looks like."""
@@ -299,13 +299,20 @@ def _goal_diagnostic(text: str, error: UnexpectedToken) -> Diagnostic:
     place = place_of("<goal>", error.token)
     if error.token.type == "UNCLOSED":
         return hint("open quotation mark").at(place, mark=str(error.token)[0])
+    tokens = list(tokens_of(_goal_lark(), text))
+    if grouped := grouped_digits("<goal>", tokens):
+        return grouped
     if error.token.type != "$END":
         found = str(error.token)[:20]
+        before = next((first for first, token in pairwise(tokens) if token.start_pos == error.token.start_pos), None)
+        if before is not None and before.type in _ENDS_TERM and error.token.type in _BEGINS_TERM:
+            joined = 'Join it to what comes before with "&", or with "|" where one of them is enough.'
+            return hint("goal syntax").at(place, found=f'"{found}"', remedy=joined)
         return hint("goal syntax").at(place, found=f'"{found}"', remedy=_OF_OTHERS.get(found.casefold(), _GOAL))
     lines = text.rstrip().split("\n")
     last = Place("<goal>", len(lines), max(1, len(lines[-1])))
     opened: list[Token] = []
-    for token in tokens_of(_goal_lark(), text):
+    for token in tokens:
         if token.type in ("OPEN", "LEFT"):
             opened.append(token)
         elif token.type in ("CLOSE", "CLOSE_LIST") and opened:
@@ -324,9 +331,7 @@ def _goal_term(text: str) -> GoalTerm:
     tokens = list(tokens_of(_goal_lark(), text))
     if tokens and tokens[-1].value == ".":
         tokens.pop()
-    for before, token in pairwise(tokens):
-        if token.value == "in" and before.type not in ("COMMA", "AND", "OPEN", "SEMICOLON", "BAR", "NOT", "THEN"):
-            token.type = "IN"
+    _name_words(tokens)
     # As at Prolog's prompt.
     if [token.value for token in tokens[:2]] == ["?", "-"]:
         del tokens[:2]
@@ -334,6 +339,32 @@ def _goal_term(text: str) -> GoalTerm:
     refuse_depth(tokens, "goal too large", ("OPEN", "LEFT"), ("CLOSE", "CLOSE_LIST"), operators)
     term: GoalTerm = built(_goal_lark(), "goal", tokens, tokens)
     return term
+
+
+_ENDS_TERM = ("WORD", "VARIABLE", "NUMBER", "DOUBLE", "SINGLE", "CLOSE", "CLOSE_LIST")
+_BEGINS_TERM = ("WORD", "VARIABLE", "NUMBER", "DOUBLE", "SINGLE", "NOT", "OPEN", "LEFT", "MINUS")
+"""Terminals that end and begin a part of a goal."""
+
+
+def _name_words(tokens: Sequence[Token]) -> None:
+    """Make terminals of the words `in`, `and`, `or` and of tests such as `contains` where they stand for signs."""
+    opened: list[bool] = []  # by open bracket, if it holds arguments or the items of a list
+    following = [*tokens[2:], Token("$END", "")]
+    for index, (before, token, behind) in enumerate(zip(tokens, tokens[1:], following, strict=False), 1):
+        if before.type in ("OPEN", "LEFT"):
+            calls = index > 1 and tokens[index - 2].type in ("WORD", "VARIABLE", "SINGLE")
+            opened.append(before.type == "LEFT" or calls)
+        elif before.type in ("CLOSE", "CLOSE_LIST") and opened:
+            opened.pop()
+        is_apart = before.type in _ENDS_TERM and behind.type in _BEGINS_TERM
+        # Inside arguments a word before a variable is a part of its type.
+        is_sign = is_apart and not (opened and opened[-1] and before.type in ("WORD", "VARIABLE"))
+        if token.value == "in" and before.type not in ("COMMA", "AND", "OPEN", "SEMICOLON", "BAR", "NOT", "THEN"):
+            token.type = "IN"
+        elif is_sign and token.value in ("and", "or"):
+            token.type = "AND" if token.value == "and" else "BAR"
+        elif is_sign and token.value in INFIX_TESTS and behind.type != "OPEN":
+            token.type = "TEST"
 
 
 _AS_PROLOG = {

@@ -30,7 +30,7 @@ from hapax.grammar.parsing.tree_builder import (
     span,
     tokens_of,
 )
-from hapax.grammar.terms import TRUTHS
+from hapax.grammar.terms import INFIX_TESTS, TRUTHS
 
 MAXIMUM_TOKENS = 10_000
 """Tokens per statement."""
@@ -46,7 +46,7 @@ GOES_ON_AFTER = frozenset(
 """Terminals after which a statement goes on over a newline."""
 GOES_ON_BEFORE = GOES_ON_AFTER - {"NOT"}  # a line that begins with "not" is a new statement
 _SHORT = frozenset(
-    ("RANGE", "LBRACE", "LSQB", "OR", "PERCENT", "_CHANCE", "mod", "in", *BUILT_IN, *_OPERATIONS, *TRUTHS)
+    ("RANGE", "LBRACE", "LSQB", "OR", "or", "PERCENT", "_CHANCE", "mod", "in", *BUILT_IN, *_OPERATIONS, *TRUTHS)
 )
 """Terminals, and words, of which one is in each statement with shorthand."""
 _BEFORE_NOT = GOES_ON_AFTER | {"FACT", "NEVER", "_UNLESS"}
@@ -64,6 +64,15 @@ _COMMA = frozenset(("COMMA",))
 ENDS_ITEM = frozenset(("RPAR", "RBRACE", "RSQB", "WORD", "NUMBER", "TEXT"))
 """Terminals that can end an item of a premise."""
 _NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE"))
+
+_CONNECTIVES = {"and": "AND", "or": "OR"}
+"""Words that join items of a premise, with their terminals."""
+
+LONGEST_GROUP = 3
+"""Digits between the commas of a number that is written in groups."""
+
+_BEFORE_NUMBER = frozenset(("COMPARE", "LESS", "COLON", "TIMES", "HAT", *_OPERATIONS))
+"""Terminals of rules and goals behind which a number stands alone."""
 
 _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
@@ -254,9 +263,10 @@ def _joins_names(current: list[Token], dot: Token, following: Token) -> bool:
 
 
 def _at_exception(current: list[Token], token: Token, following: Token) -> bool:
-    """True if the line ends or begins with the word `unless`, which begins no statement."""
-    begins = token.value == "unless" and following.type not in ("LPAR", "$END")
-    ends = len(current) > 1 and current[-1].value == "unless" and current[-2].type in ENDS_ITEM
+    """True if the line ends or begins with `unless`, `and` or `or`, which begin no statement."""
+    words = ("unless", *_CONNECTIVES)
+    begins = token.value in words and following.type not in ("LPAR", "$END")
+    ends = len(current) > 1 and current[-1].value in words and current[-2].type in ENDS_ITEM
     return bool(current) and _keyword(current) == "" and (begins or ends)
 
 
@@ -292,8 +302,8 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
             terminal = "_UNLESS"
         elif token.value in ("count", "sum", "min", "max", "mean", "avg") and _collects(tokens, index):
             terminal = "COLLECT"
-        elif token.value in _SIGNS and _is_operation(tokens, index) and _SIGNS[token.value](tokens, index):
-            terminal = {"mod": "MOD", "in": "IN", "is": "COMPARE"}[token.value]
+        elif sign := _sign(tokens, index):
+            terminal = sign
         elif depth == 0 and (tokens[0].value, before, token.value) in _CLAUSES:
             terminal = f"_{token.value.upper()}"
         value = token.value
@@ -304,6 +314,29 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
         yield token if terminal == token.type else Token.new_borrow_pos(terminal, value, token)
         begins_premise = terminal == "LPAR" and not _opens_arguments(tokens[:index])
         before = terminal
+
+
+def _sign(tokens: list[Token], index: int) -> str:
+    """The terminal of a word that stands for a sign, such as `mod`, `contains` or `and`; empty for another one."""
+    word = str(tokens[index])
+    if word in _SIGNS and _is_operation(tokens, index) and _SIGNS[word](tokens, index):
+        return {"mod": "MOD", "in": "IN"}.get(word, "COMPARE")
+    is_premise = _keyword(tokens) in ("", "never", "aggregate")
+    return _CONNECTIVES[word] if is_premise and word in _CONNECTIVES and _ends_item(tokens[:index]) else ""
+
+
+def _ends_item(tokens: list[Token]) -> bool:
+    """True if the last of these tokens ends an item of a premise: a bracket, a value, or a variable behind a sign."""
+    if not tokens or tokens[-1].type not in ENDS_ITEM:
+        return False
+    if tokens[-1].type != "WORD":
+        return True
+    for token in reversed(tokens[:-1]):
+        if token.type in _BEHIND_ITEM or token.type == "LPAR" or token.value in _CONNECTIVES:
+            return False
+        if token.type in ("COMPARE", "LESS") or token.value in INFIX_TESTS:
+            return True
+    return False
 
 
 def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
@@ -375,6 +408,7 @@ _SIGNS: dict[str, Callable[[list[Token], int], bool]] = {
     "mod": lambda tokens, index: tokens[index + 1].type != "LSQB",
     "in": lambda tokens, index: tokens[index + 1].type in ("LPAR", "LSQB") or _is_in_range(tokens, index),
     "is": _is_assignment,
+    **{test: lambda tokens, index: tokens[index + 1].type != "LPAR" for test in INFIX_TESTS},
 }
 """Words that are signs between two operands, each with the condition that it is one."""
 
@@ -422,6 +456,8 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     """The diagnostic of the hint with an example that fails in the same parser state, else the expected tokens."""
     if near := _near_keywords(tokens):
         return _misspelt(file, tokens, near)
+    if grouped := grouped_digits(file, tokens):
+        return grouped
     if tokens[0].type == "DIRECTIVE":
         place, word = place_of(file, tokens[0]), str(tokens[0])
         return hint("directive").at(place, directive=word)
@@ -452,6 +488,26 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     found = "the end of the statement" if at_end else f'"{sign[:20]}"'
     expected = sorted({_TERMINAL_NAMES[name] for name in error.expected if name in _TERMINAL_NAMES})
     return UNEXPECTED_TOKEN.at(place, found=found, expected=" or ".join(expected) or "the end of the statement")
+
+
+def grouped_digits(file: str, tokens: Sequence[Token]) -> Diagnostic | None:
+    """The diagnostic of the first number such as `1,000` behind a sign or a column's name, in a rule or goal."""
+    for index, token in enumerate(tokens):
+        signs = tokens[max(0, index - 1) : index]
+        is_behind_sign = bool(signs) and signs[0].type in _BEFORE_NUMBER
+        if token.type != "NUMBER" or not is_behind_sign or not token.isdigit() or len(token) > LONGEST_GROUP:
+            continue
+        last, digits = index, str(token)
+        while [part.type for part in tokens[last + 1 : last + 3]] == ["COMMA", "NUMBER"]:
+            comma, group = tokens[last + 1 : last + 3]
+            is_joined = (comma.start_pos, group.start_pos) == (tokens[last].end_pos, comma.end_pos)
+            if not is_joined or len(group.partition(".")[0]) != LONGEST_GROUP:
+                break
+            digits, last = f"{digits},{group}", last + 2
+        if last > index:
+            place = Place(file, *span(tokens[index : last + 1]))
+            return hint("grouped digits").at(place, number=digits, plain=digits.replace(",", ""))
+    return None
 
 
 @cache

@@ -14,6 +14,7 @@ from lark import Lark, Token, Transformer
 
 from hapax.grammar.errors import HapaxError, Place
 from hapax.grammar.parsing import syntax
+from hapax.grammar.terms import INFIX_TESTS
 
 MAXIMUM_DEPTH = 100
 """Nested parentheses, and arithmetic operators per statement: trees stay shallow enough to walk recursively."""
@@ -116,8 +117,10 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     def key(self, parts: list[Token]) -> tuple[str, ...]:
         return tuple(map(str, parts))
 
-    def operation(self, parts: list[Any]) -> syntax.RawTerm:
+    def operation(self, parts: list[Any]) -> syntax.RawNode:
         left, sign, right = parts
+        if sign in INFIX_TESTS:
+            return syntax.RawAtom(syntax.RawWords((str(sign),), at=_at(sign)), (left, right), at=span(parts))
         return syntax.RawTerm(syntax.COMPARISONS.get(sign, str(sign)), (left, right), at=span(parts))
 
     def minus(self, parts: list[Any]) -> syntax.RawNode:

@@ -224,7 +224,8 @@ def comparable(left: Exact, right: Exact) -> tuple[Any, Any]:
     if _are_numbers(left, right):
         return left, right
     if _are_numbers(left) or _are_numbers(right):
-        raise NoValue(f"{_quoted(left)} and {_quoted(right)} are a number and a text")
+        kinds = "a number and a text" if _are_numbers(left) else "a text and a number"
+        raise NoValue(f"{_quoted(left)} and {_quoted(right)} are {kinds}")
     first, second = (moment_of(side) if isinstance(side, str) else side for side in (left, right))
     if first is None and second is None:
         return left, right

@@ -58,7 +58,7 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 
 - A rule is `premise -> conclusion` or `conclusion :- premise`, and a fact is an atom without variables, before which
   `fact` may stand. `&` and `,` are *and*, `|` and `;` are *or*, which binds less; parentheses group. The arrow may also
-  be `=>`, `→`, `⇒` or `\\to`, *and* `∧` or `\\land`, *or* `∨` or `\\lor`.
+  be `=>`, `→`, `⇒` or `\\to`, *and* `and`, `∧` or `\\land`, *or* `or`, `∨` or `\\lor`.
 - A rule with *or* stands for a rule of each alternative; these are named `far_1`, `far_2`, and proofs name them.
 - `not p(...)`, also written `\\+`, `¬` or `~`, holds if `p(...)` is false, see [negation](#declarations-and-negation).
   `not (A & B)` holds if no values of the variables that it has alone make `A & B` true. A conclusion cannot be negated.
@@ -108,7 +108,7 @@ trip(T, M, L, D) & V = L / M * 60 & V > 500 & month(D) = 12 & D < "2013-12-25" -
 | `lower(T)`, `upper(T)`, `length(T)`, `concat(S, ", ", T)` | `length` counts characters |
 | `substring(T, 1, 3)`, `replace(T, " kg", "")` | the first three characters; each `" kg"` taken out |
 | `number(T)` | the number that a text such as `"12.50"` states |
-| `starts_with(T, "Nor")`, `ends_with(T, "way")`, `contains(T, "rw")` | tests, which hold or do not |
+| `starts_with(T, "Nor")`, `ends_with(T, "way")`, `contains(T, "rw")` | tests, also `T contains "rw"` |
 | `matches(T, "^[A-C]")` | a test: the regular expression is found in the text, within a second |
 | `like(T, "A%b_")` | a test, as in SQL: `%` is any text, `_` one character |
 | `year(D)`, `month(D)`, `day(D)`, `weekday(D)` | of a date or date-time; Monday is 1 |

@@ -76,6 +76,13 @@ def template_of(atom: Atom, library: Library, form: Form = "affirmative") -> str
     return templates.affirmative
 
 
+def all_forms(templates: Templates) -> str:
+    """The three forms as a declaration has them; those that are missing are made from the affirmative one."""
+    said = templates.affirmative
+    made = (said, templates.negated or negated_template(said), templates.question or question_template(said))
+    return " / ".join(f'"{form}"' for form in made)
+
+
 def statement_text(rule: Rule, library: Library, substitution: Mapping[str, Constant] | None = None) -> StatementText:
     """Premise and conclusion as the papers print them; the premise is that of `stated_literals`."""
     stated = stated_literals(rule, library)

@@ -28,7 +28,7 @@ from hapax.kb import rows
 from hapax.kb.exchange import values
 from hapax.kb.exchange.arriving import ArrivingFacts, FactBatch, FactKey, FactKind
 from hapax.kb.exchange.fact_checks import FactRefused, check_form, encoded_columns
-from hapax.kb.records import PREDICATES, USER, FactRecord, Source, canonical_text, identity_cells
+from hapax.kb.records import PREDICATES, USER, FactRecord, LeftOutRow, Source, canonical_text, identity_cells
 from hapax.kb.store import KnowledgeBase
 
 _FAULTS_SHOWN = 20
@@ -37,6 +37,9 @@ _VALUES_SHOWN = 3
 
 _SPELLINGS_REPORTED = 20
 """Spellings with their canonical names that the report of an import has."""
+
+_LEFT_OUT_KEPT = 1_000
+"""Rows of a file that were left out and are stored, for `why_not`."""
 
 _REMEMBERED_NAMES = 65_536
 """Names that are looked up once for a whole file."""
@@ -151,6 +154,8 @@ class FactsInConflict:
     arriving: frozenset[str]
     text: str
     claimed: bool
+    row: FactRecord | None = None
+    """The fact of the one row that is at fault, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +230,7 @@ class FactIntake:
         self.names_predicates = True
         """The source says where its predicates stand; otherwise its first column may be anything."""
         self.faults: list[FactFault] = []
+        self._left_out: dict[int, LeftOutRow] = {}
         self._empty: Counter[str] = Counter()
         self.incomplete = 0
         """Facts that were left out for an empty cell."""
@@ -329,7 +335,7 @@ class FactIntake:
                 yield from self._checked(kind, rows.part(slice(half)), columns)
                 yield from self._checked(kind, rows.part(slice(half, None)), columns)
             else:
-                self.add_fault(rows.lines[0], str(refused), refused.kind)
+                self.add_fault(rows.lines[0], str(refused), refused.kind, (kind.predicate, rows.arguments[0]))
 
     def _batch(self, kind: FactKind, found: _WaitingRows, names: Sequence[str]) -> FactBatch:
         """Facts of one kind, checked column by column. Raises FactRefused if one cannot be a fact, or has other values.
@@ -366,8 +372,16 @@ class FactIntake:
         """Count the empty cells of a fact."""
         self._empty.update(f"{kind.predicate}.{column}" for column in columns)
 
-    def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None:
+    def add_fault(
+        self, line: int, message: str, kind: str = "not a fact", row: tuple[str, Sequence[Any]] | None = None
+    ) -> None:
+        """Add a fault. `row`: predicate and arguments of the fact that the row would be."""
         self.faults.append(FactFault(self.file, line, message, kind))
+        if row is not None and len(self._left_out) < _LEFT_OUT_KEPT:
+            predicate, arguments = row
+            cells = tuple("" if cell is None or cell is MISSING else str(cell) for cell in arguments)
+            if not any(map(values.refusal, (self.file, predicate, *cells, message))):
+                self._left_out[line] = LeftOutRow(self.file, line, predicate, cells, message)
 
     def kind(self, predicate: str, arity: int, types: Sequence[str] | None = None) -> FactKind:
         """The kind of such facts. Raises FactRefused for a predicate that does not fit the rules."""
@@ -427,11 +441,12 @@ class FactIntake:
         conflicts = self._refuse_conflicts(same_key)
         if self.faults and not skip_faulty:
             self.refuse_faulty()
+        self._kb.set_left_out(self.file, list(self._left_out.values()))
         read, known, repeats = self._arriving.store()
         given, promoted = known[Source.GIVEN], known[Source.MODEL]
         # A repeated row was counted when it was read, but is no further fact.
         counts = self._counts - Counter(indicator for _, indicator in repeats)
-        others = (*conflicts, *_repeats(repeats), *self._renaming.warnings())
+        others = (*conflicts, *_repeats(repeats), *self._renaming.warnings(), *self._beside(read - promoted, given))
         return ImportReport(
             read=read,
             added=read - given - promoted,
@@ -511,8 +526,20 @@ class FactIntake:
             for line, indicator in self._arriving.withdraw(conflict.arriving):
                 refused = True
                 self._counts[indicator] -= 1
-                self.add_fault(line, conflict.text, kind)
+                row = None if conflict.row is None else (conflict.row.predicate, conflict.row.arguments)
+                self.add_fault(line, conflict.text, kind, row)
         return refused
+
+    def _beside(self, read: int, known: int) -> Iterator[str]:
+        """The warning about rows of a file that was imported before, of which some may be corrected ones."""
+        keyless = [name for name in self._counts if name in self.known and name not in self._keys]
+        if keyless and known and read > known:
+            stored, new = counted(known, "row is", "rows are"), counted(read - known, "is", "are")
+            yield (
+                f"{stored} stored already, and {new} new. {some(keyless)} has no key: of a row that was corrected, the "
+                "old one stays as well. Name the key in the mapping, and import with "
+                f"{Setting('same_key', 'replace')}, or withdraw the old row: {Operation('retract', 'FACT')}."
+            )
 
     def _warnings(self) -> Iterator[str]:
         """Possible mistakes in the file: ignored columns, and predicates that no rule has."""
@@ -551,7 +578,7 @@ def _key_conflicts(
         column, value, stated = next((column, mine, theirs) for column, mine, theirs in pairs if mine != theirs)
         owner = f"line {first_line}" if first_line else "a stored fact"
         text = f"{label}, but {owner} has {names}, too, and there {column} is {short(value)} and not {short(stated)}"
-        yield line, FactsInConflict(frozenset([fact.id]), text, claimed)
+        yield line, FactsInConflict(frozenset([fact.id]), text, claimed, fact)
 
 
 def _name_of(indicator: str) -> str:

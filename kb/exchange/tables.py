@@ -199,7 +199,8 @@ def _add_facts_of(lines: Sequence[int], rows: Sequence[Row], fact: _RowFact, int
             for part in (slice(half), slice(half, None)):
                 _add_facts_of(lines[part], rows[part], fact, intake)
         else:
-            intake.add_fault(lines[0], f"{fact.kind.predicate}: {fault}", "faulty cell")
+            cells = [rows[0][place] for place in fact.places]
+            intake.add_fault(lines[0], f"{fact.kind.predicate}: {fault}", "faulty cell", (fact.kind.predicate, cells))
         return
     if fact.empty == "refuse" or not any(None in arguments for arguments in found):
         intake.add(lines, fact.kind, found, fact.columns)

@@ -20,6 +20,9 @@ CLAIMS_OF_END = 3
 """Known answers from each end of a question's list that are probed, the best known and the least; it has as many wrong
 values."""
 
+CHANCE = 0.6
+"""AUC below which a critic does no better than chance on so few claims."""
+
 SHARE_TRUE = 0.9
 """Share of the accepted claims that has to be true."""
 
@@ -62,6 +65,11 @@ class CriticProbe:
                 wins += 1.0 if truth > falsehood else 0.5 if truth == falsehood else 0.0
         pairs = len(self.truths) * len(self.falsehoods)
         return wins / pairs if pairs else None
+
+    @property
+    def is_chance(self) -> bool:
+        """True if no threshold tells the true claims from the false ones."""
+        return self.preference is not None and self.preference < CHANCE
 
     @property
     def judged(self) -> int:

@@ -275,7 +275,7 @@ oracle likes(Person, Dish)
         ("book(1, T)", "1:1", "book/4"),
         ("book(Title: T)", "1:11", "small letter"),
         ("bok(title: T)", "1:1", "book/4"),
-        ("bird(X) and flies(X)", "1:9", '"&"'),
+        ("bird(X) plus flies(X)", "1:9", '"&"'),
         ("N = count(bird(X))", "1:5", "aggregate_all(count"),
     ],
 )

@@ -126,6 +126,18 @@ def test_the_audit_counts_errors_by_fact_and_rightness_by_statement(four: Path) 
     assert (audit["correct"]["head"]["value"], audit["correct"]["head"]["count"]) == (0.5, 2)
 
 
+def test_people_who_judge_the_same_statements_see_how_far_they_agree(four: Path) -> None:
+    """Also of sheets that only ask whether statements are true the report has the agreement, in text and in figures."""
+    judge(four, "ann", {}, "soundness")
+    alone = report(four)["agreement"]
+    judge(four, "bob", {("Gravel", "soundness"): "facts"}, "soundness")
+    found, shown = report(four)["agreement"], run("votes", "report", "--db", four).stdout
+
+    assert alone["questions"] == 0
+    assert (found["questions"], found["percent"]["value"]) == (4, 0.75)
+    assert "Agreement on whether statements are true" in shown
+
+
 def test_labels_that_link_turned_are_in_no_table(tmp_path: Path) -> None:
     """Only the noes of LINK's annotators are known, so they would make every figure worse. One mark of harm is enough,
     whatever others say."""

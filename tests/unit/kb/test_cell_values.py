@@ -253,6 +253,7 @@ RECORDS: list[tuple[Any, Any]] = [
     (records.CERTIFICATES, st.builds(records.CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT, TEXT, SCORE, TEXT, TEXT, TEXT, TEXT)),
     (records.JUDGING_DRAWS, st.builds(records.JudgingDraw, TEXT, TEXT, PLAIN, PROBABILITY, TEXT)),
     (records.DRAWN_ITEMS, st.builds(records.DrawnItem, TEXT, TEXT, PROBABILITY, PROBABILITY, PROBABILITY)),
+    (records.LEFT_OUT_ROWS, st.builds(records.LeftOutRow, TEXT, COUNT, TEXT, NAMES, TEXT)),
     (records.MODEL_PROFILES, st.builds(records.ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
 ]  # fmt: skip
 

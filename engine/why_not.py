@@ -1,0 +1,393 @@
+"""Explain why something does not hold: the gate that stopped a value, the premise that failed, the row that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, product
+
+from hapax.engine.explain import (
+    Explainer,
+    fact_lines,
+    named_atom,
+    refuse_withdrawn,
+    sentence_rules,
+    stored_statement,
+    unknown_text,
+    what_fell,
+)
+from hapax.engine.inference.derive import fact_key, matched
+from hapax.engine.inference.proof import instantiated
+from hapax.engine.inference.theory import AskedAtom, Theory
+from hapax.engine.logic.compile import join_order
+from hapax.engine.logic.conflicts import fact_text
+from hapax.engine.logic.proofs import atoms_that_hold, holding_prefixes, prove
+from hapax.engine.run_memory import ATOM, search_story, stored_rule, with_stored_predicates, worded_atom
+from hapax.engine.search.demand_loop import is_asked
+from hapax.engine.stories import Story
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.declarations import Closedness, PredicateKind, PredicateSignature
+from hapax.grammar.remedies import Operation, Remedy, Setting
+from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import (
+    MISSING,
+    Atom,
+    BodyLiteral,
+    Comparison,
+    Constant,
+    Literal,
+    Substitution,
+    Term,
+    Value,
+    Variable,
+)
+from hapax.grammar.values.calculation import assigned, fault
+from hapax.grammar.writing.verbalize import atom_text, is_worded, item_text
+from hapax.grammar.writing.words import counted
+from hapax.kb.records import LEFT_OUT_ROWS, AtomPattern, FactRecord, Question, Source
+from hapax.kb.store import KnowledgeBase
+
+EXAMPLES = 3
+"""Rows, atoms and substitutions that are shown where there may be many."""
+
+MOST_COMPARED = 1_000_000
+"""Facts of a predicate among which similar ones are looked for."""
+
+SOME_ROWS = 50
+"""Rows with one of an atom's values, among which the most similar one is looked for."""
+
+
+def why_not(theory: Theory, text: str) -> Story:
+    """Explain why an atom or a statement does not hold: a gate rejected it, premises of rules failed, nobody asked.
+
+    An atom may leave arguments open; `text` may be the sentence of a statement, or its id. Raises HapaxError if it
+    holds.
+    """
+    if not ATOM.match(text) and (story := _of_statement(theory, text.strip())) is not None:
+        return story
+    worded, asked = worded_atom(text, theory) if ATOM.match(text) else named_atom(text, theory)
+    atom = asked.atom
+    if atoms_that_hold(worded, asked, 1):
+        named = atom if atom.is_ground else text.strip()
+        raise HapaxError(f"{named} holds.", Remedy("Run {} to see why.", Operation("why", text.strip())))
+    reasons = [*_not_accepted(worded, atom), *_no_rule(worded, atom)]
+    if not theory.library.knows(atom.indicator):
+        reasons.append(Story(unknown_text(atom), "rule"))
+    words = _written(atom, worded.library)
+    if is_worded(atom, worded.library) and atom.is_ground:
+        words = f"{atom_text(atom, worded.library)}  {atom}"
+    return Story(f"{words}  [does not hold]", "goal", tuple(reasons))
+
+
+def _of_statement(theory: Theory, text: str) -> Story | None:
+    """Explain why a statement does not hold; None for a text that is no sentence of a rule, nor a stored id."""
+    worded = with_stored_predicates(theory)
+    statement = stored_statement(worded, text)
+    if statement is None:
+        found = sentence_rules(worded.library, text)
+        reasons = []
+        try:
+            refuse_withdrawn(theory, text)
+        except HapaxError as gone:
+            reasons.append(Story(str(gone), "withdrawal"))
+    else:
+        fallen = what_fell(worded, statement)
+        if fallen is None:
+            raise HapaxError(f'"{statement.text}" holds.', Remedy("Run {} to see why.", Operation("why", text)))
+        rule = stored_rule(worded.kb, statement.rule, worded.library)
+        values = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
+        found = [(rule, values)] if rule is not None else []
+        text, reasons = statement.text, [Story(fallen.message, "withdrawal")]
+    for rule, values in found:
+        # What a statement supposes of a person needs no fact.
+        needed = tuple(item for item in rule.premise if not rule.is_information(item))
+        reasons.append(_failure(worded, replace(rule, premise=needed), values))
+    return Story(f"{text}  [does not hold]", "statement", tuple(reasons)) if reasons else None
+
+
+def _written(atom: Atom, library: Library) -> str:
+    """The atom as text, by its columns where it leaves some open."""
+    columns = library.columns_of(atom.predicate)
+    if len(columns) != len(atom.arguments) or not any(term.is_anonymous for term in atom.variables):
+        return str(atom)
+    pairs = zip(columns, atom.arguments, strict=True)
+    named = [f"{name}: {term}" for name, term in pairs if not (isinstance(term, Variable) and term.is_anonymous)]
+    return f"{atom.predicate}({', '.join(named)})"
+
+
+def _bound(atom: Atom) -> dict[int, Value]:
+    """The values of an atom's arguments by place, without those that are left open."""
+    return {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
+
+
+def _not_accepted(theory: Theory, atom: Atom) -> Iterator[Story]:
+    """The gate that rejected the value; if no model proposed it, whether it was asked for."""
+    kb, library = theory.kb, theory.library
+    signature = library.signature(atom.indicator)
+    lines = list(fact_lines(kb, library, atom)) if atom.is_ground else []
+    if lines:
+        yield from lines
+    elif signature.kind is PredicateKind.COMPUTED:
+        yield Story(_computed(atom, signature), "computed")
+    elif atom.indicator in library.aggregated:
+        yield _other_value(theory, atom)
+    elif signature.kind is PredicateKind.GIVEN and (signature.declared or atom.indicator not in library.derived):
+        near = tuple(_near_rows(theory, atom, signature))
+        yield Story("it is not among the given facts; add it to a rule file, or import it", "given", near)
+    elif is_asked(library, signature) and atom.is_ground:
+        yield from _asked_or_not(kb, library, atom)
+    elif atom.indicator not in library.derived:
+        yield Story(
+            f"it is about a generic person, who has no stored facts; {Setting('assume')} adds it to a query",
+            "assumption",
+        )
+
+
+def _other_value(theory: Theory, atom: Atom) -> Story:
+    """The value that an aggregate has for the atom's group, with its proof."""
+    rule = theory.library.with_closure().concluding[atom.indicator][0]
+    group = rule.aggregate.group if rule.aggregate is not None else ()
+    types = theory.library.signature(atom.indicator).argument_types
+    terms: list[Term] = []
+    for place, (term, stated) in enumerate(zip(atom.arguments, rule.conclusion.atom.arguments, strict=True)):
+        terms.append(term if stated in group else Variable(f"_{place}", types[place]))
+    found = atoms_that_hold(theory, AskedAtom(Atom(atom.predicate, tuple(terms))), EXAMPLES)
+    proofs = [proof for other in found if (proof := prove(theory, other)) is not None]
+    if not proofs:
+        return Story("the aggregate has no row in this group", "given")
+    explainer = Explainer(theory)
+    return Story("the aggregate has another value", "given", tuple(map(explainer.proof, proofs)))
+
+
+def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Iterator[Story]:
+    """The facts with the same key, or that differ in one argument, and the rows that an import left out."""
+    bound = _bound(atom)
+    key = {place: bound[place] for place in signature.key if place in bound}
+    names = signature.columns or tuple(f"argument {place + 1}" for place in range(len(atom.arguments)))
+    has_key = bool(key) and len(key) == len(signature.key)
+    # Without a key no index may find them.
+    is_small = theory.kb.fact_count(atom.indicator, MOST_COMPARED + 1) <= MOST_COMPARED
+    others = [{at: bound[at] for at in bound if at != place} for place in bound if len(bound) > 1 and is_small]
+    found: dict[str, FactRecord] = {}
+    for cells in [key] if has_key else others:
+        for fact in islice(_facts_with(theory, atom, cells), EXAMPLES):
+            found.setdefault(fact.id, fact)
+    nearest = list(found.values())
+    if is_small and not has_key and not found:
+        rows = chain.from_iterable(islice(_facts_with(theory, atom, {at: bound[at]}), SOME_ROWS) for at in bound)
+        nearest = sorted(rows, key=lambda fact: -sum(fact.arguments[at] == bound[at] for at in bound))[:1]
+    for fact in nearest[:EXAMPLES]:
+        differing = [
+            f"{names[place]} is {_cell(fact.arguments[place])} and not {Constant(value)}"
+            for place, value in bound.items()
+            if fact.arguments[place] != value
+        ]
+        yield Story(f"in {fact_text(fact)}, {', '.join(differing)}", "given")
+    if has_key and not found:
+        wanted = ", ".join(f"{names[place]} {Constant(value)}" for place, value in key.items())
+        yield Story(f"no fact has {wanted}", "given")
+    for item in theory.kb.withdrawals() if not atom.is_ground else ():
+        if item.fact.indicator == atom.indicator and matched(atom.arguments, item.fact.arguments) is not None:
+            yield Story(f"{item.atom} was {item.text}", "withdrawal")
+    wanted_cells = {str(value) for value in (key if has_key else bound).values()}
+    # The cell at fault need not be what the user means by it.
+    least = max(1, len(wanted_cells) if has_key else len(wanted_cells) - 1)
+    left_out = theory.kb.matching(LEFT_OUT_ROWS, predicate=atom.predicate)
+    for row in islice((row for row in left_out if len(wanted_cells.intersection(row.cells)) >= least), EXAMPLES):
+        yield Story(f"an import left out {row.file}:{row.line}: {row.reason}", "given")
+
+
+def _cell(value: Value) -> str:
+    return "empty" if value is MISSING else str(Constant(value))
+
+
+def _facts_with(theory: Theory, atom: Atom, cells: Mapping[int, Value]) -> Iterator[FactRecord]:
+    """The facts of an atom's predicate, stored, or stated in a rule file, that have these values at these places."""
+    yield from theory.kb.relations.at(atom.indicator, dict(cells))
+    for stated in theory.library.facts:
+        if stated.indicator == atom.indicator and all(stated.values[place] == value for place, value in cells.items()):
+            yield FactRecord(stated.predicate, stated.values, (), Source.GIVEN)
+
+
+def _computed(atom: Atom, signature: PredicateSignature) -> str:
+    """The comparison that a computed atom stands for, with its values."""
+    if signature.definition is None:
+        return (
+            f"{atom.indicator} is computed, and no loaded rule file defines it; name the one that does with "
+            f"{Setting('rules')}"
+        )
+    pairs: list[tuple[str, Constant]] = []
+    for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
+        if isinstance(term, Constant):
+            pairs.append((parameter.name, term))
+    return _falsehood(instantiated(signature.definition, Substitution(tuple(pairs))))
+
+
+def _falsehood(item: BodyLiteral) -> str:
+    """A false comparison with its values, and with the results of its arithmetic."""
+    if not isinstance(item, Comparison) or item.variables:
+        return f"{item} is false"
+    if reason := fault(item):
+        return f"{item} is false: {reason}"
+    left, right = (assigned(side, {}) for side in item.sides)
+    if left is None or right is None:
+        return f"{item} is false"
+    evaluated = Comparison(item.operator, Constant(left), Constant(right))
+    return f"{item} is false" if evaluated == item else f"{item}, which is {evaluated}, is false"
+
+
+def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
+    """The questions whose answers could have contained the value, if any were asked; another known value, if any."""
+    asked: list[Story] = []
+    for question in _questions(library, atom):
+        asked.extend(_question_story(kb, question))
+    if asked:
+        yield Story("it was asked for, and no model proposed it", "question", tuple(asked))
+    known = _known_value(kb, library, atom)
+    if known is not None:
+        yield Story(f"another value is known: {known}", "fact")
+    elif not asked:
+        yield Story(f"no model was asked; {Operation('query', models=True)} asks", "question")
+
+
+def _known_value(kb: KnowledgeBase, library: Library, atom: Atom) -> str | None:
+    """A fact, stored or stated in a rule file, that gives a functional predicate another last argument, as text."""
+    if library.kind(atom.indicator) is not PredicateKind.FUNCTIONAL:
+        return None
+    key = fact_key(atom)[1][:-1]
+    stored = map(fact_text, kb.relations.at(atom.indicator, dict(enumerate(key))))
+    stated = (str(fact) for fact in library.facts if fact.indicator == atom.indicator and fact_key(fact)[1][:-1] == key)
+    return next(chain(stored, stated), None)
+
+
+def _questions(library: Library, atom: Atom) -> Iterator[Question]:
+    """The questions about this atom with one argument open, for each type in its signature and in rules."""
+    signature = library.signature(atom.indicator)
+    values = fact_key(atom)[1]
+    for position, declared in enumerate(signature.argument_types):
+        arguments = tuple(None if i == position else value for i, value in enumerate(values))
+        data_types = dict.fromkeys([declared])
+        # Rules may ask for narrower types than the declared one.
+        for rule in library.rules:
+            for used in rule.atoms:
+                term = used.arguments[position] if used.indicator == atom.indicator else None
+                if isinstance(term, Variable):
+                    data_types[term.data_type] = None
+        # A functional predicate may be asked for samples of its last argument, or for values of another.
+        for data_type, functional in product(data_types, (False, True)):
+            yield Question((AtomPattern(atom.predicate, arguments),), data_type, functional)
+
+
+def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
+    state = kb.question_state(question)
+    if state.calls:
+        pattern = question.patterns[0]
+        cells = ", ".join("?" if value is None else str(Constant(value)) for value in pattern.arguments)
+        calls = counted(state.calls, "call")
+        end = "exhausted" if state.exhausted else "not exhausted"
+        yield Story(f"{pattern.predicate}({cells}) as {question.data_type}: {calls}, {end}", "question")
+
+
+def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
+    """For every rule that concludes the predicate, the first item of its premise that fails."""
+    bound = _bound(atom)
+    for rule in theory.library.rules:
+        if rule.conclusion.atom.indicator != atom.indicator:
+            continue
+        bindings = matched([rule.conclusion.atom.arguments[place] for place in bound], list(bound.values()))
+        if bindings is None:
+            yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
+        else:
+            values = tuple((name, Constant(value)) for name, value in bindings.items())
+            yield _failure(theory, rule, Substitution(values))
+
+
+def _failure(theory: Theory, rule: Rule, bound: Substitution) -> Story:
+    """Explain which item of a rule's premise fails, and what became of the values in its last search."""
+    story = _Failure(theory, join_order(rule), bound).story()
+    return replace(story, children=(*story.children, *search_story(theory, rule, bound)))
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A rule whose premise fails for an atom. Finds the longest part of the premise that holds."""
+
+    theory: Theory
+    rule: Rule
+    bound: Substitution
+
+    def story(self) -> Story:
+        """Explain the first item of the premise that fails, for up to `EXAMPLES` solutions of the items before it."""
+        # Items that only test values come last, when all values are known.
+        ordered = sorted(self.rule.premise, key=lambda item: not self._generates(item))
+        reached: list[Substitution] = [self.bound]
+        prefixes = holding_prefixes(self.theory, self.rule, ordered, self.bound, EXAMPLES)
+        for item, found in zip(ordered, prefixes, strict=False):
+            if not found:
+                return self._missing(item, reached)
+            reached = found
+        return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
+
+    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
+        # Different solutions may lack the same goal.
+        goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
+        lines = tuple(self._premise(goal) for goal in goals)
+        lack = "does not hold" if isinstance(missing, Literal) and missing.negated else "is false"
+        written = item_text(missing, self.theory.library)
+        if isinstance(missing, Literal) and self._generates(missing):
+            lack, written = "has no fact", _written(missing.atom, self.theory.library)
+        return Story(f"rule {self.rule.name}: its premise {written} {lack}", "rule", lines)
+
+    def _generates(self, item: BodyLiteral) -> bool:
+        """True if facts or rules give the item's variables values. Other items only test values."""
+        return isinstance(item, Literal) and not item.negated and not self._is_computed(item)
+
+    def _is_computed(self, literal: Literal) -> bool:
+        return self.theory.library.signature(literal.atom.indicator).kind is PredicateKind.COMPUTED
+
+    def _premise(self, goal: BodyLiteral) -> Story:
+        if not isinstance(goal, Literal):
+            return Story(_falsehood(goal), "premise")
+        if goal.negated and not self._holds(goal.atom):
+            return self._unknown_premise(goal.atom)
+        if goal.negated:
+            text = f"{goal.atom} holds, but the rule requires that it does not"
+            library = self.theory.library
+            if (exception := library.exceptions.get(goal.atom.indicator)) is not None:
+                text = "what it negates holds" if exception.in_premise else "the exception applies"
+            proof = prove(self.theory, goal.atom) if goal.atom.is_ground else None
+            return Story(text, "premise", (Explainer(self.theory).proof(proof),) if proof is not None else ())
+        signature = self.theory.library.signature(goal.atom.indicator)
+        behind: tuple[Story, ...] = ()
+        if goal.atom.is_ground:
+            behind = tuple(_not_accepted(self.theory, goal.atom))
+        elif signature.kind is PredicateKind.GIVEN and signature.declared:
+            behind = tuple(_near_rows(self.theory, goal.atom, signature))
+        if self._is_computed(goal):
+            return Story(f"{goal.atom} is false", "premise", behind)
+        text = f"nothing makes {_written(goal.atom, self.theory.library)} hold"
+        used = [literal for literal in self.rule.literals if literal.atom.indicator == goal.atom.indicator]
+        if any(map(self.rule.is_information, used)):  # it is about a generic variable
+            text += f"; {Setting('assume')} adds it to a query"
+        return Story(text, "premise", behind)
+
+    def _holds(self, atom: Atom) -> bool:
+        """True if the atom of a failing negation holds; otherwise it is unknown."""
+        library, kb = self.theory.library, self.theory.kb
+        is_open = library.is_open(atom.indicator)
+        if not is_open and library.closedness(atom.indicator) is not Closedness.CLOSED_FOR_FIRST:
+            return True
+        return atom in library.facts or atom in self.theory.assumed or kb.fact(*fact_key(atom)) is not None
+
+    def _unknown_premise(self, atom: Atom) -> Story:
+        """The remedy for an atom that is neither a fact nor denied, with everything stored about it."""
+        behind = tuple(fact_lines(self.theory.kb, self.theory.library, atom))
+        if self.theory.library.is_open(atom.indicator):
+            reason = f"no critic denied it, and {atom.indicator} is not declared closed"
+            remedy = (
+                f'{Operation("query", models=True)} asks; "closed {atom.indicator}" says that absent facts are false'
+            )
+        else:
+            reason = f"{atom.indicator} is closed for each first argument, and no fact has this one"
+            remedy = "add a fact about it"
+        return Story(f"{atom} is unknown: {reason}; {remedy}", "premise", behind)
