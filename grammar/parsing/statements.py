@@ -77,8 +77,9 @@ _BEFORE_NUMBER = frozenset(("COMPARE", "LESS", "COLON", "TIMES", "HAT", *_OPERAT
 _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
 _DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
+_RUNS = "initialization"
 _DIRECTIVES = frozenset(
-    ("use_module", "initialization", "dynamic", "discontiguous", "table", "set_prolog_flag", "ensure_loaded", "module")
+    ("use_module", _RUNS, "dynamic", "discontiguous", "table", "set_prolog_flag", "ensure_loaded", "module")
 )
 """Of Prolog: nothing here needs them, so that a file of Prolog is read as it is."""
 
@@ -421,7 +422,9 @@ def _begins_exception(tokens: list[Token], index: int) -> bool:
 
 
 def _is_directive(tokens: list[Token]) -> bool:
-    return len(tokens) > 1 and tokens[0].type == "NECK" and tokens[1].value in _DIRECTIVES
+    """True for a directive of Prolog that changes nothing here; what `initialization` would run is at most a name."""
+    sign, *words = (token.value for token in tokens)
+    return sign == ":-" and bool(words) and words[0] in _DIRECTIVES and (words[0] != _RUNS or words.count("(") == 1)
 
 
 def _keyword(tokens: list[Token]) -> str:
