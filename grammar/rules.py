@@ -11,15 +11,6 @@ from pathlib import Path
 
 from hapax.grammar.data_types import TypeLattice
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
-from hapax.grammar.parsing.attributes import (
-    GenericBy,
-    Polarity,
-    Principle,
-    StatementCap,
-    default_generic,
-    default_polarity,
-    default_principle,
-)
 from hapax.grammar.parsing.declarations import (
     ASKED_KINDS,
     GENERATING,
@@ -32,12 +23,19 @@ from hapax.grammar.parsing.declarations import (
     Declaration,
     DisjointTypes,
     ExceptionClause,
+    GenericBy,
     LeftOut,
+    Polarity,
     PredicateKind,
     PredicateSignature,
+    Principle,
     Property,
     PropertyDeclaration,
+    StatementCap,
     argument_types,
+    default_generic,
+    default_polarity,
+    default_principle,
     exception_templates,
     is_exception,
     premise_text,

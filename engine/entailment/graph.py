@@ -27,8 +27,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.options import Option
-from hapax.grammar.parsing.attributes import default_polarity, default_principle
-from hapax.grammar.parsing.declarations import Chance
+from hapax.grammar.parsing.declarations import Chance, default_polarity, default_principle
 from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable

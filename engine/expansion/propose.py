@@ -20,8 +20,7 @@ from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.data_types import OBJECT, type_key
 from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
 from hapax.grammar.options import Option, Seed
-from hapax.grammar.parsing.attributes import GenericBy, default_polarity
-from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature, Templates
+from hapax.grammar.parsing.declarations import GenericBy, PredicateKind, PredicateSignature, Templates, default_polarity
 from hapax.grammar.parsing.parser import parse_addition
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule

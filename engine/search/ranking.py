@@ -20,8 +20,7 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.questions.decidable import Origin, origin_of
 from hapax.engine.questions.inquiry import PERSON
 from hapax.engine.questions.released import released_literals
-from hapax.grammar.parsing.attributes import StatementCap
-from hapax.grammar.parsing.declarations import ASKED_KINDS
+from hapax.grammar.parsing.declarations import ASKED_KINDS, StatementCap
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.writing.verbalize import literal_text

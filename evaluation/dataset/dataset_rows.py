@@ -32,7 +32,7 @@ from hapax.evaluation.shared.stored_statements import (
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option
-from hapax.grammar.parsing.attributes import default_principle
+from hapax.grammar.parsing.declarations import default_principle
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal

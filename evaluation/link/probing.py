@@ -54,7 +54,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed, Temperature
-from hapax.grammar.parsing.attributes import Polarity
+from hapax.grammar.parsing.declarations import Polarity
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution

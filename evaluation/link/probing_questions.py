@@ -19,8 +19,7 @@ from hapax.evaluation.shared.stored_statements import (
     stored_library,
 )
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.attributes import Polarity, default_polarity
-from hapax.grammar.parsing.declarations import PredicateSignature, Templates
+from hapax.grammar.parsing.declarations import Polarity, PredicateSignature, Templates, default_polarity
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.writing.verbalize import (

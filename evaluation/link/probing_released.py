@@ -26,7 +26,7 @@ from hapax.evaluation.link.probing_questions import (
     ProbeQuestion,
     Template,
 )
-from hapax.grammar.parsing.attributes import Polarity
+from hapax.grammar.parsing.declarations import Polarity
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest

@@ -8,8 +8,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from hapax.engine.judgements import LINK_ANNOTATORS, Judgement
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.attributes import Domain
-from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature, Templates
+from hapax.grammar.parsing.declarations import Domain, PredicateKind, PredicateSignature, Templates
 from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library

@@ -43,7 +43,7 @@ from hapax.evaluation.votes.voting_questions import AUDIT, BASELINE, SOUNDNESS_T
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.parsing.attributes import Domain
+from hapax.grammar.parsing.declarations import Domain
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import RULES, Distribution, StatementRecord, VoteRecord

@@ -17,8 +17,7 @@ from hapax.grammar.checking.satisfiable import contradiction, divisors, is_zero,
 from hapax.grammar.data_types import NUMBER, OBJECT
 from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.parsing.attributes import GenericBy
-from hapax.grammar.parsing.declarations import PredicateKind
+from hapax.grammar.parsing.declarations import GenericBy, PredicateKind
 from hapax.grammar.parsing.shorthand import is_empty_collection
 from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (

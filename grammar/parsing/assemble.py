@@ -16,15 +16,8 @@ from typing import TypeVar
 from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.goal_language import wrong_column
-from hapax.grammar.parsing.attributes import (
-    PRINCIPLE_SPELLINGS,
-    GenericBy,
-    Polarity,
-    StatementCap,
-    default_polarity,
-    default_principle,
-)
 from hapax.grammar.parsing.declarations import (
+    PRINCIPLE_SPELLINGS,
     AggregateDeclaration,
     Chance,
     ClosedDeclaration,
@@ -33,13 +26,18 @@ from hapax.grammar.parsing.declarations import (
     Declaration,
     DisjointTypes,
     ExceptionClause,
+    GenericBy,
     Item,
+    Polarity,
     PredicateKind,
     PredicateSignature,
     Property,
     PropertyDeclaration,
+    StatementCap,
     Templates,
     Tolerance,
+    default_polarity,
+    default_principle,
     settled,
 )
 from hapax.grammar.parsing.shorthand import MOST_BRANCHES, branches, plain_items

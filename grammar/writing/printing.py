@@ -8,8 +8,14 @@ from typing import Literal as OneOf
 from typing import NamedTuple, TypeAlias
 
 from hapax.grammar.dependencies import source_of
-from hapax.grammar.parsing.attributes import GenericBy
-from hapax.grammar.parsing.declarations import AggregateDeclaration, Chance, Declaration, PredicateSignature, Templates
+from hapax.grammar.parsing.declarations import (
+    AggregateDeclaration,
+    Chance,
+    Declaration,
+    GenericBy,
+    PredicateSignature,
+    Templates,
+)
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Literal, quoted, variable_names
 

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hapax.grammar.errors import HapaxError, Place, RulesRejected
-from hapax.grammar.parsing.attributes import default_polarity, default_principle
-from hapax.grammar.parsing.declarations import PredicateKind, Tolerance
+from hapax.grammar.parsing.declarations import PredicateKind, Tolerance, default_polarity, default_principle
 from hapax.grammar.parsing.parser import parse_library, read_rules, read_texts
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Variable

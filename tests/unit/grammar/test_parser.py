@@ -8,14 +8,18 @@ from hypothesis import strategies as st
 
 from hapax.grammar.errors import RulesRejected
 from hapax.grammar.goal_language import called_indicators, goal_text
-from hapax.grammar.parsing.attributes import Polarity, Principle, default_generic, default_polarity, default_principle
 from hapax.grammar.parsing.declarations import (
     ClosedDeclaration,
     Closedness,
     Constraint,
     DisjointTypes,
+    Polarity,
+    Principle,
     Property,
     PropertyDeclaration,
+    default_generic,
+    default_polarity,
+    default_principle,
 )
 from hapax.grammar.parsing.parser import parse_goal, parse_library, parse_rule, parse_statements, read_texts
 from hapax.grammar.parsing.statements import KEYWORDS, statement_tokens
