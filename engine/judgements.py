@@ -21,7 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, VoteRecord, content_id
+from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, VoteRecord
+from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 
 # --- votes of people who err ------------------------------------------------------------------------------------------

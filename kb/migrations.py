@@ -16,8 +16,9 @@ from hapax.kb.atoms.facts import FactRelations
 from hapax.kb.exchange import values
 from hapax.kb.files import system
 from hapax.kb.open_records import OpenRecords
-from hapax.kb.records import FACTS, TABLES, WITHDRAWALS, FactRecord, Withdrawal
+from hapax.kb.records import FACTS, WITHDRAWALS, FactRecord, Withdrawal
 from hapax.kb.rows import OnConflict
+from hapax.kb.schema import TABLES
 
 migrations = Migrations("hapax")
 

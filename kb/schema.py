@@ -8,9 +8,31 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from hapax.kb.files import system
-from hapax.kb.records import TABLES
+from hapax.kb.judgement_records import CALIBRATIONS, CERTIFICATES, DRAWN_ITEMS, JUDGING_DRAWS, LABELS, VOTES
+from hapax.kb.records import (
+    ASSESSMENTS,
+    ATTEMPTS,
+    CALLS,
+    CANDIDATES,
+    CONFLICTS,
+    DECISIONS,
+    DENIALS,
+    FACTS,
+    LEFT_OUT_ROWS,
+    MODEL_PROFILES,
+    PREDICATES,
+    QUESTIONS,
+    RULE_TEXTS,
+    RULES,
+    RUNS,
+    STATEMENTS,
+    TYPE_FACTS,
+    WITHDRAWALS,
+)
+from hapax.kb.rows import TableSchema
 
 VERSION = "m001_schema"
 """Name of the newest schema in the file's list of migrations; `migrations` brings older files to it."""
@@ -23,6 +45,34 @@ _MIGRATIONS = (
     '    ON "_sqlite_migrations" ("migration_set", "name")',
 )
 
+
+TABLES: tuple[TableSchema[Any], ...] = (
+    RUNS,
+    RULES,
+    PREDICATES,
+    TYPE_FACTS,
+    QUESTIONS,
+    CALLS,
+    ATTEMPTS,
+    CANDIDATES,
+    ASSESSMENTS,
+    DECISIONS,
+    FACTS,
+    STATEMENTS,
+    VOTES,
+    MODEL_PROFILES,
+    RULE_TEXTS,
+    DENIALS,
+    CONFLICTS,
+    WITHDRAWALS,
+    LABELS,
+    CALIBRATIONS,
+    CERTIFICATES,
+    JUDGING_DRAWS,
+    DRAWN_ITEMS,
+    LEFT_OUT_ROWS,
+)
+"""Every table of records, the view of facts among them, which `verify` reads."""
 
 STATE: tuple[str, ...] = (
     # Facts: `kb/atoms/facts.py` creates a table for each predicate. `types`: the data types of facts that have no

@@ -9,7 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 from hapax.kb.connection import reading_uri
-from hapax.kb.records import ATTEMPTS, RUNS, TABLES
+from hapax.kb.records import ATTEMPTS, RUNS
+from hapax.kb.schema import TABLES
 
 CLOCKS = frozenset({"created", "started", "finished"})
 """Columns with the time of writing."""

@@ -35,7 +35,8 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.writing.verbalize import atom_text
-from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, STATEMENTS, VOTES, VoteRecord
+from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, VOTES, VoteRecord
+from hapax.kb.records import STATEMENTS
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.llm_oracle.questions.prompts import sentence
 

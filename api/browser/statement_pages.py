@@ -21,7 +21,8 @@ from hapax.evaluation.shared.stored_statements import judgement_text
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant
-from hapax.kb.records import CANDIDATES, QUESTIONS, STATEMENTS, Distribution, StatementRecord, VoteRecord
+from hapax.kb.judgement_records import VoteRecord
+from hapax.kb.records import CANDIDATES, QUESTIONS, STATEMENTS, Distribution, StatementRecord
 from hapax.kb.store import STANDING, KnowledgeBase
 
 MOST_LINES = 300

@@ -16,7 +16,8 @@ from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
 from hapax.engine.questions.inquiry import filled, opened_atom
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value
-from hapax.kb.records import AtomPattern, DenialRecord, FactLabel, FactRecord, Source, content_id, fact_id
+from hapax.kb.judgement_records import FactLabel
+from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Source, content_id, fact_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.critics.combined_critic import logit, sigmoid
 from hapax.llm_oracle.questions.prompts import fact_claim, type_claim

@@ -39,11 +39,10 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Literal
 from hapax.grammar.writing.words import counted
 from hapax.kb.files import system
+from hapax.kb.judgement_records import CALIBRATIONS, CertificateRecord
 from hapax.kb.records import (
-    CALIBRATIONS,
     PREDICATES,
     RULES,
-    CertificateRecord,
     FactRecord,
     PredicateRecord,
     RuleRecord,

@@ -47,8 +47,8 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Value
 from hapax.kb.files import system
 from hapax.kb.files.running_search import RunFiles
+from hapax.kb.judgement_records import CERTIFICATES
 from hapax.kb.records import (
-    CERTIFICATES,
     DECISIONS,
     PREDICATES,
     RULES,

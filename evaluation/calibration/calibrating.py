@@ -64,7 +64,8 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.writing.words import counted
 from hapax.kb.files import system
-from hapax.kb.records import ASSESSMENTS, CALIBRATIONS, CalibrationRecord, content_id
+from hapax.kb.judgement_records import CALIBRATIONS, CalibrationRecord
+from hapax.kb.records import ASSESSMENTS, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.journal import Journal

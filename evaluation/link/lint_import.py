@@ -34,17 +34,16 @@ from hapax.grammar.terms import Constant, Literal, Substitution, Value
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import read_cell
+from hapax.kb.judgement_records import VOTES, VoteRecord
 from hapax.kb.records import (
     PREDICATES,
     RULES,
     RUNS,
-    VOTES,
     Distribution,
     PredicateRecord,
     RuleRecord,
     RunRecord,
     StatementRecord,
-    VoteRecord,
     content_id,
 )
 from hapax.kb.store import KnowledgeBase

@@ -24,7 +24,7 @@ from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import read_cell
 from hapax.kb.exchange.intake import FactFault, FactsRejected
 from hapax.kb.exchange.values import refusal
-from hapax.kb.records import VOTES, VoteRecord
+from hapax.kb.judgement_records import VOTES, VoteRecord
 from hapax.kb.store import KnowledgeBase
 
 _CELLS = ("sheet", "kind", "voter", "row", "rows", "section", "item", "question", "text", "asked", "answer", "comment")

@@ -45,7 +45,8 @@ from hapax.kb.exchange.csv_text import write_rows
 from hapax.kb.exchange.values import refusal
 from hapax.kb.files import system
 from hapax.kb.files.unfinished import replace_file
-from hapax.kb.records import DRAWN_ITEMS, JUDGING_DRAWS, Distribution, DrawnItem, JudgingDraw, content_id
+from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw
+from hapax.kb.records import Distribution, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import CRITIC
 

@@ -46,7 +46,8 @@ from hapax.grammar.extras import extras_named
 from hapax.grammar.parsing.declarations import Domain
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import RULES, Distribution, StatementRecord, VoteRecord
+from hapax.kb.judgement_records import VoteRecord
+from hapax.kb.records import RULES, Distribution, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
 # --- LINK's figures as printed ----------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from hapax.kb import rows
 from hapax.kb.connection import reading_uri, sweep, translated
 from hapax.kb.exchange import values
 from hapax.kb.files.verification import changed_rows
-from hapax.kb.records import FACTS, PREDICATES, TABLES, USER, FactRecord
+from hapax.kb.records import FACTS, PREDICATES, USER, FactRecord
 from hapax.kb.rows import OnConflict, TableSchema
-from hapax.kb.schema import INDEX_PROOFS
+from hapax.kb.schema import INDEX_PROOFS, TABLES
 from hapax.kb.store import KnowledgeBase
 
 # Facts in memory at a time.

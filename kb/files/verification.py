@@ -10,7 +10,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb import objects, rows, schema
 from hapax.kb.atoms.derived_statements import views
 from hapax.kb.connection import translated
-from hapax.kb.records import TABLES
+from hapax.kb.schema import TABLES
 from hapax.kb.store import KnowledgeBase
 
 

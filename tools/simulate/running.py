@@ -18,7 +18,8 @@ import hapax
 from hapax.engine.answers.derivation import read_statements
 from hapax.grammar.errors import HapaxError
 from hapax.kb.connection import reading_uri
-from hapax.kb.records import ATTEMPTS, RUNS, TABLES
+from hapax.kb.records import ATTEMPTS, RUNS
+from hapax.kb.schema import TABLES
 from hapax.kb.store import KnowledgeBase
 from tools.comparison import CLOCKS, SUMMARIES
 from tools.simulate.disk import DEATHS, ERRORS, DiskFault

@@ -15,7 +15,8 @@ import hapax
 from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports, upper_bounds
 from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.probability.probable_answers import Evaluator
-from hapax.kb.records import CALIBRATIONS, RUNS, CalibrationRecord, FactRecord, RunRecord, Source
+from hapax.kb.judgement_records import CALIBRATIONS, CalibrationRecord
+from hapax.kb.records import RUNS, FactRecord, RunRecord, Source
 
 pytest.importorskip("pysdd", reason="exact probabilities need the extra `probability`")
 

@@ -47,17 +47,8 @@ from hapax.evaluation.shared.estimates import (
 )
 from hapax.evaluation.votes.agreement import agreement, krippendorff_alpha
 from hapax.grammar.rules import Library
-from hapax.kb.records import (
-    CALIBRATIONS,
-    RUNS,
-    CalibrationRecord,
-    DenialRecord,
-    Distribution,
-    FactRecord,
-    RunRecord,
-    Source,
-    StatementRecord,
-)
+from hapax.kb.judgement_records import CALIBRATIONS, CalibrationRecord
+from hapax.kb.records import RUNS, DenialRecord, Distribution, FactRecord, RunRecord, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText

@@ -18,7 +18,7 @@ from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.terms import CutDecimal, Value, decimal_of
-from hapax.kb import records
+from hapax.kb import judgement_records, records, schema
 from hapax.kb.atoms.sql_arithmetic import Calculated, Cell, ExactArithmetic
 from hapax.kb.atoms.symbols import Symbols
 from hapax.kb.exchange import values
@@ -244,15 +244,15 @@ RECORDS: list[tuple[Any, Any]] = [
     (records.FACTS, st.builds(records.FactRecord, TEXT, VALUES.filter(bool), NAMES, st.sampled_from(records.Source), st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT)),
     (records.STATEMENTS, st.builds(records.StatementRecord, TEXT, st.sampled_from(records.Distribution), TEXT, st.lists(st.tuples(TEXT, VALUE)).map(tuple), TEXT, TEXT, TREE, SCORE)),
     (records.RUNS, st.builds(records.RunRecord, TEXT, TEXT, TREE, TEXT, TEXT, SOME_TEXT, TEXT, TREE)),
-    (records.VOTES, st.builds(records.VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
+    (judgement_records.VOTES, st.builds(judgement_records.VoteRecord, TEXT, TEXT, TEXT, TEXT, TEXT)),
     (records.DENIALS, st.builds(records.DenialRecord, TEXT, VALUES, PROBABILITY, SOME_TEXT)),
     (records.CONFLICTS, st.builds(records.ConflictRecord, TEXT, NAMES, NAMES, TEXT, TEXT)),
     (records.WITHDRAWALS, st.builds(records.Withdrawal, TEXT, VALUES, NAMES, st.sampled_from(records.Source), st.none() | PROBABILITY, SOME_TEXT, SOME_TEXT, SOME_TEXT, reason=TEXT, author=TEXT, withdrawn=TEXT, restored=SOME_TEXT)),
-    (records.LABELS, st.builds(records.FactLabel, TEXT, VALUES, st.booleans(), TEXT)),
-    (records.CALIBRATIONS, st.builds(records.CalibrationRecord, TEXT, TEXT, PLAIN, NAMES, NAMES, PLAIN, TEXT)),
-    (records.CERTIFICATES, st.builds(records.CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT, TEXT, SCORE, TEXT, TEXT, TEXT, TEXT)),
-    (records.JUDGING_DRAWS, st.builds(records.JudgingDraw, TEXT, TEXT, PLAIN, PROBABILITY, TEXT)),
-    (records.DRAWN_ITEMS, st.builds(records.DrawnItem, TEXT, TEXT, PROBABILITY, PROBABILITY, PROBABILITY)),
+    (judgement_records.LABELS, st.builds(judgement_records.FactLabel, TEXT, VALUES, st.booleans(), TEXT)),
+    (judgement_records.CALIBRATIONS, st.builds(judgement_records.CalibrationRecord, TEXT, TEXT, PLAIN, NAMES, NAMES, PLAIN, TEXT)),
+    (judgement_records.CERTIFICATES, st.builds(judgement_records.CertificateRecord, TEXT, PROBABILITY, PROBABILITY, TEXT, PLAIN, SCORE, COUNT, COUNT, PROBABILITY, COUNT, COUNT, TEXT, SCORE, TEXT, TEXT, TEXT, TEXT)),
+    (judgement_records.JUDGING_DRAWS, st.builds(judgement_records.JudgingDraw, TEXT, TEXT, PLAIN, PROBABILITY, TEXT)),
+    (judgement_records.DRAWN_ITEMS, st.builds(judgement_records.DrawnItem, TEXT, TEXT, PROBABILITY, PROBABILITY, PROBABILITY)),
     (records.LEFT_OUT_ROWS, st.builds(records.LeftOutRow, TEXT, COUNT, TEXT, NAMES, TEXT)),
     (records.MODEL_PROFILES, st.builds(records.ProfileRecord, TEXT, TEXT, st.dictionaries(TEXT, st.integers(0, 99)))),
 ]  # fmt: skip
@@ -273,7 +273,7 @@ def test_every_record_comes_back_as_it_was(table: Any, strategy: Any, data: st.D
 
 def test_every_table_of_records_is_among_them() -> None:
     """No table is left out of the round trip."""
-    assert {table.name for table, _ in RECORDS} == {table.name for table in records.TABLES}
+    assert {table.name for table, _ in RECORDS} == {table.name for table in schema.TABLES}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
-from hapax.kb import connection, records, rows
+from hapax.kb import connection, judgement_records, records, rows, schema
 from hapax.kb.attempts import AttemptLog
 from hapax.kb.exchange.merge import merge
 from hapax.kb.files import asking, own_files, spill, system
@@ -75,7 +75,7 @@ RECORDS: dict[Any, Any] = {
         st.none() | S,
     ),
     records.RUNS: st.builds(records.RunRecord, T, T, st.just({}), T, T, N, T),
-    records.VOTES: st.builds(records.VoteRecord, T, T, T, T, T),
+    judgement_records.VOTES: st.builds(judgement_records.VoteRecord, T, T, T, T, T),
     records.MODEL_PROFILES: st.builds(records.ProfileRecord, T, T, st.just({})),
 }
 CONTENTS = st.fixed_dictionaries({table: st.lists(strategy, max_size=3) for table, strategy in RECORDS.items()})
@@ -90,7 +90,7 @@ def filled(path: Path, contents: dict[Any, list[Any]]) -> Path:
 
 def content(kb: KnowledgeBase) -> dict[str, set[tuple[object, ...]]]:
     """All rows of all tables, without their order."""
-    tables = [table for table in records.TABLES if kb.has(table.name)]
+    tables = [table for table in schema.TABLES if kb.has(table.name)]
     selects = {table.name: f"SELECT {', '.join(table.all_columns)} FROM {table.name}" for table in tables}  # noqa: S608
     return {name: found for name, select in selects.items() if (found := set(kb.sql(select)))}
 
@@ -123,19 +123,19 @@ def test_contradictions_are_reported(fresh_kb: KnowledgeBase, tmp_path: Path) ->
     call = records.CallRecord("r1", "knowledge", "m", {}, {"text": "yes"})
     score = records.Assessment("x", "probability", "m", 0.5)
     likelihood = records.Assessment("x", "log_likelihood", "m", -29.3844666)
-    vote = records.VoteRecord("s", "entailed?", "ann", "yes")
+    vote = judgement_records.VoteRecord("s", "entailed?", "ann", "yes")
     here: dict[Any, list[Any]] = {
         records.FACTS: [born],
         records.PREDICATES: [records.PredicateRecord("was_born_in", ("Person", "Year"), "functional")],
         records.CALLS: [call],
         records.ASSESSMENTS: [score, likelihood],
-        records.VOTES: [vote],
+        judgement_records.VOTES: [vote],
     }
     there: dict[Any, list[Any]] = {
         records.FACTS: [replace(born, arguments=("Ada", 1816))],
         records.CALLS: [replace(call, response={"text": "no"})],
         records.ASSESSMENTS: [replace(score, score=0.6), replace(likelihood, score=-29.3844686)],
-        records.VOTES: [replace(vote, answer="no")],
+        judgement_records.VOTES: [replace(vote, answer="no")],
     }
     for table, held in here.items():
         fresh_kb.add(table, held)

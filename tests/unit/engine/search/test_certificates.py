@@ -28,19 +28,8 @@ from hapax.engine.questions.score_maps import (
 )
 from hapax.engine.search.promises import prompt_version, stored_certificates
 from hapax.evaluation.shared.estimates import mended_share
-from hapax.kb.records import (
-    CERTIFICATES,
-    LABELS,
-    RUNS,
-    VOTES,
-    CertificateRecord,
-    DrawnItem,
-    FactLabel,
-    FactRecord,
-    RunRecord,
-    Source,
-    VoteRecord,
-)
+from hapax.kb.judgement_records import CERTIFICATES, LABELS, VOTES, CertificateRecord, DrawnItem, FactLabel, VoteRecord
+from hapax.kb.records import RUNS, FactRecord, RunRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 WORLDS = 400
