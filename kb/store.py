@@ -23,7 +23,7 @@ from hapax.grammar.writing.notebook import html_table
 from hapax.grammar.writing.words import counted
 from hapax.kb import rows
 from hapax.kb.atoms.facts import FactRelations
-from hapax.kb.call_store import CallStore
+from hapax.kb.call_journal import CallJournal
 from hapax.kb.exchange.fact_checks import check_fact
 from hapax.kb.exchange.values import encode_value, refusal
 from hapax.kb.files import asking, spill, system, unfinished
@@ -136,7 +136,7 @@ def _now() -> str:
 
 
 @checked
-class KnowledgeBase(CallStore):
+class KnowledgeBase(CallJournal):
     """An open knowledge base, with methods to add and read the records of each table.
 
     One object belongs to one thread, as SQLite connections do; several processes may write to one file. Files of facts

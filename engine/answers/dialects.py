@@ -482,12 +482,12 @@ class _ScriptWriter:
         if name in TESTS:
             yes, no = exp.Literal.string("true"), exp.Literal.string("false")
             return _Cell(exp.Case(ifs=[exp.If(this=self.test(call, values), true=yes)], default=no), False)
+        if name in ("substring", "replace"):
+            return _Cell(self._part(call, values), False)
         if name in ("lower", "upper", "concat"):
             texts = list(map(self.text, values))
             cased = {"lower": exp.Lower, "upper": exp.Upper}
             return _Cell(cased[name](this=texts[0]) if name in cased else reduce(_joined, texts), False)
-        if name in ("substring", "replace"):
-            return _Cell(self._part(call, values), False)
         if name == "length":
             return _Cell(self._typed(exp.Length(this=self.text(values[0])), True), True)
         if name in ("min", "max") and not all(value.is_number for value in values):
@@ -503,8 +503,7 @@ class _ScriptWriter:
         if call.operator == "replace" and isinstance(given[1], str) and given[1]:
             return exp.func("REPLACE", *map(self.text, values), dialect=self._dialect)
         if call.operator == "substring" and all(isinstance(value, int) and value >= 1 for value in given[1:]):
-            start, size = map(self.number, values[1:])
-            return exp.Substring(this=self.text(values[0]), start=start, length=size)
+            return exp.func("SUBSTRING", self.text(values[0]), *map(self.number, values[1:]), dialect=self._dialect)
         raise HapaxError(f'"{call}" has another meaning in each database.', "Write constants for its last arguments.")
 
     def _number_function(self, call: Arithmetic, numbers: Sequence[exp.Expr]) -> exp.Expr:

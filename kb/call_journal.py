@@ -30,7 +30,7 @@ LONGEST_PAUSE = 600
 
 
 @checked
-class CallStore(RecordStore):
+class CallJournal(RecordStore):
     """A record store with the journal of its calls to models."""
 
     _attempt_log: AttemptLog | None = None
