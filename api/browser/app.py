@@ -83,8 +83,6 @@ NOTHING_ASKED: Mapping[str, Any] = {
 _WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
 """Requests to a running search by the word on their buttons."""
 
-Linker = Callable[[Sequence[Any]], str]
-
 
 @dataclass
 class Browser:

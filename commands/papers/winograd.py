@@ -27,7 +27,6 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 with_files = click.argument("paths", nargs=-1, required=True, type=_FILE)
 with_file = click.argument("path", type=_FILE)
-with_sources = declared(hapax.SchemaAskOptions, "sources")
 
 
 @click.group(cls=CommandGroup, path="evaluate.winograd.")

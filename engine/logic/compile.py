@@ -1,7 +1,7 @@
 """Compile a rule's premise to one SQL SELECT over tagged constants (`kb/atoms/symbols.py`).
 
 Only text is made here; nothing runs. No text from a rule or fact enters the SQL: constants become integer tags, and all
-names are generated. Exact arithmetic is SQL functions (`engine/logic/arithmetic.py`).
+names are generated. Exact arithmetic is SQL functions (`kb/atoms/sql_arithmetic.py`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hapax.grammar.errors import HapaxError
 class PromptMethod(StrEnum):
     """Method of asking. `aot-staged` abstracts, answers and maps back in separate steps; `own` is a user's prompt.
 
-    The methods that begin with `likelihood` score texts instead of reading a reply (`likelihoods.py`).
+    The methods that begin with `likelihood` score texts instead of reading a reply.
     """
 
     ZERO_SHOT = "zero-shot"

@@ -183,12 +183,3 @@ def derived_statements(
     sql = f"SELECT rule, number, premise, conclusion, substitution FROM {VIEW} {condition} LIMIT ?"  # noqa: S608  ours
     for name, number, premise, conclusion, cell in kb.sql(sql, (*values, -1 if most is None else most)):
         yield DerivedStatement(name, number, premise, conclusion, BINDINGS.decode(cell))
-
-
-def current_counts(kb: KnowledgeBase) -> dict[str, int]:
-    """Numbers of the statements that `derive` stored, by rule, of the rules that are up to date with the facts."""
-    sql = (
-        "SELECT name, coalesce(count, 0) FROM derivations "  # noqa: S608  ours
-        f"WHERE kind = 'rule' AND stale = 0 AND {UP_TO_DATE} ORDER BY number"
-    )
-    return dict(kb.sql(sql))

@@ -1,7 +1,7 @@
 """Reads replies as models write them: lists, sentences, JSON, tables, with or without talk around them.
 
 A reply is untrusted text of any length. Nothing here raises: each entry of a reply becomes a value, or is dropped for a
-reason of a closed vocabulary (`DropReason`). LINK's own rules, which `--compat` follows, are in `answers.py`.
+reason of a closed vocabulary (`DropReason`). LINK's own rules, which `--compat` follows, are in `link_replies.py`.
 """
 
 from __future__ import annotations
