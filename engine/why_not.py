@@ -23,7 +23,7 @@ from hapax.engine.logic.compile import join_order
 from hapax.engine.logic.conflicts import fact_text
 from hapax.engine.logic.proofs import atoms_that_hold, holding_prefixes, prove
 from hapax.engine.run_memory import ATOM, search_story, stored_rule, with_stored_predicates, worded_atom
-from hapax.engine.search.demand_loop import is_asked
+from hapax.engine.search.demand_loop import is_asked_by_queries
 from hapax.engine.stories import Story
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import Closedness, PredicateKind, PredicateSignature
@@ -134,7 +134,7 @@ def _not_accepted(theory: Theory, atom: Atom) -> Iterator[Story]:
     elif signature.kind is PredicateKind.GIVEN and (signature.declared or atom.indicator not in library.derived):
         near = tuple(_near_rows(theory, atom, signature))
         yield Story("it is not among the given facts; add it to a rule file, or import it", "given", near)
-    elif is_asked(library, signature) and atom.is_ground:
+    elif is_asked_by_queries(library, signature) and atom.is_ground:
         yield from _asked_or_not(kb, library, atom)
     elif atom.indicator not in library.derived:
         yield Story(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, get_args
 from typing import Literal as OneOf
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import ASKED_KINDS, SAME_AS, PredicateKind
+from hapax.grammar.parsing.declarations import SAME_AS, PredicateKind
 from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     BodyLiteral,
@@ -223,7 +223,7 @@ class PlanCosts:
         keys = rows.keys(variable_names([literal]))
         answer = self.yield_of(step, rows.distinct)
         extended = rows.extended(name, keys, answer.accepted, self.most_values(step.variable.data_type))
-        if self.rule.is_information(literal) or source_of(literal.atom.indicator, self.library) in ASKED_KINDS:
+        if self.rule.is_information(literal) or self.library.is_asked(literal.atom.indicator):
             return PlanCost(keys, keys * answer.calls, keys * answer.proposed), extended
         return self.behind(literal, keys), extended
 
@@ -251,7 +251,7 @@ class PlanCosts:
                 if is_answered or self.rule.is_information(item):
                     continue
                 keys = rows.keys(variable_names([item]))
-                is_asked = source_of(item.atom.indicator, self.library) in ASKED_KINDS
+                is_asked = self.library.is_asked(item.atom.indicator)
                 cost += PlanCost(checks=keys) if is_asked else self.behind(item, keys)
             rows = rows.kept(rows.count * self.yields.passing)
         return cost, rows
@@ -379,7 +379,7 @@ class _Planner:
         return (
             isinstance(item, Literal)
             and not item.negated
-            and source_of(item.atom.indicator, self.library) is not PredicateKind.COMPUTED
+            and self.library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
         )
 
     def _is_ready(self, name: str, bound: frozenset[str]) -> bool:
@@ -476,7 +476,7 @@ class _Planner:
         # Constraints alone: a generic variable has no single right value.
         constraints = [literal for literal in self.rule.literals if literal not in information]
         return len(information) == 1 and any(
-            source_of(literal.atom.indicator, self.library) is PredicateKind.FUNCTIONAL
+            self.library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL
             and isinstance(literal.atom.arguments[-1], Variable)
             for literal in constraints
         )
@@ -507,15 +507,14 @@ class _Planner:
         With `facts_first`, facts come before all that a model answers: they cost nothing, and all of them are known.
         """
         free = len(self.needs[literal] - now)
-        stored = source_of(literal.atom.indicator, self.library) not in ASKED_KINDS
+        stored = not self.library.is_asked(literal.atom.indicator)
         paid = self.facts_first and bool(asked_predicates(literal, self.library))
         return (self.rule.is_information(literal), paid, free, not self.is_functional(literal, name, now), stored)
 
     def is_functional(self, literal: Literal, name: str, now: frozenset[str]) -> bool:
         """True if the variable is the single right value for a key whose variables are bound."""
-        if source_of(literal.atom.indicator, self.library) is not PredicateKind.FUNCTIONAL or self.rule.is_information(
-            literal
-        ):
+        is_declared = self.library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL
+        if not is_declared or self.rule.is_information(literal):
             return False
         *key, last = literal.atom.arguments
         in_key = {term.name for term in key if isinstance(term, Variable)}
@@ -526,21 +525,10 @@ def asked_predicates(literal: Literal, library: Library) -> frozenset[str]:
     """Indicators of the predicates that models are asked about for a literal: its own, or those that its rules need."""
 
     def below(indicator: str) -> Iterator[str]:
-        if source_of(indicator, library) is None:
-            yield from (needed.atom.indicator for needed in literals_of(library.concluding[indicator]))
+        if not library.is_asked(indicator):
+            yield from (needed.atom.indicator for needed in literals_of(library.concluding.get(indicator, ())))
 
-    needed = reached([literal.atom.indicator], below)
-    return frozenset(indicator for indicator in needed if source_of(indicator, library) in ASKED_KINDS)
-
-
-def source_of(indicator: str, library: Library) -> PredicateKind | None:
-    """The source of a predicate's facts; None for rules alone."""
-    if not library.knows(indicator):
-        return PredicateKind.ORACLE  # a search would ask for it
-    signature = library.signature(indicator)
-    # Given and undeclared predicates that rules conclude come from these alone.
-    is_asked = signature.declared and signature.kind is not PredicateKind.GIVEN
-    return signature.kind if is_asked or indicator not in library.derived else None
+    return frozenset(filter(library.is_asked, reached([literal.atom.indicator], below)))
 
 
 # Predicates

@@ -353,8 +353,13 @@ class Library(TypeLattice):
         return signature.kind if signature is not None else None
 
     def is_asked(self, indicator: str) -> bool:
-        """True if a model supplies its facts; undeclared predicates that rules conclude are only derived."""
-        signature = self.signature(indicator)
+        """True if a model supplies its facts, as of a predicate that nothing mentions.
+
+        Undeclared predicates that rules conclude are only derived.
+        """
+        signature = self._signatures.get(indicator)
+        if signature is None:
+            return True
         return signature.kind in ASKED_KINDS and (signature.declared or indicator not in self.derived)
 
     @cached_property

@@ -18,7 +18,7 @@ from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.proofs import reading
 from hapax.engine.logic.time_limit import time_limit
 from hapax.engine.prolog.session import LimitExceeded
-from hapax.grammar.parsing.declarations import ASKED_KINDS, PredicateKind
+from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
 from hapax.grammar.terms import (
     Atom,
@@ -46,14 +46,12 @@ class Origin(StrEnum):
 def origin_of(literal: Literal, library: Library) -> Origin:
     """Source of the literal's truth. A predicate that is both asked and derived is asked."""
     indicator = literal.atom.indicator
-    signature = library.signature(indicator)
-    if indicator in library.derived and not (signature.declared and signature.kind in ASKED_KINDS):
-        return Origin.DERIVED
-    if signature.kind is PredicateKind.COMPUTED:
+    if library.is_asked(indicator):
+        return Origin.MODEL
+    if indicator not in library.derived and library.kind(indicator) is PredicateKind.COMPUTED:
         return Origin.COMPUTED
-    if signature.kind is PredicateKind.GIVEN and indicator in library.standing:
-        return Origin.DERIVED  # facts follow by its declared properties, an aggregate or an exception
-    return Origin.GIVEN if signature.kind is PredicateKind.GIVEN else Origin.MODEL
+    # Declared properties, aggregates and exceptions give facts, too.
+    return Origin.DERIVED if indicator in library.derived | library.standing else Origin.GIVEN
 
 
 TEST_SECONDS = 60.0

@@ -31,7 +31,7 @@ from hapax.grammar.goal_language import (
     answered_names,
     called_indicators,
 )
-from hapax.grammar.parsing.declarations import ASKED_KINDS, PredicateKind, PredicateSignature
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Value, variable_names
 from hapax.grammar.writing.prolog_text import assignment
@@ -131,19 +131,15 @@ class DemandResult:
         return not self.missing
 
 
-def is_asked(library: Library, signature: PredicateSignature) -> bool:
-    """True if a model may be asked about the predicate.
+def is_asked_by_queries(library: Library, signature: PredicateSignature) -> bool:
+    """True if a query may ask a model about the predicate.
 
-    A predicate that rules conclude is derived unless a file also declares it an oracle predicate. One that rules only
-    use about their generic person is a hypothesis, about which a model knows nothing.
+    One that rules only use about their generic person is a hypothesis, about which a model knows nothing.
     """
-    if signature.kind not in ASKED_KINDS:
-        return False
-    rules = [rule for rule in library.rules if not rule.by_declaration]
-    if not signature.declared and any(rule.conclusion.atom.indicator == signature.indicator for rule in rules):
+    if not library.is_asked(signature.indicator):
         return False
     uses: list[bool] = []
-    for rule in rules:
+    for rule in library.rules:
         literals = [literal for literal in rule.literals if literal.atom.indicator == signature.indicator]
         uses += map(rule.is_information, literals)
     return not (uses and all(uses) and any(map(library.is_person, signature.argument_types)))
@@ -177,7 +173,7 @@ def missing_questions(
     settled, limits = settled or Settled(), limits or QueryLimits()
     library = theory.library
     signatures = library.completed().signatures
-    asked = frozenset(item.indicator for item in signatures if is_asked(library, item))
+    asked = frozenset(item.indicator for item in signatures if is_asked_by_queries(library, item))
     learnt = tuple(fact.ground_atom for fact in settled.learnt)
     known = replace(theory, assume=(*theory.assumed, *learnt))
     rules, given = _calling_rules(known, goal, limits, session)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Literal as OneOf
 from typing import NamedTuple, TypeAlias
 
-from hapax.grammar.dependencies import source_of
 from hapax.grammar.parsing.declarations import (
     AggregateDeclaration,
     Chance,
@@ -17,7 +16,7 @@ from hapax.grammar.parsing.declarations import (
     Templates,
 )
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Comparison, Literal, quoted, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Literal, quoted, variable_names
 
 
 def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> str:
@@ -114,12 +113,20 @@ def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
     """The dependency graph as plain text, or as source for Mermaid or Graphviz. Ends with a newline."""
     literals = []
     for index, item in enumerate((*rule.premise, rule.conclusion)):
-        source = "comparison" if isinstance(item, Comparison) else source_of(item.atom.indicator, library) or "derived"
-        kind = "conclusion" if index == len(rule.premise) else source
+        kind = "conclusion" if index == len(rule.premise) else _source(item, library)
         names = variable_names([item])
         joined = tuple(variable.name for variable in rule.variables if variable.name in names)
         literals.append(_Drawn(f"l{index}", f"{item.untyped} [{kind}]", kind == "conclusion", joined))
     return "\n".join(_FORMS[form](rule, literals)) + "\n"
+
+
+def _source(item: BodyLiteral, library: Library) -> str:
+    """Source of a premise's truth: a comparison, rules alone, or the kind of its predicate."""
+    if isinstance(item, Comparison):
+        return "comparison"
+    indicator = item.atom.indicator
+    is_derived = indicator in library.derived and not library.is_asked(indicator)
+    return "derived" if is_derived else library.signature(indicator).kind
 
 
 class _Drawn(NamedTuple):
