@@ -21,7 +21,6 @@ from hapax.commands.shared.common_options import (
 from hapax.commands.shared.console import (
     diagnostic_json,
     note,
-    number_text,
     out,
     print_diagnostics,
     print_json,
@@ -33,7 +32,7 @@ from hapax.commands.shared.declared import declared
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, open_journal, opening_options, with_asking, with_model
 from hapax.grammar.options import made
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, two_decimals
 
 with_acceptance = click.option(
     "--accept", is_flag=True, help="Write rules at once, not as comments that you accept by removing their #."
@@ -239,7 +238,7 @@ def _print_mined(mined: hapax.MinedRules) -> None:
     for item in mined.rules:
         measures = item.measures
         shares = (measures.head_coverage, measures.confidence, measures.pca_confidence)
-        rows.append((item.rule.sentence, measures.support, *map(number_text, shares), measures.rejected))
+        rows.append((item.rule.sentence, measures.support, *map(two_decimals, shares), measures.rejected))
     if rows:
         print_table(("rule", "support", "cover.", "conf.", "PCA", "rejected"), rows)
     note(f"{counted(len(rows), 'rule')} mined")

@@ -31,7 +31,6 @@ from hapax.commands.shared.console import (
     counts_text,
     err,
     note,
-    number_text,
     out,
     print_json,
     print_table,
@@ -64,7 +63,7 @@ from hapax.grammar.plug_ins import load, plug_ins
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.printing import graph_text
-from hapax.grammar.writing.words import counted, some
+from hapax.grammar.writing.words import counted, some, two_decimals
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.critics.critic_probing import CriticProbe
 from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
@@ -387,7 +386,7 @@ def _print_rules(report: SearchReport, compat: str | None, every: bool) -> None:
         # A budget ended the search before the rule was through.
         name = rule.rule + (" (cut)" if rule.cut else "")
         percents = ["-" if share is None else f"{share:.0%}" for share in shares]
-        rows.append((name, *ends, rule.in_both, *percents, number_text(rule.delta), rule.calls))
+        rows.append((name, *ends, rule.in_both, *percents, two_decimals(rule.delta), rule.calls))
     print_table(columns, rows)
     if more := len(report.searched) - len(rules):
         out.print(f"{counted(more, 'more rule')}: --account prints all.")
@@ -595,7 +594,7 @@ def _totals(report: SearchReport, options: dict[str, Any]) -> Remark:
     counts = report.summary()["statements"]
     text = (
         f"{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} in {options['database']}; "
-        f"mean delta {number_text(report.mean_delta)}"
+        f"mean delta {two_decimals(report.mean_delta)}"
     )
     if report.mean_delta is not None:
         text += f" by {report.evaluator}"

@@ -30,7 +30,7 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule, atoms_of
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, is_text
 from hapax.grammar.writing.verbalize import text_errors
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
 
@@ -261,9 +261,8 @@ _MEND_FACTS = Remedy(
 
 
 def _facts_text(facts: Sequence[FactRecord]) -> str:
-    """The number of facts and the first of them: `3 facts (p("a"), p("b") ...)`."""
-    shown = ", ".join(map(fact_text, facts[:CONSTANTS_SHOWN]))
-    return f"{counted(len(facts), 'fact')} ({shown}{' ...' if len(facts) > CONSTANTS_SHOWN else ''})"
+    """The number of facts and the first of them: `4 facts (p("a"), p("b"), p("c") and 1 more)`."""
+    return f"{counted(len(facts), 'fact')} ({some(map(fact_text, facts), CONSTANTS_SHOWN)})"
 
 
 def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
@@ -314,7 +313,8 @@ def constants_under_two_types(library: Library, kb: KnowledgeBase) -> Iterator[K
                 yield _finding(faults.DISJOINT_TYPES, kb, message, "Retract the facts about the wrong one")
         else:
             count = counted(len(constants), "constant has", "constants have")
-            message = f"{count} the unrelated types {first} and {second}: {_some(constants)}"
+            named = some((str(Constant(constant)) for constant in sorted(constants, key=str)), CONSTANTS_SHOWN)
+            message = f"{count} the unrelated types {first} and {second}: {named}"
             yield _finding(faults.UNRELATED_TYPES, kb, message, "Check whether one name means two things")
 
 
@@ -349,11 +349,6 @@ def _exclude_each_other(first: str, second: str, library: Library) -> bool:
         return person or (library.is_numeric(left) and not library.may_be_numeric(right))
 
     return excludes(first, second) or excludes(second, first)
-
-
-def _some(constants: Sequence[Value]) -> str:
-    named = ", ".join(str(Constant(constant)) for constant in sorted(constants, key=str)[:CONSTANTS_SHOWN])
-    return named + (" ..." if len(constants) > CONSTANTS_SHOWN else "")
 
 
 def _finding(fault: RuleFault, kb: KnowledgeBase, message: str, remedy: Remedy | str, *proofs: Proof) -> KbFinding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value, expression_variables
 from hapax.grammar.writing.prolog_text import prolog_atom
-from hapax.grammar.writing.words import some
+from hapax.grammar.writing.words import plain_letters, some
 from hapax.kb.store import KnowledgeBase
 
 ALIKE = 80
@@ -125,8 +124,7 @@ def _known_names(theory: Theory, predicates: Sequence[str], stated: Sequence[Ato
 
 def _plain_letters(name: str) -> str:
     """A name in small letters, without accents and punctuation."""
-    letters = (sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
-    return str(utils.default_process("".join(letters)))
+    return str(utils.default_process(plain_letters(name)))
 
 
 def _about(name: str, known: Collection[str], predicates: Sequence[str]) -> str:

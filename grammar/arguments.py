@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.writing.words import with_article
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -239,7 +240,7 @@ def _fits_class(value: Any, kind: Any) -> bool:
 def in_words(kind: Any) -> str:
     """A type as messages name it, with its article: `a str or None`."""
     words = " or ".join(dict.fromkeys(_names(kind)))
-    return with_article(words)
+    return words if words.startswith("None") else with_article(words)
 
 
 def remedy_of(kind: Any) -> str:
@@ -283,10 +284,3 @@ def described(value: Any) -> str:
     if isinstance(value, str | int | float):
         return f"{with_article(name)} ({reprlib.repr(value)})"
     return with_article(name)
-
-
-def with_article(name: str) -> str:
-    """A noun with its indefinite article; "None" takes none."""
-    if name.startswith("None"):
-        return name
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -429,9 +429,10 @@ def reached(starts: Iterable[Name], following: Callable[[Name], Iterable[Name]])
     found = dict.fromkeys(starts)
     waiting = list(found)
     while waiting:
-        new = [name for name in dict.fromkeys(following(waiting.pop())) if name not in found]
-        found.update(dict.fromkeys(new))
-        waiting += new
+        for name in following(waiting.pop()):
+            if name not in found:
+                found[name] = None
+                waiting.append(name)
     return list(found)
 
 

@@ -398,11 +398,6 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
-def number_text(value: float | None) -> str:
-    """Two decimals, or `n/a`."""
-    return "n/a" if value is None else f"{value:.2f}"
-
-
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 

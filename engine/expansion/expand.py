@@ -24,6 +24,7 @@ from hapax.grammar.parsing.parser import load_library, parse_addition, rule_file
 from hapax.grammar.rule_paths import rule_paths
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.printing import rule_text, signature_text
+from hapax.grammar.writing.words import one_line
 from hapax.kb.files.unfinished import replace_file
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -145,7 +146,7 @@ def write_proposals(
         declared = (line for line in _declarations(proposal.rule, joined, beside) if line not in known)
         taken = {*(rule.name for rule in beside.rules), *_NAME.findall(text)}
         rule = replace(proposal.rule, name=free_name(proposal.rule.name, taken))
-        remarks = (f"# {_one_line(remark)}" for remark in proposal.remarks)
+        remarks = (f"# {one_line(remark)}" for remark in proposal.remarks)
         block = "\n".join([*remarks, *declared, rule_text(rule, joined)])
         text += f"{block if accept else indent(block, '# ', lambda _: True)}\n\n"
     if accept:  # each was accepted alone; as a whole they may still clash with each other
@@ -153,10 +154,6 @@ def write_proposals(
     if new:
         replace_file(path.resolve(), text)
     return new
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _declarations(rule: Rule, whole: Library, beside: Library) -> Iterator[str]:

@@ -28,6 +28,7 @@ from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
 from hapax.grammar.writing.printing import rule_text, signature_text
 from hapax.grammar.writing.texts import is_variable_name
 from hapax.grammar.writing.verbalize import atom_text, literal_text
+from hapax.grammar.writing.words import one_line
 from hapax.llm_oracle.budget import DeferralCollector
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
 from hapax.llm_oracle.questions.prompts import conclusion_prompt, types_prompt, verb_prompt
@@ -287,7 +288,7 @@ def _slotted(line: str, arguments: Sequence[str]) -> str:
 
 def _shown(text: str) -> str:
     """The beginning of a text, printable on one line."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = one_line(text)
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 

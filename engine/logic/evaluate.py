@@ -6,7 +6,7 @@ are the same, and follows the changes of few facts (`maintenance.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -33,7 +33,7 @@ from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, reached, variable_names
 from hapax.kb.atoms.changes import TableChanges
 from hapax.kb.atoms.derived_relations import Relations
 from hapax.kb.atoms.facts import columns_of
@@ -278,12 +278,16 @@ class CompiledLibrary:
         closure = self.tables[clause.rule.conclusion.atom.indicator]
         known = self.relations.successors(closure)
         edges = known if first == then else self.relations.successors(then if first == closure else first)
+
+        def following(node: int) -> Sequence[int]:
+            return edges.get(node, ())
+
         for start in sorted({*known, *edges}):
             self.relations.check_time()
             if first == closure:  # r(A, B) & edge(B, C): from the known ends along edges
-                ends = _reached(known.get(start, ()), edges)
+                ends: Collection[int] = reached(known.get(start, ()), following)
             else:  # edge(A, B) & r(B, C): along edges, and then to the known ends
-                ends = set().union(*(known.get(node, ()) for node in _reached([start], edges)))
+                ends = set().union(*(known.get(node, ()) for node in reached([start], following)))
             self.relations.add_pairs(closure, start, ends)
 
     def _add_facts(self, indicator: str, rounds: Rounds) -> None:
@@ -353,18 +357,6 @@ def left_out(rule: Rule, names: Sequence[str]) -> str:
 
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
-
-
-def _reached(starts: Iterable[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
-    """The nodes that can be reached along edges from the starts, which are included."""
-    found = set(starts)
-    waiting = list(found)
-    while waiting:
-        for node in edges.get(waiting.pop(), ()):
-            if node not in found:
-                found.add(node)
-                waiting.append(node)
-    return found
 
 
 def values_of(atoms: Iterable[Atom]) -> Iterator[Value]:

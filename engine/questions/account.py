@@ -17,7 +17,7 @@ from typing import Any
 
 from hapax.engine.questions.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, one_line
 from hapax.kb.records import Candidate, Decision
 
 EXAMPLE_WIDTH = 60
@@ -122,7 +122,7 @@ def question_account(
 
 def excerpt(text: str) -> str:
     """The beginning of a text in one line, without characters that a terminal would obey."""
-    plain = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    plain = one_line(text)
     return plain if len(plain) <= EXAMPLE_WIDTH else plain[: EXAMPLE_WIDTH - 1] + "…"
 
 

@@ -31,7 +31,7 @@ from hapax.engine.search.ranking import KEEP_SHARE
 from hapax.engine.search.search import search
 from hapax.engine.search.search_report import SearchReport
 from hapax.engine.search.settings import SearchJob, SearchSettings
-from hapax.evaluation.link.instruct import Instructed, InstructSettings, instruct, two_decimals
+from hapax.evaluation.link.instruct import Instructed, InstructSettings, instruct
 from hapax.evaluation.link.judging import COLUMNS, PRINTED, UNKNOWN_CELLS, JudgedAccuracy, judge_of, printed_table
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
@@ -39,7 +39,7 @@ from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, two_decimals
 from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.records import ASSESSMENTS, PREDICATES, RULES, RUNS, Distribution, Source, StatementRecord
 from hapax.kb.store import KnowledgeBase

@@ -26,7 +26,7 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Arithmetic, Constant, Expression, Literal, Value, Variable
 from hapax.grammar.writing.verbalize import literal_text
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, two_decimals
 from hapax.kb.records import (
     ASSESSMENTS,
     PREDICATES,
@@ -601,11 +601,6 @@ def dropped_lines(streams: Iterable[Stream]) -> dict[str, int]:
     for stream in streams:
         counts.update(stream.dropped)
     return {drop.value: counts[drop] for drop in Drop}
-
-
-def two_decimals(value: float | None) -> str:
-    """Two decimals, or `n/a`."""
-    return "n/a" if value is None else f"{value:.2f}"
 
 
 @checked

@@ -23,7 +23,8 @@ from hapax.engine.judgements import (
     UNSURE,
 )
 from hapax.evaluation.link.probing_questions import AnswerPair
-from hapax.llm_oracle.questions.prompts import sentence, with_article
+from hapax.grammar.writing.words import with_article
+from hapax.llm_oracle.questions.prompts import sentence
 
 AUDIT = "audit"
 """First word of the questions of table 6, `audit Q1` to `audit Q5`, which are about facts."""

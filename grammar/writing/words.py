@@ -29,6 +29,24 @@ def short(item: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+def one_line(text: str) -> str:
+    """The text in one line, without control characters that a terminal would obey."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def two_decimals(value: float | None) -> str:
+    """Two decimals, or `n/a`."""
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+def with_article(noun: str) -> str:
+    """A noun with its indefinite article, by its first letter, with the usual exceptions."""
+    small = noun.lower()
+    # A unit, a user, a euro and a one-way street begin with a spoken consonant; the h of an hour is silent.
+    is_vowel = small.startswith(tuple("aeiou")) and not small.startswith(("uni", "use", "eu", "one"))
+    return f"{'an' if is_vowel or small.startswith(('hour', 'honor', 'heir')) else 'a'} {noun}"
+
+
 def plain_letters(text: str) -> str:
     """The text without the marks of its letters: `Odegaard` for `Ødegaard`."""
     if text.isascii():

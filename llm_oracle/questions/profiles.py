@@ -13,13 +13,13 @@ from typing import Annotated, TypeAlias
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
+from hapax.grammar.writing.words import with_article
 from hapax.llm_oracle.protocols import ListedSentence, ReplyForm
 from hapax.llm_oracle.questions.prompts import (
     VALUES_PER_CALL,
     exclusion_clause,
     functional_prompt,
     knowledge_prompt,
-    with_article,
 )
 
 BLANK = "___"

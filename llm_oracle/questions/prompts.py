@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom
 from hapax.grammar.writing.verbalize import atom_text
+from hapax.grammar.writing.words import with_article
 from hapax.llm_oracle.protocols import ClaimText, GenerationRequest, ReplyForm
 
 _CRITIC_QUESTION = (
@@ -312,10 +313,3 @@ def sentence(words: str) -> str:
     """Write a clause as a sentence: with a capital letter and one full stop."""
     # Not `capitalize`, which would put all other letters in lower case.
     return words[:1].upper() + words[1:].rstrip(".") + "."
-
-
-def with_article(noun: str) -> str:
-    """Put the indefinite article before a noun, by its first letter, with the usual exceptions."""
-    # A unit, a user, a euro and a one-way street begin with a spoken consonant; the h of an hour is silent.
-    spoken_vowel = noun[:1] in "aeiou" and not noun.startswith(("uni", "use", "eu", "one"))
-    return f"{'an' if spoken_vowel or noun.startswith(('hour', 'honor', 'heir')) else 'a'} {noun}"

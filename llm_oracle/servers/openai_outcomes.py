@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.remedies import CALL, Remedy, Setting
+from hapax.grammar.writing.words import one_line
 from hapax.kb.files import system
 from hapax.kb.records import NO_USABLE_REPLY
 from hapax.llm_oracle.protocols import PartlyAnswered, Usage
@@ -140,7 +141,7 @@ class Unanswered(PartlyAnswered):
     def reason(self) -> str:
         """The reason that the journal stores."""
         said = self.said or f"HTTP {self.status}"
-        return f"{NO_USABLE_REPLY}{one_line(said)}" if self.is_transient else said
+        return f"{NO_USABLE_REPLY}{message_text(said)}" if self.is_transient else said
 
     def worded(self, server: Server, path: str) -> Unanswered:
         """Itself, with a sentence for the user, and without the server's secrets."""
@@ -177,7 +178,7 @@ def error_of(status: int, content: str, headers: Mapping[str, str] | None = None
     headers = headers or {}
     said, codes = _message_and_codes(content)
     if 300 <= status < 400:
-        said = one_line(f"see {headers.get('location', 'elsewhere')}")
+        said = message_text(f"see {headers.get('location', 'elsewhere')}")
     line = f"{status} {' '.join(sorted(codes))}: {said}"
     kind = next((kind for kind, pattern in KINDS if pattern.search(line)), Kind.NOT_ACCEPTED)
     if kind is Kind.CUT_OFF:
@@ -220,9 +221,9 @@ def _failed_choice(reply: Any) -> dict[str, Any] | None:
     return {"error": reply.get("error") or choice.get("error") or "the server behind this one failed"}
 
 
-def one_line(text: str) -> str:
-    """A server's message in one line of limited length, without control characters that a terminal would obey."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:MESSAGE_LENGTH]
+def message_text(text: str) -> str:
+    """A server's message in one line of limited length."""
+    return one_line(text)[:MESSAGE_LENGTH]
 
 
 def _message_and_codes(content: str) -> tuple[str, frozenset[str]]:
@@ -237,10 +238,10 @@ def _message_and_codes(content: str) -> tuple[str, frozenset[str]]:
             text = json.dumps(said) if isinstance(said, list) else said
             if isinstance(text, str) and not text.lstrip().startswith("{"):
                 messages[text] = None
-    # More than is shown, because `one_line` removes blanks and control characters.
+    # More than is shown, because `message_text` removes blanks and control characters.
     beginning = content[: 4 * MESSAGE_LENGTH]
     page = _HEADING.search(beginning)
-    return one_line(": ".join(messages) or (page[1] if page else beginning)), frozenset(codes)
+    return message_text(": ".join(messages) or (page[1] if page else beginning)), frozenset(codes)
 
 
 _HEADING = re.compile(r"^\s*<.*?<(?:title|h1)>(.*?)</", re.DOTALL | re.IGNORECASE)

@@ -25,7 +25,7 @@ from hapax.llm_oracle.servers.openai_outcomes import (
     Unanswered,
     error_in,
     error_of,
-    one_line,
+    message_text,
     wait_of,
 )
 
@@ -252,7 +252,7 @@ class ServerReply:
         """
         said = [_text(choice).strip() for choice in self.choices]
         page = _PAGE.match(said[0])
-        return one_line((page and page[1]) or said[0]) if all(map(_is_excuse, said)) else ""
+        return message_text((page and page[1]) or said[0]) if all(map(_is_excuse, said)) else ""
 
     # Answers of critics
 
@@ -409,8 +409,8 @@ def _refusal(choice: Mapping[str, Any]) -> str:
         return ""
     said, reason = _at(message, "refusal"), choice.get("finish_reason")
     if isinstance(said, str) and said.strip():
-        return one_line(said)
-    return one_line(reason) if isinstance(reason, str) and _FILTERED.match(reason) else ""
+        return message_text(said)
+    return message_text(reason) if isinstance(reason, str) and _FILTERED.match(reason) else ""
 
 
 _FILTERED = re.compile(r"content.?filter|safety|recitation|blocklist|prohibited|spii|sensitive|refusal", re.IGNORECASE)

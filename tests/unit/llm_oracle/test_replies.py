@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hapax.grammar.writing.words import with_article
 from hapax.llm_oracle.questions.prompts import (
     PromptParts,
     critic_prompt,
@@ -24,7 +25,6 @@ from hapax.llm_oracle.questions.prompts import (
     read_prompt,
     sentence,
     type_claim,
-    with_article,
 )
 from hapax.llm_oracle.reading.drop_reasons import DropReason
 from hapax.llm_oracle.reading.link_replies import (
