@@ -57,7 +57,7 @@ from hapax.commands.shared.model_options import (
     with_questions,
     with_queue,
 )
-from hapax.grammar.options import made
+from hapax.grammar.options import from_options
 from hapax.grammar.writing.words import counted, some
 from hapax.kb.files.whole_files import atomic_path, atomic_text_file
 
@@ -151,7 +151,7 @@ def _answer(
     """Print the answers of a goal; with --ask, end the command if facts are still missing."""
     library = sound_library(paths, database)
     # Options that contradict each other end the command here.
-    limits, probability = made(hapax.QueryLimits, options), probability_options(options)
+    limits, probability = from_options(hapax.QueryLimits, options), probability_options(options)
     most = limits.answers or (None if options["output"] else MOST_PRINTED)
     limits = replace(limits, answers=_MOST_SORTED if options["sort"] else most)
     if options["queue"] is not None and not options["ask"]:
@@ -163,7 +163,7 @@ def _answer(
         if begins:
             note(f"{database} is new; answers are stored in it.")
         models = load_models(rules, options, journal=open_journal(kb, options))
-        settings = choose_profile(made(question_settings, options), kb, rules, models, options)
+        settings = choose_profile(from_options(question_settings, options), kb, rules, models, options)
         # Only once the models answer: a start that fails leaves no file.
         keep_rules(kb, paths, "query --ask", library)
     asked = hapax.QueryOptions(limits, probability, settings)
@@ -199,7 +199,7 @@ def ask(question: str, paths: tuple[Path, ...], database: str, **options: Any) -
     hapax ask "What can Tom not eat if he is allergic to milk?" -m openai:gpt-4.1
     hapax ask "Who is an ancestor of Dan?" family.rules -m openai:org/model@http://localhost:8000/v1
     """
-    library, limits = sound_library(paths, database), made(hapax.QueryLimits, options)
+    library, limits = sound_library(paths, database), from_options(hapax.QueryLimits, options)
     kb, limits = opened(), replace(limits, answers=limits.answers or MOST_PRINTED)
     opening = opening_options(library, options, open_journal(kb, options))
     with working("Asking"):

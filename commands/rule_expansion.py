@@ -31,7 +31,7 @@ from hapax.commands.shared.console import (
 from hapax.commands.shared.declared import declared
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, open_journal, opening_options, with_asking, with_model
-from hapax.grammar.options import made
+from hapax.grammar.options import from_options
 from hapax.grammar.writing.words import counted, two_decimals
 
 with_acceptance = click.option(
@@ -98,7 +98,7 @@ def expand(meta: Path, chosen: tuple[str, ...], paths: tuple[Path, ...], **optio
             "the new rules without the files that declare others.",
             "own types",
         )
-    settings, kb = made(hapax.ExpansionSettings, options), opened()
+    settings, kb = from_options(hapax.ExpansionSettings, options), opened()
     opening = opening_options(sources.whole, options, open_journal(kb, options))
     with working("Asking"):
         found = hapax.expand_rules(files, kb, options["model"], settings, opening, accept=options["accept"])
@@ -184,7 +184,7 @@ def suggest(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
     """
     library, kb = read_library(paths, database), opened(read_only=True)
-    found = made(hapax.suggest_rules, options, rules=library, kb=kb)
+    found = from_options(hapax.suggest_rules, options, rules=library, kb=kb)
     rows = []
     for suggestion in found:
         edge = suggestion.edge
@@ -221,7 +221,7 @@ def mine(paths: tuple[Path, ...], **options: Any) -> None:
     output: Path | None = options["output"]
     if output is None and options["accept"]:
         raise click.UsageError("--accept needs a rule file. Name it with -o.")
-    settings, library = made(hapax.MiningOptions, options), read_library(paths, options["database"])
+    settings, library = from_options(hapax.MiningOptions, options), read_library(paths, options["database"])
     kb = opened(begun_by="hapax import")
     with working("Mining") as tell:
         mined = hapax.mine_rules(library, kb, settings, output=output, accept=options["accept"], progress=tell)

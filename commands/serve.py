@@ -32,7 +32,7 @@ from hapax.commands.shared.model_options import (
 )
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
-from hapax.grammar.options import made
+from hapax.grammar.options import from_options
 from hapax.grammar.remedies import worded_for
 from hapax.grammar.writing.words import counted
 from hapax.kb.files.whole_files import atomic_text_file
@@ -113,7 +113,7 @@ def report(output: str, paths: tuple[Path, ...], database: str, **options: Any) 
     """
     if out.quiet and output == "-":
         raise click.UsageError("--json prints to stdout, where -o - writes the page. Name a file with -o.")
-    kb, report_options = opened(read_only=True), made(hapax.ReportOptions, options, database=database)
+    kb, report_options = opened(read_only=True), from_options(hapax.ReportOptions, options, database=database)
     # Rendered before the file is opened, so that an error keeps an older page.
     with working("Drawing the pages"):
         page = hapax.report(kb, read_library(paths, database), report_options)
@@ -157,7 +157,7 @@ def serve_mcp(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     asking = asking_models(paths, database, options) if options["ask"] else None
     # The protocol has stdin and stdout for itself: nothing else may be printed there.
     with leaving(Left.STORED), worded_for(ToolCalls()):
-        limits = made(hapax.QueryLimits, options)
+        limits = from_options(hapax.QueryLimits, options)
         mcp_server(AgentTools(database, paths, limits=limits, asking=asking)).run("stdio")
 
 
@@ -173,7 +173,7 @@ def asking_models(paths: tuple[Path, ...], database: str, options: dict[str, Any
         # This journal stores the probes of servers; each call of `ask` gets one of its own.
         journal = open_journal(kb, options)
         models = load_models(library, options, journal)
-    return AskingModels(models, journal.budget, made(question_settings, options), journal.used)
+    return AskingModels(models, journal.budget, from_options(question_settings, options), journal.used)
 
 
 def mcp_server(tools: AgentTools) -> MCPServer[Any]:

@@ -35,7 +35,7 @@ from hapax.commands.shared.console import (
     working,
 )
 from hapax.commands.shared.declared import declared
-from hapax.grammar.options import made
+from hapax.grammar.options import from_options
 from hapax.grammar.parsing.parser import read_rules
 from hapax.grammar.writing.words import counted
 from hapax.kb.files.whole_files import atomic_text_file
@@ -206,7 +206,7 @@ def import_(file: Path, paths: tuple[Path, ...], **options: Any) -> None:
     with working(f"Importing {file}") as line:
         kb.progress = partial(line, f"Importing {file}")
         rules = hapax.FactRules(library, options["names"])
-        report = made(hapax.import_facts, options, kb=kb, source=file, mapping=mapping, rules=rules)
+        report = from_options(hapax.import_facts, options, kb=kb, source=file, mapping=mapping, rules=rules)
         if library is not None:
             # After the import, so that rules are not kept if it fails.
             keep_rules(kb, paths, "import", library)
@@ -331,7 +331,7 @@ def export(database: str, statements: bool, output: str, paths: tuple[Path, ...]
     # Atomic: a file that was there stays as it was until everything is written.
     with working("" if output == "-" else "Exporting"), atomic_text_file(output) as stream:
         if library is None:
-            facts = made(hapax.export_facts, options, kb=kb, stream=stream)
+            facts = from_options(hapax.export_facts, options, kb=kb, stream=stream)
         else:
             report = hapax.export_statements(kb, library, stream)
     if library is None:
@@ -399,12 +399,12 @@ def ledger(export: Path | None, **options: Any) -> None:
     """
     kb = opened(read_only=True)
     if export is not None:
-        compared = made(hapax.reconcile, options, kb=kb, path=export)
+        compared = from_options(hapax.reconcile, options, kb=kb, path=export)
         show(compared)
         if compared.unknown:
             note(f"Models of the export that this knowledge base never asked: {', '.join(compared.unknown)}")
         raise click.exceptions.Exit(0 if compared.agrees else 1)
-    contents = made(hapax.ledger, options, kb=kb)
+    contents = from_options(hapax.ledger, options, kb=kb)
     if not contents.spending:
         print_json(contents)
         say("No request left for a server.")

@@ -95,7 +95,7 @@ def declarations(target: Callable[..., Any]) -> tuple[Declared, ...]:
     return tuple(found)
 
 
-def made(target: Callable[..., S], options: Mapping[str, Any], **others: Any) -> S:
+def from_options(target: Callable[..., S], options: Mapping[str, Any], **others: Any) -> S:
     """An object of a class, or what a function returns, by the options that it declares and by other arguments.
 
     What was not given keeps its default.

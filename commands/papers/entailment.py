@@ -15,7 +15,7 @@ from hapax.commands.shared.console import note, print_json, print_table, say, sh
 from hapax.commands.shared.declared import F, declared, of_program
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, with_asking, with_budget, with_dry_run
-from hapax.grammar.options import made
+from hapax.grammar.options import from_options
 from hapax.grammar.writing.words import counted
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -78,7 +78,7 @@ def score(files: tuple[Path, ...], out: Path | None, **options: Any) -> None:
     hapax evaluate entailment score dev.txt --scorer random --scorer prior --train train.txt
     hapax evaluate entailment score dev.txt --scorer critic -m hf:google/flan-t5-xl --out curves
     """
-    scoring = made(hapax.EntailmentOptions, options, twin=not options["no_twin"])
+    scoring = from_options(hapax.EntailmentOptions, options, twin=not options["no_twin"])
     with asking(options, "Scoring") as (kb, opening, tell):
         # Measured to the end before anything is written: a budget that ends here leaves no partial curves.
         evaluation = hapax.score_entailments(kb, files, scoring, opening, progress=partial(tell, "Scoring sentences"))
@@ -212,7 +212,7 @@ def build(triples: tuple[Path, ...], out: Path, **options: Any) -> None:
     hapax evaluate booqa build triples.jsonl --out booqa
     hapax evaluate booqa build triples.jsonl --out booqa --senses critic -m hf:google/flan-t5-xl
     """
-    settings = made(
+    settings = from_options(
         hapax.BuildSettings,
         options,
         pair=hapax.CountRange(options["pair_from"], options["pair_below"]),
@@ -247,7 +247,7 @@ def answer(folder: Path, out: Path | None, **options: Any) -> None:
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer frequency --scorer graph:graphs
     hapax evaluate booqa score booqa --corpus triples.jsonl --scorer critic -m hf:google/flan-t5-xl --out answers
     """
-    answering = made(hapax.AnswerOptions, options)
+    answering = from_options(hapax.AnswerOptions, options)
     # With their premises, which the corpus is read for.
     sets = hapax.read_questions(folder, options["corpus"], answering, seed=options["seed"])
     # Before scoring: external scorers get the pairs even if a budget ends it.

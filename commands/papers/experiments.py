@@ -27,7 +27,7 @@ from hapax.commands.shared.declared import declared
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, warn_of_prices, with_asking, with_dry_run
 from hapax.engine.kept_rules import chosen_rules
-from hapax.grammar.options import made
+from hapax.grammar.options import from_options
 from hapax.grammar.writing.words import counted
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -161,7 +161,7 @@ def probe(output: Any, **options: Any) -> None:
     """
     if options["compat"] and not options["ask"]:
         options["ask"] = "text"
-    probing = made(hapax.ProbeOptions, options)
+    probing = from_options(hapax.ProbeOptions, options)
     with asking(options, "Loading models", existing=True) as (kb, opening, tell):
         progress, wrong = partial(tell, "Asking about statements"), options["examples"]
         evaluation = hapax.evaluate_probe(kb, probing, opening, progress=progress, wrong=wrong)
@@ -244,7 +244,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
     hapax evaluate likelihood --figure 13 --out figures
     """
     # Before the file of the knowledge base is made: all rules may have errors.
-    library, instruction = sound_library(paths), hapax.InstructOptions.of(options)
+    library, instruction = sound_library(paths), hapax.InstructOptions.from_options(options)
     chosen_rules(library, chosen)
     with asking(options, "Loading models", library) as (kb, opening, tell):
 
@@ -306,7 +306,7 @@ def soundness(**options: Any) -> None:
     hapax votes import sheets/soundness-ann.csv
     hapax evaluate soundness
     """
-    show(hapax.evaluate_soundness(opened(read_only=True), made(hapax.SoundnessOptions, options)))
+    show(hapax.evaluate_soundness(opened(read_only=True), from_options(hapax.SoundnessOptions, options)))
 
 
 @click.command()
@@ -323,7 +323,7 @@ def calibrate(paths: tuple[Path, ...], **options: Any) -> None:
     hapax model calibrate --critic embedded --labels reference:all
     hapax model calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
     """
-    library, chosen = read_library(paths, options["database"]), made(hapax.CalibrationOptions, options)
+    library, chosen = read_library(paths, options["database"]), from_options(hapax.CalibrationOptions, options)
     with asking(options, "Calibrating", library, begun_by="hapax search") as (kb, opening, _):
         evaluation = hapax.calibrate(library, kb, chosen, opening)
     show(evaluation)
@@ -361,8 +361,8 @@ def dataset(folder: Path, database: str, **options: Any) -> None:
     """
     blocked = hapax.BlockList.read(options["blocked"]) if options["blocked"] else hapax.BlockList()
     shared = options["in_both"] == "keep"
-    selection = made(hapax.SelectionOptions, options, shared=shared, blocked=blocked)
-    target = made(hapax.Target, options, folder=folder)
+    selection = from_options(hapax.SelectionOptions, options, shared=shared, blocked=blocked)
+    target = from_options(hapax.Target, options, folder=folder)
     # Those that the knowledge base keeps, for the statements of `derive`.
     library, kb = read_library((), database), opened(read_only=True)
     with working("Reading") as tell:

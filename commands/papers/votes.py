@@ -69,7 +69,7 @@ def export(kind: str, **options: Any) -> None:
     if (options["head"] is None) != (options["long_tail"] is None):
         raise click.UsageError("Give --head and --long-tail together.")
     # An export records nothing, so that the same draw can be exported again.
-    sheets = hapax.SheetExportOptions.of(kind, options)
+    sheets = hapax.SheetExportOptions.from_options(kind, options)
     report = hapax.export_sheets(opened(read_only=True), sheets, options["out"])
     counts = {distribution.value: count for distribution, count in report.drawn.counts.items()}
     print_json({"files": report.paths, "sheets": report.sheets, "items": len(report.drawn.items), "drawn": counts})

@@ -14,7 +14,7 @@ from hapax.commands.shared.console import BUDGET_REACHED, DONE, note, print_json
 from hapax.commands.shared.declared import declared
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, with_asking, with_dry_run
-from hapax.grammar.options import made
+from hapax.grammar.options import from_options
 from hapax.grammar.writing.words import counted
 
 # Written out, so that `--help` does not import the evaluation.
@@ -87,7 +87,7 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
     # Not as click's default: with --prompt alone nothing else is asked.
     if not options["methods"] and not options["prompts"]:
         options["methods"] = ("zero-shot",)
-    wanted = hapax.SchemaAskOptions.of(options)
+    wanted = hapax.SchemaAskOptions.from_options(options)
     with asking(options, "Loading models") as (kb, opening, tell):
 
         def progress(method: str, done: int, total: int) -> None:
@@ -137,7 +137,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
     hapax evaluate winograd cases generated_modify_tq.csv --first zero-shot --second aot-staged
     """
     kb, methods = opened(read_only=True, begun_by=ASK), (options["first"], options["second"])
-    show(made(hapax.compare_cases, options, kb=kb, paths=paths, methods=methods))
+    show(from_options(hapax.compare_cases, options, kb=kb, paths=paths, methods=methods))
 
 
 @winograd.command()
@@ -163,7 +163,7 @@ def generate(path: Path, target: Path, **options: Any) -> None:
     \b
     hapax evaluate winograd generate wsc_273_annotated_final.csv -m openai:gpt-4.1 --base hf:gpt2 --out reversed.jsonl
     """
-    generation = hapax.SchemaGenerationOptions.of(options)
+    generation = hapax.SchemaGenerationOptions.from_options(options)
     with asking(options, "Loading models") as (kb, opening, tell):
         evaluation = hapax.generate_schemas(kb, path, generation, opening, progress=tell)
     generated = evaluation.value
@@ -197,7 +197,7 @@ def sheets(path: Path, folder: Path, **options: Any) -> None:
     """
     # Only --disputed reads votes; other sheets need no knowledge base with an import.
     kb = opened(read_only=options["disputed"], begun_by=IMPORT if options["disputed"] else "")
-    _print_files(hapax.export_schema_sheets(kb, path, made(hapax.SchemaSheetOptions, options), folder))
+    _print_files(hapax.export_schema_sheets(kb, path, from_options(hapax.SchemaSheetOptions, options), folder))
 
 
 @winograd.command()
@@ -239,7 +239,7 @@ def export(paths: tuple[Path, ...], folder: Path, **options: Any) -> None:
     \b
     hapax evaluate winograd export wsc_273_annotated_final.csv generated_modify_tq.csv --out tasks
     """
-    _print_files(hapax.export_schemas(paths, folder, made(hapax.SchemaExportOptions, options)))
+    _print_files(hapax.export_schemas(paths, folder, from_options(hapax.SchemaExportOptions, options)))
 
 
 def _print_files(paths: list[Path]) -> None:

@@ -17,7 +17,7 @@ from hapax.engine.kept_rules import sound_rules
 from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.prolog.limits import MOST_SECONDS, QueryLimits
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import ChosenRules, made
+from hapax.grammar.options import ChosenRules, from_options
 
 if TYPE_CHECKING:
     from hapax.grammar.rules import Library
@@ -237,6 +237,6 @@ def is_default(name: str) -> bool:
 def probability_options(options: dict[str, Any]) -> ProbabilityOptions | None:
     """The options of probabilities; None if none are asked for, and a usage error where an option is useless then."""
     if options["probability"]:
-        return made(ProbabilityOptions, options)
+        return from_options(ProbabilityOptions, options)
     refuse_without("--probability", "method", "proofs", "nodes", "at_least")
     return None

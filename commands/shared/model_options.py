@@ -30,7 +30,7 @@ from hapax.commands.shared.declared import F, declared, of_program, together
 from hapax.engine.certificates import Promise
 from hapax.engine.questions.gates import FactThreshold, TypeThreshold, gates_in_order
 from hapax.engine.search.settings import THRESHOLDS, SearchSettings
-from hapax.grammar.options import Option, made
+from hapax.grammar.options import Option, from_options
 from hapax.grammar.writing.words import counted
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, BudgetReached, Price
@@ -181,7 +181,7 @@ def opening_options(
     if journal is not None and queueing and asked and not any(name.startswith("openai:") for name in asked):
         names = ", ".join(sorted(asked))
         note(f"--queue has no effect and stays empty. Asked: {names}. Only models named openai:... use it.", "warning")
-    return made(
+    return from_options(
         OpeningOptions,
         options,
         library=library,
@@ -216,7 +216,7 @@ def question_settings(
 
 
 with_questions = declared(question_settings)
-"""The options of questions; `made(question_settings, options)` reads them."""
+"""The options of questions; `from_options(question_settings, options)` reads them."""
 
 
 def choose_profile(
@@ -262,7 +262,7 @@ def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     from hapax.llm_oracle.journal import Journal
 
     # A command without such options has no limits.
-    budget = made(Budget, options)
+    budget = from_options(Budget, options)
     journal = Journal(kb, budget, retry_unusable=bool(options.get("retry_unusable")))
     context = click.get_current_context(silent=True)  # None where no command line asked
     if context is not None:
@@ -398,11 +398,11 @@ def search_settings(options: dict[str, Any]) -> SearchSettings:
     if options["compat"] and given:
         message = f"{' and '.join(given)} cannot go with --compat {options['compat']}, which has LINK's own thresholds."
         raise click.UsageError(message)
-    promised = made(promises, options)
+    promised = from_options(promises, options)
     if not promised:
         # A search without a promise would look as if it had the one that was asked for.
         refuse_without("--precision or --statement-precision", "confidence", "certify_by")
-    return made(
+    return from_options(
         SearchSettings,
         options,
         **promised,

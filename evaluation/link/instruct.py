@@ -21,7 +21,7 @@ from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, INSTRU
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.options import Option, Seed, Temperature, check_ranges, made
+from hapax.grammar.options import Option, Seed, Temperature, check_ranges, from_options
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Arithmetic, Constant, Expression, Literal, Value, Variable
@@ -503,10 +503,10 @@ class InstructOptions:
     ] = None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> InstructOptions:
+    def from_options(cls, options: Mapping[str, Any]) -> InstructOptions:
         """From the options of the command line."""
         wordings = wording_numbers(options["wordings"])
-        return made(cls, options, wordings=wordings, settings=made(InstructSettings, options))
+        return from_options(cls, options, wordings=wordings, settings=from_options(InstructSettings, options))
 
 
 @dataclass(frozen=True, slots=True)

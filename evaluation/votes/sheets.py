@@ -38,7 +38,7 @@ from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingI
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.options import Option, made
+from hapax.grammar.options import Option, from_options
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import write_rows
@@ -403,7 +403,7 @@ class SheetExportOptions:
     forms: SheetForms = ("json", "csv")
 
     @classmethod
-    def of(cls, kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
+    def from_options(cls, kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
         """Read the options of the command line."""
         rules_drawn = options["draw_rules"]
         if rules_drawn is None and kind == SheetKind.PREDICATES and not options["rule"]:
@@ -413,7 +413,9 @@ class SheetExportOptions:
         # 0 asks for all rules.
         drawn = {"per_distribution": ends, "rules_drawn": rules_drawn or None, "evenly": kind == SheetKind.SOUNDNESS}
         voters = options["named"] or tuple(f"voter-{number}" for number in range(1, options["voters"] + 1))
-        return made(cls, options, kind=SheetKind(kind), sample=made(SampleOptions, options, **drawn), voters=voters)
+        return from_options(
+            cls, options, kind=SheetKind(kind), sample=from_options(SampleOptions, options, **drawn), voters=voters
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, pa
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.options import Option, Seed, Temperature, made
+from hapax.grammar.options import Option, Seed, Temperature, from_options
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import DECISIONS, RUNS, Decision, Distribution, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -224,11 +224,11 @@ class SchemaGenerationOptions:
     seed: Seed = 0
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
+    def from_options(cls, options: Mapping[str, Any]) -> SchemaGenerationOptions:
         """Build it from the options of the command line."""
         model = options["model"]
         models = (options["base"] or model, options["likelihood"] or model)
-        return made(cls, options, model=model, base=models[0], likelihood=models[1])
+        return from_options(cls, options, model=model, base=models[0], likelihood=models[1])
 
     def settings(self) -> dict[str, Any]:
         """The options as the settings of a stored run."""

@@ -28,7 +28,7 @@ from hapax.evaluation.winograd.schema_prompts import PROMPTED, SCORED, PromptMet
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
-from hapax.grammar.options import Option, made
+from hapax.grammar.options import Option, from_options
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import PREDICATES, RUNS, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
@@ -63,9 +63,9 @@ class SchemaAskOptions:
     limit: Annotated[int | None, Option("Maximum number of pairs of each source.", least=1)] = None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
+    def from_options(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
         """Build it from the options of the command line."""
-        base = made(AskSettings, options)
+        base = from_options(AskSettings, options)
         methods: dict[PromptMethod, None] = {}
         for name in options["methods"]:
             methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
@@ -77,7 +77,7 @@ class SchemaAskOptions:
                     f"{Setting('settings.own')} {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt."
                 )
             settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
-        return made(cls, options, settings=tuple(settings))
+        return from_options(cls, options, settings=tuple(settings))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from hapax.commands.shared.console import CommandLine
 from hapax.commands.shared.declared import SearchSetting, declared
 from hapax.engine.prolog.session import LimitExceeded
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option, check_ranges, made
+from hapax.grammar.options import Option, check_ranges, from_options
 from hapax.grammar.remedies import Operation, Remedy, Setting, worded_for
 
 
@@ -57,7 +57,7 @@ class Settings:
 @click.command()
 @declared(Settings)
 def command(**options: Any) -> None:
-    click.echo(made(Settings, options, inner=8))
+    click.echo(from_options(Settings, options, inner=8))
 
 
 def said(*arguments: str) -> str:
