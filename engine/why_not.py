@@ -177,12 +177,7 @@ def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Ite
         rows = chain.from_iterable(islice(_facts_with(theory, atom, {at: bound[at]}), SOME_ROWS) for at in bound)
         nearest = sorted(rows, key=lambda fact: -sum(fact.arguments[at] == bound[at] for at in bound))[:1]
     for fact in nearest[:EXAMPLES]:
-        differing = [
-            f"{names[place]} is {_cell(fact.arguments[place])} and not {Constant(value)}"
-            for place, value in bound.items()
-            if fact.arguments[place] != value
-        ]
-        yield Story(f"in {fact_text(fact)}, {', '.join(differing)}", "given")
+        yield Story(f"in {fact_text(fact)}, {', '.join(_differing(fact, atom, names))}", "given")
     if has_key and not found:
         wanted = ", ".join(f"{names[place]} {Constant(value)}" for place, value in key.items())
         yield Story(f"no fact has {wanted}", "given")
@@ -195,6 +190,20 @@ def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Ite
     left_out = theory.kb.matching(LEFT_OUT_ROWS, predicate=atom.predicate)
     for row in islice((row for row in left_out if len(wanted_cells.intersection(row.cells)) >= least), EXAMPLES):
         yield Story(f"an import left out {row.file}:{row.line}: {row.reason}", "given")
+
+
+def _differing(fact: FactRecord, atom: Atom, names: Sequence[str]) -> Iterator[str]:
+    """How the cells of a row are other than those of an atom, whose variables have one value each, and no empty one."""
+    cells = dict(enumerate(fact.arguments))
+    for place, value in _bound(atom).items():
+        if cells[place] != value:
+            yield f"{names[place]} is {_cell(cells[place])} and not {_cell(value)}"
+    for variable in atom.variables:
+        places = [place for place, term in enumerate(atom.arguments) if term == variable and not variable.is_anonymous]
+        if any(cells[place] is MISSING for place in places):
+            yield from (f"{names[place]} is empty" for place in places if cells[place] is MISSING)
+        elif len({cells[place] for place in places}) > 1:
+            yield f"{' and '.join(names[place] for place in places)} are not the same"
 
 
 def _cell(value: Value) -> str:

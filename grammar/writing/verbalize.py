@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from hapax.grammar.parsing.declarations import PredicateKind, Templates, premise_text
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import ANY, Atom, BodyLiteral, Constant, Literal, Variable, variable_names
+from hapax.grammar.terms import ANY, MISSING, Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 
 Form: TypeAlias = Choice["affirmative", "negated", "question"]
 
@@ -50,7 +50,7 @@ def atom_text(
     for term in atom.arguments:
         bound = (substitution or {}).get(term.name, term) if isinstance(term, Variable) else term
         if isinstance(bound, Constant):
-            arguments.append(str(bound.value))
+            arguments.append(str(bound) if bound.value is MISSING else str(bound.value))
         elif bound.name in generic:
             # "Food Allergen" A reads "FoodAllergenA", as in the papers.
             arguments.append("".join(bound.data_type.split()).removeprefix(ANY) + bound.name)

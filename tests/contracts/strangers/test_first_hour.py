@@ -96,6 +96,33 @@ def test_a_row_that_was_withdrawn_or_corrected_is_no_longer_left_out() -> None:
     assert run("query", 'instruments(id: "I4", price: P)', "--db", "my.db").stdout.split() == ["P", "1300"]
 
 
+def test_an_empty_cell_is_the_reason_why_a_premise_fails() -> None:
+    """A row whose cell is empty, or differs from another that has to be the same, is told with the column's name."""
+    Path("my.rules").write_text(
+        "given sails(id: Text, leaves: Text, lands: Text) key id: '[1] sails from [2] to [3]'\n"
+        "sails(I, A, B) -> arrives(I)\n"
+        "sails(I, A, A) -> returns(I)\n"
+        "sails(id: I, lands: B) & is_missing(B) -> is_lost(I)\n"
+        "sails(id: I) & not sails(id: I, lands: 'Kiel') -> strays(I)\n"
+        "sails(id: I) & not sails(I, _, _) -> never_was(I)\n"
+        "sails(id: I) -> is_known(I) unless sails(I, _, _)\n",
+        "utf-8",
+    )
+    Path("sails.csv").write_text("id,leaves,lands\nS1,Oslo,\nS2,Oslo,Kiel\n", "utf-8")
+    columns = ("--predicate", "sails", "--columns", "id,leaves,lands")
+    run("import", "sails.csv", *columns, "--rules", "my.rules", "--db", "sea.db")
+    asked = ("--rules", "my.rules", "--db", "sea.db")
+
+    assert 'in sails("S1", "Oslo", _), lands is empty' in output("why-not", "arrives('S1')", *asked)
+    returns = output("why-not", "returns('S2')", *asked)
+    assert 'in sails("S2", "Oslo", "Kiel"), leaves and lands are not the same' in returns
+    assert "lands is Kiel and not empty" in output("why-not", "is_lost('S2')", *asked).replace('"', "")
+    assert "S1 sails from Oslo to _ " in output("why", "is_lost('S1')", *asked)
+    # What one rule negates is no exception because another rule has it as one.
+    assert "what it negates holds" in output("why-not", "never_was('S1')", *asked)
+    assert "the exception applies" in output("why-not", "is_known('S1')", *asked)
+
+
 def test_an_aggregate_with_another_value_shows_it() -> None:
     """The value and the rows that it counts are printed."""
     told = output("why-not", 'average_price("Élodie", 3)', "--db", "my.db")
