@@ -193,7 +193,7 @@ def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Ite
 
 
 def _differing(fact: FactRecord, atom: Atom, names: Sequence[str]) -> Iterator[str]:
-    """How the cells of a row are other than those of an atom, whose variables have one value each, and no empty one."""
+    """The cells of a row that differ from those of an atom, whose variables have one value each, and no empty one."""
     cells = dict(enumerate(fact.arguments))
     for place, value in _bound(atom).items():
         if cells[place] != value:

@@ -17,6 +17,7 @@ from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, Constant, Variable
 from hapax.kb.atoms.derived_relations import Relations, StoredDerivation
 from hapax.kb.atoms.facts import columns_of
+from hapax.kb.schema import union
 from hapax.kb.store import KnowledgeBase
 
 
@@ -128,4 +129,4 @@ class StoredAtoms:
                 terms = rule.conclusion.atom.arguments
                 cells = [places[term.name] if isinstance(term, Variable) else str(tag(term.value)) for term in terms]
                 selects.append(f"SELECT {', '.join(cells) or '0'} FROM {self._derivations[rule.name].table}")  # noqa: S608
-        return " UNION ".join(selects)
+        return f"SELECT DISTINCT * FROM ({union(selects)})"  # noqa: S608  ours

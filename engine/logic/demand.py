@@ -50,6 +50,7 @@ from hapax.kb.atoms.derived_relations import BATCH, Relations
 from hapax.kb.atoms.facts import columns_of
 from hapax.kb.atoms.symbols import canonical
 from hapax.kb.records import FactRecord
+from hapax.kb.schema import union
 
 MOST_PATTERNS = 16
 """Patterns of a predicate; all further calls of it ask for everything."""
@@ -209,7 +210,7 @@ class Demand:
             selects.append(body.select([body.values[name] for name in names] or ["1"]))
         select = selects[0].replace("SELECT ", "SELECT DISTINCT ", 1)
         if len(selects) > 1:
-            select = f"SELECT DISTINCT * FROM ({' UNION ALL '.join(selects)})"  # noqa: S608  ours
+            select = f"SELECT DISTINCT * FROM ({union(selects)})"  # noqa: S608  ours
         for row in self.relations.rows(select + order):
             yield row[: len(names)]
 

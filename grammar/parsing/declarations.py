@@ -383,8 +383,8 @@ class ExceptionClause:
         whole = stated if variable_names(stated) <= bound else (*premise, *stated)
         variables = dict.fromkeys(chain.from_iterable(item.variables for item in premise))
         arguments = tuple(variable for variable in variables if variable.name in shared)
-        # Two rules share a name only if conditions and arguments agree, and both except or both negate, which proofs say.
-        # The rule's name is no part of it, because a stored rule can have another one.
+        # Two rules share a name only if conditions and arguments agree, and both except or both negate: proofs tell
+        # which. The rule's name is no part of it, because a stored rule can have another one.
         text = " & ".join(map(str, (*whole, *arguments))) + (" negated" if in_premise else "")
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         word = next((item.atom.predicate for item in stated if isinstance(item, Literal)), "comparison")

@@ -277,6 +277,8 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
         raise GoalRejected([diagnostic], {"<goal>": text}) from None
     except UnexpectedToken as error:
         raise GoalRejected([_goal_diagnostic(text, error)], {"<goal>": text}) from None
+    except RulesRejected as error:
+        raise GoalRejected(error.diagnostics, {"<goal>": text}) from None
     goal, diagnostics = allowed_goal(term, library, elsewhere)
     if diagnostics and (grouped := grouped_digits("<goal>", list(tokens_of(_goal_lark(), text)))):
         diagnostics = (grouped,)
@@ -367,6 +369,9 @@ def _name_words(tokens: Sequence[Token]) -> None:
             token.type = "TEST"
 
 
+MOST_LISTED = 1000
+"""Numbers of a range that are written out in a goal."""
+
 _AS_PROLOG = {
     "AND": ",",
     "SEMICOLON": ";",
@@ -425,7 +430,23 @@ class _GoalBuilder(Transformer[Token, GoalTerm]):
 
     def among(self, parts: list[Any]) -> Compound:
         target, sign, _, *items, _ = parts
-        return Compound("member", (target, GoalList(tuple(items))), place_of("<goal>", sign))
+        at = place_of("<goal>", sign)
+        if any(isinstance(item, Compound) for item in items):  # calculated as in an equation
+            equations = [Compound("=", (target, item), at) for item in items]
+            return Compound(";", tuple(equations), at) if len(equations) > 1 else equations[0]
+        return Compound("member", (target, GoalList(tuple(items))), at)
+
+    def ranged(self, parts: list[Any]) -> Compound:
+        target, sign, low, _, high = parts
+        if sign not in ("in", "=", "is"):
+            raise RulesRejected([hint("range compared").at(place_of("<goal>", sign))])
+        at = place_of("<goal>", sign)
+        ends = [end.value for end in (low, high) if isinstance(end, Constant) and isinstance(end.value, int)]
+        # `between` refuses a value that is no whole number; a list just lacks it.
+        if len(ends) == 2 and 0 < ends[1] - ends[0] < MOST_LISTED:
+            values = tuple(map(Constant, range(ends[0], ends[1] + 1)))
+            return Compound("member", (target, GoalList(values)), at)
+        return Compound("between", (low, high, target), at)
 
     def sequence(self, parts: list[Any]) -> GoalList:
         *items, _, tail = parts or [None, None]

@@ -339,3 +339,46 @@ def test_no_name_of_an_exception_is_shown(tmp_path: Path) -> None:
     assert not any("unless_penguin_" in result.output for result in shown)
     assert 'unless penguin("tweety")' in shown[1].stdout
     assert "flies/1" in shown[-1].stdout
+
+
+@pytest.mark.parametrize(
+    ("goal", "answers"),
+    [
+        ("n(X), X in 1..50", [[12]]),
+        ("n(X), not X in 1..50", [[0], [1.5], [800]]),
+        ("n(X), X in 0..900", [[0], [12], [800]]),
+        ('n(X), X in 0..900, V = concat(X, "a")', [[0, "0a"], [12, "12a"], [800, "800a"]]),
+        ("X = 1..2, Y in X..2000, Y < 3", [[1, 1], [1, 2], [2, 2]]),
+        ("X in 2..1", []),
+        ("n(X), X > 5, Y in (X, X + 1)", [[12, 12], [12, 13], [800, 800], [800, 801]]),
+    ],
+)
+def test_a_range_and_calculated_members_give_values_in_goals_as_in_rules(
+    goal: str, answers: list[list[Any]], tmp_path: Path
+) -> None:
+    """`X in 1..50` is about each whole number, whatever else X may be, and members are calculated."""
+    rules = write(tmp_path, "n(0). n(1.5). n(12). n(800).")
+    found = [
+        [float(value["decimal"]) if isinstance(value, dict) else value for value in row]
+        for row in rows(goal, rules, tmp_path / "n.db")
+    ]
+
+    assert sorted(found) == answers
+
+
+def test_a_range_stands_behind_no_other_comparison(tmp_path: Path) -> None:
+    """A goal that compares with a range is refused as in a rule, with what to write."""
+    result = invoke("query", "X < 1..3", "--rules", write(tmp_path, "n(0)."), "--db", tmp_path / "n.db")
+
+    assert (result.exit_code, "HPX087" in result.output) == (1, True)
+
+
+def test_more_rules_than_a_database_joins_at_once_conclude_one_predicate(tmp_path: Path) -> None:
+    """A predicate of 600 rules is asked, derived and asked again."""
+    rules = write(tmp_path, "n(30).\n" + "\n".join(f"n(X) & X > {i} & X < {i + 2} -> p(X)" for i in range(600)))
+    database = tmp_path / "n.db"
+
+    before = rows("p(X)", rules, database)
+    run("derive", rules, "--db", database)
+
+    assert before == rows("p(X)", rules, database) == [[30]]
