@@ -531,22 +531,8 @@ class DatasetSource:
         # Proofs share facts; each is listed once, in the order of the first proof that uses it.
         fact_ids = tuple(dict.fromkeys(_fact_ids(derivations)))
         used = [facts[fact_id] for fact_id in fact_ids if fact_id in facts]
-        # One proof suffices, so the text is as sure as the surest of its proofs.
-        lowest = []
-        for _, own in derivations:
-            found = (facts[fact_id].probability for fact_id in own.fact_ids() if fact_id in facts)
-            lowest.append(min((known for known in found if known is not None), default=None))
         models = self._models.get(record.run_id, {})
         searched = [str(value) for name, value in record.substitution if name not in rule.generic]
-        others = []
-        for other, _ in derivations[1:]:
-            bindings = _bindings(self.library.rule(other.rule), other)
-            place = {"id": other.id, "rule": other.rule, "run": other.run_id}
-            others.append({**place, "substitution": bindings, "proof": other.proof})
-        fact_cells = []
-        for fact in used:
-            cell = {"source": fact.source.value, "probability": fact.probability}
-            fact_cells.append({"id": fact.id, "fact": fact_text(fact, self.library), **cell})
 
         def goal_text(goal: BodyLiteral) -> str:
             return literal_text(goal, self.library, {}, rule.generic) if isinstance(goal, Literal) else str(goal)
@@ -568,12 +554,12 @@ class DatasetSource:
             "judgement": judgement.word,
             "substitution": _bindings(rule, record),
             "log_likelihood": _finite(record.log_likelihood),
-            "facts": fact_cells,
-            "least_probability": max((least for least in lowest if least is not None), default=None),
+            "facts": [self._fact_cell(fact) for fact in used],
+            "least_probability": _least_probability(derivations, facts),
             "rarest_word_zipf": rarest_word(searched),
             "proof": record.proof,
             "proof_text": proof_text(proof, goal_text),
-            "other_proofs": others,
+            "other_proofs": [self._other_proof(other) for other, _ in derivations[1:]],
             # Every proof has steps by rule; their premises are what it rests on.
             "sources": sorted({part.by.value for part in proof.parts() if part.by not in (By.RULE, By.DECLARATION)}),
             "run": record.run_id,
@@ -584,6 +570,16 @@ class DatasetSource:
             "evaluator_model": models.get(EVALUATOR),
         }
         return Entry(record, rule, row, tuple(probe_rows(item)), fact_ids)
+
+    def _fact_cell(self, fact: FactRecord) -> Row:
+        cell = {"source": fact.source.value, "probability": fact.probability}
+        return {"id": fact.id, "fact": fact_text(fact, self.library), **cell}
+
+    def _other_proof(self, record: StatementRecord) -> Row:
+        """The cell of a further proof of the same text."""
+        place = {"id": record.id, "rule": record.rule, "run": record.run_id}
+        bindings = _bindings(self.library.rule(record.rule), record)
+        return {**place, "substitution": bindings, "proof": record.proof}
 
     def _critic_area(self, run_id: str) -> float | None:
         """The AUC that the critic of a search had."""
@@ -597,6 +593,17 @@ def _fact_ids(derivations: Iterable[_Derivation]) -> Iterator[str]:
     """Ids of the facts of all proofs."""
     for _, proof in derivations:
         yield from proof.fact_ids()
+
+
+def _least_probability(derivations: Iterable[_Derivation], facts: Mapping[str, FactRecord]) -> float | None:
+    """The least probability among the facts of a text's surest proof; None if no fact has one."""
+    lowest = []
+    for _, proof in derivations:
+        found = [facts[fact_id].probability for fact_id in proof.fact_ids() if fact_id in facts]
+        known = [probability for probability in found if probability is not None]
+        lowest += [min(known)] if known else []
+    # One proof suffices, so the text is as sure as the surest of its proofs.
+    return max(lowest, default=None)
 
 
 def run_models(run: RunRecord) -> dict[str, str]:
