@@ -307,15 +307,15 @@ class GoalKnowledgeBase(store.KnowledgeBase):
     """
 
     def query(self, goal: str, rules: Library | None = None, **arguments: Any) -> Answers:
-        """As `hapax.query`; without rules, with those that the knowledge base keeps."""
+        """Like `hapax.query`; without rules, with those that the knowledge base keeps."""
         return query(goal, rules or kept_rules(self) or Library(), self, **arguments)
 
     def why(self, text: str, rules: Library | None = None, **arguments: Any) -> Explanation:
-        """As `hapax.why`; without rules, with those that the knowledge base keeps."""
+        """Like `hapax.why`; without rules, with those that the knowledge base keeps."""
         return why(text, rules or kept_rules(self) or Library(), self, **arguments)
 
     def why_not(self, text: str, rules: Library | None = None, **arguments: Any) -> Explanation:
-        """As `hapax.why_not`; without rules, with those that the knowledge base keeps."""
+        """Like `hapax.why_not`; without rules, with those that the knowledge base keeps."""
         return why_not(text, rules or kept_rules(self) or Library(), self, **arguments)
 
 

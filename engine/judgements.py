@@ -71,7 +71,7 @@ class WeighedVotes:
 
 
 def weigh_shared(votes: Collection[Vote]) -> WeighedVotes | None:
-    """As `weigh`; None if too few people judged the same items."""
+    """Like `weigh`; None if too few people judged the same items."""
     counts = Counter(vote.item for vote in votes)
     shared = sum(count >= FEWEST_VOTERS for count in counts.values())
     return weigh(votes) if shared >= FEWEST_SHARED else None

@@ -29,7 +29,7 @@ from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 REPLAYED = 3
-"""Substitutions of a rule whose way through its last search is told."""
+"""Most substitutions of a rule whose way through its last search is shown."""
 
 ROLES = (KNOWLEDGE, CRITIC, LIKELIHOOD, EVALUATOR)
 """The roles, in the order of the models in a run's record."""

@@ -26,7 +26,7 @@ class FactChange:
     """Facts that were withdrawn, restored or added, and the effect on stored statements."""
 
     facts: tuple[FactRecord, ...] = ()
-    """Those withdrawn or restored."""
+    """Facts that were withdrawn or restored."""
     fallen: tuple[StatementRecord, ...] = ()
     """Statements that do not hold any more: the facts were in all of their proofs, or refute them."""
     reproved: tuple[StatementRecord, ...] = ()

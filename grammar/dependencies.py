@@ -335,7 +335,7 @@ class _Planner:
         self.items: dict[str, tuple[BodyLiteral, ...]] = {}
         """The premise items with a variable."""
         self.asking: dict[str, tuple[Literal, ...]] = {}
-        """Those of them that can be asked."""
+        """The literals that can be asked."""
         for name in self.variables:
             self.items[name] = tuple(item for item in rule.premise if name in self.needs[item])
             self.asking[name] = tuple(filter(self._can_ask, self.items[name]))

@@ -205,7 +205,7 @@ class KnowledgeBase(CallJournal):
         )
 
     def add(self, table: TableSchema[R], records: Iterable[R], on_conflict: OnConflict | None = None) -> int:
-        """As `RecordStore.add`; of two facts with the same arguments the better one stays."""
+        """Like `RecordStore.add`; of two facts with the same arguments the better one stays."""
         if table is not FACTS:
             return super().add(table, records, on_conflict)
         with self.transaction():

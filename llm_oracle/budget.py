@@ -317,7 +317,7 @@ class Account:
         self.is_metered = False
 
     def reserve(self, most: Usage) -> Reservation | None:
-        """As `Ledger.reserve`, and wait until the request is written down. Raises HapaxError if it cannot be."""
+        """Like `Ledger.reserve`, and wait until the request is written down. Raises HapaxError if it cannot be."""
         reservation = self.ledger.reserve(self, most)
         if reservation is not None and reservation.written is not None:
             try:
@@ -342,7 +342,7 @@ class Reservation:
     written: Future[None] | None = None
 
     def settle(self, spent: Usage | None, outcome: Outcome | None = None) -> None:
-        """As `Ledger.settle`; by default the request was answered if it was sent."""
+        """Like `Ledger.settle`; by default the request was answered if it was sent."""
         self.account.ledger.settle(self, spent, outcome or (Outcome.UNSENT if spent is None else Outcome.ANSWERED))
 
 

@@ -158,7 +158,7 @@ class JournaledGenerator(JournaledModel[Generator, Generation]):
     def answers(
         self, calls: Sequence[PreparedCall], requests: Sequence[GenerationRequest], parameters: GenerationParameters
     ) -> list[Generation]:
-        """As `generate`, for requests that are already prepared."""
+        """Like `generate`, for requests that are already prepared."""
         return self._journaled(calls, requests, lambda batch: self.model.generate(batch, parameters), parameters)
 
     def call_ids(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[str]:
@@ -241,7 +241,7 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
         return self.scores(texts)
 
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
-        """As `log_likelihoods`, with a score for each span. Raises HapaxError for a model that scores no spans."""
+        """Like `log_likelihoods`, with a score for each span. Raises HapaxError for a model that scores no spans."""
         if not isinstance(self.model, SpanLikelihoodModel):
             raise HapaxError(
                 f"{self.identity.name} scores whole sentences only, not the values in them. "
@@ -250,7 +250,7 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
         return self.scores(texts)
 
     def counts(self, names: Sequence[tuple[str, ...]]) -> list[float]:
-        """As `PopularityModel.counts`. Raises HapaxError for a model that counts no names."""
+        """Like `PopularityModel.counts`. Raises HapaxError for a model that counts no names."""
         if not isinstance(self.model, PopularityModel):
             raise HapaxError(f"{self.identity.name} counts no names. Choose another model for this measure.")
         return [answer.total for answer in self.scores(names)]

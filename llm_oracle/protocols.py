@@ -352,7 +352,7 @@ class SpanLikelihoodModel(LikelihoodModel, Protocol):
     """A likelihood model that also tells the share of a text's parts in its log-likelihood."""
 
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
-        """As `log_likelihoods`, with `LogLikelihood.spans` aligned with the spans of each text."""
+        """Like `log_likelihoods`, with `LogLikelihood.spans` aligned with the spans of each text."""
         ...
 
 

@@ -166,7 +166,7 @@ def open_roles(
     likelihood: str | None = None,
     evaluator: str = "frequency",
 ) -> Models:
-    """As `open_models`, sharing models that are already open."""
+    """Like `open_models`, sharing models that are already open."""
     proposing = open_shared(opened, knowledge, KNOWLEDGE)
     judging = open_shared(opened, critic or knowledge, CRITIC)
     return Models(
@@ -202,7 +202,7 @@ def open_model(model: str, role: str, options: OpeningOptions | None = None) -> 
 
 
 def open_shared(opened: OpenedModels, model: str, role: str) -> Any:
-    """As `open_model`, sharing models that are already open: a checkpoint is loaded once for all its roles."""
+    """Like `open_model`, sharing models that are already open: a checkpoint is loaded once for all its roles."""
     # Commas first: a member of a chain may be a combination, such as `reference:geo,a+b`.
     if role == CRITIC:
         parts = chain_parts(model)

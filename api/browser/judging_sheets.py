@@ -110,7 +110,7 @@ class ItemPool:
         return int(kb.sql(f"SELECT count(*) FROM ({self.sql})", self.parameters)[0][0])  # noqa: S608  ours
 
     def having(self, kb: KnowledgeBase, identities: Collection[str]) -> set[str]:
-        """Those of these items that are in the pool; all of them if the pool has every item."""
+        """The items that are in the pool; all of them if the pool has every item."""
         if not self.is_part:
             return set(identities)
         listed = json.dumps(list(identities))

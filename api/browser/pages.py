@@ -179,7 +179,7 @@ class RulePage:
     head: StoredTable
     long_tail: StoredTable
     derived: StoredTable
-    """Those that `derive` concluded."""
+    """Statements that `derive` concluded."""
 
 
 def rule_page(

@@ -98,7 +98,7 @@ def pieces(text: object) -> Iterator[tuple[str, bool]]:
 
 
 def grouped(count: int, noun: str, plural: str = "") -> str:
-    """As `counted`, with the digits in groups, like every number of a page."""
+    """Like `counted`, with the digits in groups, like every number of a page."""
     return counted(count, noun, plural).replace(str(count), f"{count:,}", 1)
 
 

@@ -183,7 +183,7 @@ class _Select:
 
     @property
     def _narrowed(self) -> str:
-        """As `where_text`, for quick reading: with the numbers that an index knows."""
+        """Like `where_text`, for quick reading: with the numbers that an index knows."""
         if self.among is None:
             return self.where_text
         numbers = f"{self.number} IN (SELECT value FROM json_each({literal(json.dumps(self.among))}))"  # noqa: S608  ours

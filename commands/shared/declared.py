@@ -261,7 +261,7 @@ def _click_option(item: Declared, hidden: bool) -> Callable[[F], F]:
 
 
 def _default(item: Declared) -> Any:
-    """The default as click takes and shows it; None for an empty one, one that cannot be typed, or one that is told."""
+    """The default as click takes and shows it; None if it is empty, cannot be typed, or stands in the help."""
     if "default:" in item.option.help:
         return None
     default = item.default

@@ -155,7 +155,7 @@ class _Deadline:
             self.began = system.monotonic()
 
     def at_work(self, rules: Iterable[Rule]) -> Iterator[Rule]:
-        """Those of some rules that are being derived when this is read."""
+        """The statements of some rules, which are derived while this is read."""
         predicates = self.subject.split(" and ")
         for rule in rules:
             if self.subject == f"rule {rule.name}" or rule.conclusion.atom.indicator in predicates:

@@ -415,7 +415,7 @@ class _ScriptWriter:
         return value
 
     def kinds(self, indicator: str) -> tuple[bool, ...]:
-        """For each argument of a predicate, whether its column holds numbers."""
+        """By argument of a predicate, True if its column holds numbers."""
         return tuple(map(self.library.is_numeric, self.library.signature(indicator).argument_types))
 
     def _typed(self, value: exp.Expr, is_number: bool) -> exp.Expr:

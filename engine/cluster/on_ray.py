@@ -115,13 +115,13 @@ class RayWorkers:
         return len(self.actors)
 
     def identities(self, role: str) -> list[ModelIdentity | str]:
-        """As `Workers.identities`. Begun for all first, so that they open their models side by side."""
+        """Like `Workers.identities`. Begun for all first, so that they open their models side by side."""
         with _loss_told():
             found: list[ModelIdentity | str] = ray.get([actor.identity.remote(role) for actor in self.actors])
             return found
 
     def answers(self, calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, list[Any] | str]]:
-        """As `Workers.answers`."""
+        """Like `Workers.answers`."""
         pool = ActorPool(self.actors)
         with _loss_told():
             for number, answers, replaces in pool.map_unordered(

@@ -126,7 +126,7 @@ def edges(kb: KnowledgeBase, at_least: float = STRONG) -> list[Edge]:
 
 
 def strongest_of(found: Iterable[Edge]) -> list[Edge]:
-    """Of several entailments between the same atoms the strongest, in order of their texts."""
+    """The strongest entailment between each two atoms, in order of their texts."""
     best: dict[tuple[Atom, Atom], Edge] = {}
     for edge in found:
         pair = (edge.premise, edge.hypothesis)

@@ -32,13 +32,13 @@ class Fingerprints:
                 self._closed.setdefault(item.indicator, []).append(str(item))
 
     def atoms(self, indicator: str) -> str:
-        """That of a derived predicate's atoms; predicates that depend on each other have the same."""
+        """The fingerprint of a derived predicate's atoms; predicates that depend on each other share it."""
         if indicator not in self._by_indicator:
             self._by_indicator[indicator] = self._layer([indicator])
         return self._by_indicator[indicator]
 
     def statements(self, rule: Rule) -> str:
-        """That of a rule's statements."""
+        """The fingerprint of a rule's statements."""
         return content_id("statements", self._types, *self._rule(rule), *self._below([rule]))
 
     @cached_property

@@ -150,7 +150,7 @@ class Demand:
         self._patterns: dict[str, list[Pattern]] = {}
         self._unanswered: list[tuple[str, Pattern]] = []
         self._own_rules: dict[str, list[Rule]] = {}
-        """Those of the predicates that only this evaluation has, by indicator."""
+        """Rules of the predicates that only this evaluation has, by indicator."""
         # An instance may join atoms to which no step leads from what is asked for.
         self._goes_by_steps = self._goes_by_paths = not finds_instances
         self._at_work = [] if at_work is None else at_work

@@ -84,7 +84,7 @@ class CompiledLibrary:
     """Why a derived predicate is not maintained but filled again; empty where it was never filled."""
     is_maintained: bool = False
     begin: Callable[[str], None] = lambda _: None
-    """Is told, in words, which predicates are derived next."""
+    """Called with a text that names the predicates that are derived next."""
 
     def __post_init__(self) -> None:
         self._fingerprints = Fingerprints(self.relations.kb, self.library)

@@ -23,7 +23,7 @@ MOST_ROUNDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """Of a table of smallest or largest values, its columns as SQL: a better row of a group takes the others' place.
+    """Columns, as SQL, of a table of smallest or largest values: a better row of a group replaces the others.
 
     `value`: the column of the value. `as_good`, `better`: conditions on the values of the rows `o` and `n`.
     """
@@ -36,7 +36,7 @@ class Improvement:
 
     @classmethod
     def of(cls, aggregate: AggregateDeclaration | None, context: CompileContext) -> Improvement | None:
-        """That of an aggregate whose values rows only improve; None for other rules."""
+        """The columns for an aggregate whose values further rows only improve; None for other rules."""
         if aggregate is None or not aggregate.is_improved:
             return None
         names = [variable.name for variable in aggregate.atom.variables]
@@ -80,9 +80,9 @@ class JoinStep:
     begins_first: bool = False
     """True if the first table is the smallest, from which the others are looked up."""
     rule: Rule | None = None
-    """With the calls that it answers before its premise."""
+    """The rule, with the calls that it answers before its premise."""
     better: Improvement | None = None
-    """Of an aggregate whose values rows only improve."""
+    """Set for an aggregate whose values further rows only improve."""
     repeats: bool = False
     """True for the SELECT of an aggregate that reads its own atoms: it runs until it gives the same ones again."""
     runs: int = 0

@@ -336,7 +336,7 @@ def _sentence(rule: Rule, values: Instance, library: Library) -> str:
 
 
 def _wider(rules: Mapping[tuple[int, int], list[_T]], candidate: RuleCandidate) -> Iterator[_T]:
-    """Those of the rules that conclude the same predicate, without a constant or with the same one."""
+    """The rules that conclude the same predicate, without a constant or with the same one."""
     code, node = candidate.concluded
     return chain.from_iterable(rules.get((code, constant), ()) for constant in sorted({NOTHING, node}))
 

@@ -331,7 +331,7 @@ def pattern_atom(pattern: AtomPattern, free: Term) -> Atom:
 
 
 def opened_atom(pattern: AtomPattern, free: Term) -> Atom:
-    """As `pattern_atom`, for a pattern of which other positions are open, too: each slot becomes a variable."""
+    """Like `pattern_atom`, but several positions may be open: each slot becomes a variable."""
     arguments: list[Term] = []
     for position, term in enumerate(pattern_atom(pattern, free).arguments):
         is_slot = isinstance(term, Constant) and term.value == f"[{argument_name(position)}]"

@@ -386,7 +386,7 @@ class RuleSearch:
             self.drop(GIVEN, [beam not in self._unjudged for beam in self.beams], "a premise that needs no model")
 
     def passing(self, beams: Iterable[Beam]) -> list[Beam]:
-        """Those of the beams, each with a value for the step's variable, that `test` would keep."""
+        """The beams that `test` would keep, each with a value for the step's variable."""
         left = list(beams)
         for test in self._tests():
             left = [beam for beam, is_kept in zip(left, self._passes(test, left), strict=True) if is_kept]

@@ -1,4 +1,4 @@
-"""Progress of a search: its events are counted, and told to those that watch it."""
+"""Progress of a search: its events are counted and passed to watchers."""
 
 from __future__ import annotations
 

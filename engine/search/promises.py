@@ -478,7 +478,7 @@ class Promises:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """Of each part that there is, by which runs with other ones are told apart."""
+        """Checksums of the parts that there are, by which runs differ."""
         parts = {"calibrated": self.maps, "certificates": self.facts}
         if self.statements is not None:
             parts["statement_certificates"] = self.statements.certificates
@@ -511,9 +511,9 @@ class StoredCertificate:
 def stored_certificates(kb: KnowledgeBase, run_ids: Iterable[str]) -> list[StoredCertificate]:
     """The certificates of these runs, each compared with the critic, wording and calibration of the knowledge base.
 
-    A certificate lapses when a later run has another revision of its critic or of the model that proposed its facts,
-    when the templates change by which its facts become claims, when Hapax words the critic's question otherwise, when
-    the calibration changes on which it rests, and, if it is about statements, when one of their rules changes.
+    A certificate lapses when a later run has another revision of its critic or of the model that proposed its facts. It
+    also lapses when something changes on which it rests: the templates of its claims, the wording of the critic's
+    question, the calibration, and, if it is about statements, their rules.
     """
     wanted = set(run_ids)
     records = [record for record in kb.certificates() if record.run_id in wanted]

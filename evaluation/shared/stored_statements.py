@@ -143,7 +143,7 @@ S = TypeVar("S", bound=StoredStatement)
 def latest_statements(
     kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
 ) -> dict[Distribution, dict[str, StatementRecord]]:
-    """As `chosen_statements`, but raises HapaxError also where no statement is found."""
+    """Like `chosen_statements`, but raises HapaxError also where no statement is found."""
     latest = chosen_statements(kb, rules, runs)
     if not any(latest.values()):
         raise HapaxError(

@@ -364,7 +364,7 @@ class _VoteReport:
         self._counts = JudgedCounts.of(judgements)
 
     def _voted_statements(self, ballots: Ballots) -> Iterator[VotedStatement]:
-        """Those with votes on truth or data types; others have a mark of harm or answers to a baseline alone."""
+        """Statements with votes on truth or data types; others have only a mark of harm, or answers to a baseline."""
         for record in self._statements:
             quality = {}
             for question, ballot in ballots.get(record.id, {}).items():

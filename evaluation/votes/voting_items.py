@@ -200,7 +200,7 @@ class ItemSource:
         return baseline_item(STATEMENT + probe.statement_id, tuple(questions))
 
     def _soundness_item(self, statement: StatementRecord) -> VotingItem:
-        """With the facts of the statement's proof in words, and their ids; a failed search has none."""
+        """The item with the facts of the statement's proof in words and their ids; a failed search has none."""
         texts: dict[str, str] = {}
         for part in proof_from_json(statement.proof).parts():
             if part.by in (By.FACT, By.GIVEN, By.NEGATION) and isinstance(part.goal, Literal):
@@ -210,7 +210,7 @@ class ItemSource:
         return soundness_item(STATEMENT + statement.id, statement.premise, statement.conclusion, texts)
 
     def _statement_item(self, statement: StatementRecord) -> VotingItem:
-        """With the searched variables that the statement names, in the order of the rule.
+        """The item with the searched variables that the statement names, in the order of the rule.
 
         The paper asks about each variable of the rule (3.3), but shows those that the statement names (table 20).
         """

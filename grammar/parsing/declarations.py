@@ -364,9 +364,9 @@ class ExceptionClause:
     """The premise as it was written."""
     place: Place = field(default=Place(), compare=False, repr=False)
     in_premise: bool = False
-    """It is written `not (A & B)`."""
+    """True if it is written `not (A & B)`."""
     inner: tuple[ExceptionClause, ...] = ()
-    """Those that the premise has in turn."""
+    """Negations inside the premise."""
 
     @classmethod
     def of(

@@ -81,7 +81,7 @@ _RUNS = "initialization"
 _DIRECTIVES = frozenset(
     ("use_module", _RUNS, "dynamic", "discontiguous", "table", "set_prolog_flag", "ensure_loaded", "module")
 )
-"""Of Prolog: nothing here needs them, so that a file of Prolog is read as it is."""
+"""Directives of Prolog that are ignored, because nothing here needs them."""
 
 SourceToken: TypeAlias = Token
 """A token of a rule file with its place; only this module knows lark."""

@@ -68,7 +68,7 @@ class ArrivingFacts:
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
         self.transaction = ExitStack()
-        """Of all that is stored, from the first batch on."""
+        """The transaction of all that is stored, from the first batch on."""
         self._first = 0
         """The number of the first new fact."""
         self._count = 0

@@ -604,7 +604,7 @@ class _Renaming:
 
     def __init__(self, names: FactNames | None) -> None:
         self.title = names.title if names else ""
-        """Of the reference that has the names; empty without one."""
+        """Title of the reference that has the names; empty without one."""
         self._canonical = lru_cache(_REMEMBERED_NAMES)(names.canonical if names else lambda value, _: value)
         self.rows = 0
         """Rows with a value that was renamed."""

@@ -434,7 +434,7 @@ def _lines(stream: IO[str], intake: FactIntake) -> Iterator[str]:
 def _followed(
     items: Iterable[Item], intake: FactIntake, total: int, done: Callable[[], int] | None = None
 ) -> Iterator[Item]:
-    """The items, while the progress of the intake is told: their number, or what is `done`, of a total."""
+    """The items; reports progress to the intake as their number, or as `done`, of a total."""
     if intake.progress is None or not total:  # a pipe has no size
         yield from items
         return

@@ -95,7 +95,7 @@ def _keep(database: Path, kept: Path) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """As `unfinished`. Raises HapaxError if nothing can be written there."""
+    """Like `unfinished`. Raises HapaxError if nothing can be written there."""
     try:
         with unfinished(target.resolve()) as path:
             yield path

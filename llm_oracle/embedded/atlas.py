@@ -121,7 +121,7 @@ class Atlas:
         return (predicate, tuple(map(str, arguments))) in self._true
 
     def truth(self, indicator: str, arguments: Sequence[object]) -> bool | None:
-        """As `holds`, for an indicator such as `orbits/2`; None if the atlas does not have the predicate."""
+        """Like `holds`, for an indicator such as `orbits/2`; None if the atlas does not have the predicate."""
         predicate = indicator.partition("/")[0]
         return self.holds(predicate, arguments) if self.knows(predicate) else None
 

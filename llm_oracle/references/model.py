@@ -236,7 +236,7 @@ class ReferenceModel:
         return 0, 0.0
 
     def _lower_case_name(self, words: Sequence[str]) -> tuple[int, float]:
-        """As `_longest_name`, among names that tables write in lower case: `reading` is not a town in a sentence."""
+        """Like `_longest_name`, among names that tables write in lower case: `reading` is not a town in a sentence."""
         for size in range(len(words), 0, -1):
             name = " ".join(words[:size])
             if name_key(name) in self._lower_names:

@@ -144,7 +144,7 @@ class Unanswered(PartlyAnswered):
         return f"{NO_USABLE_REPLY}{message_text(said)}" if self.is_transient else said
 
     def worded(self, server: Server, path: str) -> Unanswered:
-        """Itself, with a sentence for the user, and without the server's secrets."""
+        """The same error with a sentence for the user, and without the server's secrets."""
         self.said = server.redacted(self.said).rstrip("." if self.is_transient else "")
         if self.is_transient:
             self.message = f"{server.place} gave no usable reply to {path}: {self.said}."

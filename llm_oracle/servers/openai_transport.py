@@ -414,7 +414,7 @@ class HttpTransport:
             raise Unanswered(Kind.AWAY, said, None, is_sent=is_sent) from None
         # Portkey answers by 246 where a check failed that does not forbid anything.
         if not 200 <= response.status_code < 300:
-            # Redacted here, and again when it is told: an escaped key shows only after the JSON is parsed.
+            # Redacted here, and again when it is shown: an escaped key shows only after the JSON is parsed.
             text = self._server.redacted(content.decode("utf-8", "replace"))
             raise attempt.failed(error_of(response.status_code, text, response.headers))
         attempt.outcome = Outcome.UNUSABLE  # at most, until it is parsed
