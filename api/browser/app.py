@@ -588,7 +588,7 @@ class _Views:
                 "voter": voter,
                 "chosen": chosen,
                 "last": last,
-                "told": self._judging.told(kb, last) if last else "",
+                "outcome": self._judging.outcome(kb, last) if last else "",
                 "agreement": self._judging.agreement(kb, kind),
                 "rules": [] if voter else [row[0] for row in tables.rules(kb).rows],
                 "names": []

@@ -188,7 +188,7 @@ class Judging:
         struck = {fact for fact in item.facts if is_last and (voter, "no") in _truths(kb, fact)}
         return ItemToJudge(item, question, optional, *counts, struck=frozenset(struck))
 
-    def told(self, kb: KnowledgeBase, item_id: str) -> str:
+    def outcome(self, kb: KnowledgeBase, item_id: str) -> str:
         """The judgement that the votes on a statement have come to, in words; empty for other items."""
         judgement = Judgements.stored(kb).of(subject_id(item_id)) if item_id.startswith(STATEMENT) else UNJUDGED
         return f"{judgement_text(judgement)}{' Datasets leave it out.' if judgement.is_wrong else ''}"

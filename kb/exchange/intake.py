@@ -585,11 +585,11 @@ def _name_of(indicator: str) -> str:
     return indicator.rpartition("/")[0]
 
 
-def _same_keys(told: Sequence[str]) -> Iterator[str]:
+def _same_keys(rows: Sequence[str]) -> Iterator[str]:
     """The warning about rows with the key of an earlier row, of which the first few are named."""
-    if told:
-        more = f"; and {counted(len(told) - _REPEATS_SHOWN, 'more row')}" if len(told) > _REPEATS_SHOWN else ""
-        yield f"{counted(len(told), 'row has', 'rows have')} a key twice: {'; '.join(told[:_REPEATS_SHOWN])}{more}"
+    if rows:
+        more = f"; and {counted(len(rows) - _REPEATS_SHOWN, 'more row')}" if len(rows) > _REPEATS_SHOWN else ""
+        yield f"{counted(len(rows), 'row has', 'rows have')} a key twice: {'; '.join(rows[:_REPEATS_SHOWN])}{more}"
 
 
 def _repeats(repeats: Sequence[tuple[int, str]]) -> Iterator[str]:

@@ -295,11 +295,11 @@ def _unmarked_items(lines: Sequence[ReplyLine], names: Sequence[int], question: 
         if len(found) > 1 and len(found) >= share * len(lines):
             return found  # paragraphs that begin with a name in bold, or lines in quotation marks
     others = [place for place, line in enumerate(lines) if line.mark == "" and not is_talk(line, question)]
-    told = [place for place in others if _is_told(lines[place].body)]
+    phrases = [place for place in others if _is_phrase(lines[place].body)]
     if (
         names
         and (len(names) > 1 or not others)
-        and len(told) >= 0.5 * len(others)
+        and len(phrases) >= 0.5 * len(others)
         and len(others) <= 2 * len(names) + 1
     ):
         return set(names)
@@ -345,12 +345,12 @@ def _are_explanations(bodies: Sequence[str], question: ReplyQuestion) -> bool:
         plain = re.sub(r"\*|_", "", body).strip()
         label, _, explained = broken(plain)
         is_name = explained and label.casefold() not in labels and are_names([label], 4)  # `Manchego: a hard cheese.`
-        told = is_sentence(plain) or not are_names([plain], 7) or (plain.endswith(".") and _is_told(plain))
-        telling += not is_name and bool(label.casefold() in labels or told)
+        is_prose = is_sentence(plain) or not are_names([plain], 7) or (plain.endswith(".") and _is_phrase(plain))
+        telling += not is_name and bool(label.casefold() in labels or is_prose)
     return telling >= 0.5 * len(bodies)
 
 
-def _is_told(text: str) -> bool:
+def _is_phrase(text: str) -> bool:
     """True if a text is longer than a name, or of three words and ends like a sentence."""
     return not are_names([text], 4) or (text.endswith(".") and not are_names([text], 2))
 
@@ -364,7 +364,9 @@ def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int], question: R
         if line.mark == "heading" and place > items[0]:
             denies = DENIAL.search(line.body) is not None and not DENIAL.search(question.sentence)
             following = next((item for item in items if item > place), place)
-            is_aside = _is_told(lines[following].body) and are_names(before, 4) and lines[following].body[-1:] in ".!?"
+            is_aside = (
+                _is_phrase(lines[following].body) and are_names(before, 4) and lines[following].body[-1:] in ".!?"
+            )
             skipped = denies or is_aside or NOTES.match(line.body) is not None
         if place in wanted and not skipped and (line.mark == "number" or not _NOTE.match(line.body)):
             yield place

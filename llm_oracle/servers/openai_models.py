@@ -262,7 +262,7 @@ class OpenAICritic(_Role):
         if groups and len(groups[-1]) == 1:
             alone += groups.pop()
         for found in self._judged([[asked[place] for place in group] for group in groups], _scores):
-            scores = [pair for number, told in found for pair in zip(groups[number], told, strict=True)]
+            scores = [pair for number, judged in found for pair in zip(groups[number], judged, strict=True)]
             alone += [place for place, score in scores if score is None]
             yield [(place, score) for place, score in scores if score is not None]
         for single in self._judged([[asked[place]] for place in alone], _single_score):
@@ -452,11 +452,11 @@ def _whole_list(answer: Generation | Unanswered, request: GenerationRequest) -> 
 
 def _scores(replies: Sequence[Verdicts | Unanswered], count: int) -> list[CriticScore | None]:
     """The mean scores of so many claims by replies about all of them. The first one has the tokens."""
-    told = [reply[0] for reply in replies if not isinstance(reply, Unanswered)]
+    answered = [reply[0] for reply in replies if not isinstance(reply, Unanswered)]
     spent = _spent(replies)
     scores: list[CriticScore | None] = []
     for place in range(count):
-        found = [verdicts[place] for verdicts in told if verdicts[place] is not None]
+        found = [verdicts[place] for verdicts in answered if verdicts[place] is not None]
         if not found:
             scores.append(None)
             continue
