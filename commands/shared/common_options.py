@@ -195,7 +195,7 @@ def open_for_goal(database: str, paths: Sequence[Path], library: Library) -> Kno
     """The knowledge base of a goal, read-only.
 
     With rule files that state facts none is needed: without a name it is one in memory, and a new one gets what the
-    rules conclude.
+    rules conclude, if this is certain.
     """
     if Path(database).exists() or not paths:
         return opened(read_only=True)
@@ -209,8 +209,10 @@ def open_for_goal(database: str, paths: Sequence[Path], library: Library) -> Kno
         return opened(database=None)
     with open_kb(database) as kb, kb.transaction():
         keep_rules(kb, paths, "derive", library)
-        hapax.derive(library, kb)
-    note(f"{database} is new; what the rules conclude is stored in it.")
+        if not library.is_uncertain:
+            hapax.derive(library, kb)
+    stored = "the rules are" if library.is_uncertain else "what the rules conclude is"
+    note(f"{database} is new; {stored} stored in it.")
     return opened(read_only=True)
 
 

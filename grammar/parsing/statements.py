@@ -78,8 +78,11 @@ _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
 _DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 _RUNS = "initialization"
+_LOADS = ("use_module", "ensure_loaded")
+_OF_FILES = {*_LOADS, "consult", "include", "load_files"}
+"""Directives of Prolog that read another file, if this is no library."""
 _DIRECTIVES = frozenset(
-    ("use_module", _RUNS, "dynamic", "discontiguous", "table", "set_prolog_flag", "ensure_loaded", "module")
+    (*_LOADS, _RUNS, "dynamic", "discontiguous", "multifile", "table", "set_prolog_flag", "style_check", "module")
 )
 """Directives of Prolog that are ignored, because nothing here needs them."""
 
@@ -106,6 +109,9 @@ def read_statements(file: str, text: str) -> RuleSource:
             constants[tokens[1].value] = tokens[3:]
         elif _is_directive(tokens) and tokens[1].value not in writer.defined:
             continue
+        elif tokens[0].value == ":-" and tokens[-1] is not tokens[0] and tokens[1].value in _OF_FILES - writer.defined:
+            place = Place(file, *span(tokens[:2]))
+            source.diagnostics.append(hint("directive").at(place, directive=f"{tokens[0]} {tokens[1]}"))
         elif asked := _asked(tokens, text):
             source.lines.append(syntax.RawLine("?-", (asked,), at=span(tokens)))
         else:
@@ -422,9 +428,14 @@ def _begins_exception(tokens: list[Token], index: int) -> bool:
 
 
 def _is_directive(tokens: list[Token]) -> bool:
-    """True for a directive of Prolog that changes nothing here; what `initialization` would run is at most a name."""
+    """True for a directive of Prolog that changes nothing here.
+
+    What `initialization` would run is at most a name, and what is loaded is a library of Prolog.
+    """
     sign, *words = (token.value for token in tokens)
-    return sign == ":-" and bool(words) and words[0] in _DIRECTIVES and (words[0] != _RUNS or words.count("(") == 1)
+    if sign != ":-" or not words or words[0] not in _DIRECTIVES:
+        return False
+    return "library" in words if words[0] in _LOADS else words[0] != _RUNS or words.count("(") <= 1
 
 
 def _keyword(tokens: list[Token]) -> str:

@@ -554,14 +554,15 @@ WORD_HINTS: tuple[Hint, ...] = (
     Hint(
         "directive",
         "HPX089",
-        "{directive} of Soufflé is no statement here",
-        "Declare given edge(from: Number, to: Text), begin variables with capital letters, import tables, and ask "
-        "?- path(X, Y).",
+        "{directive} of another language is no statement here",
+        "Declare given edge(from: Number, to: Text), begin variables with capital letters, import tables, ask "
+        '?- path(X, Y), and read another file by import "more.rules".',
         (
             ".decl edge(x:number, y:symbol)",
             ".input edge",
             ".output path(IO=stdout)",
             ".type Node <: symbol",
+            ":- include('edges.pl').",
         ),
         "given edge(from: Number, to: Text)",
     ),

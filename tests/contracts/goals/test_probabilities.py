@@ -249,3 +249,15 @@ def test_a_value_of_a_half_open_question_is_no_label(replies: Path) -> None:
     told = json.loads(learned(replies, f"reference:{replies / 'rivers.yaml'}"))
 
     assert (told["labels"], told["true"]) == (160, 40)
+
+
+def test_a_new_knowledge_base_keeps_rules_with_probabilities(tmp_path: Path) -> None:
+    """A goal over a file of probabilities makes the base that is named, which then answers without the file."""
+    rules, database = tmp_path / "my.rules", tmp_path / "new.db"
+    rules.write_text("0.5::h(c1, z). coin(c1). coin(c2). coin(X) & not h(X, _) -> n(X)\n", "utf-8")
+
+    first = run("query", "n(X)", "--rules", rules, "--db", database, "--json").stdout
+
+    assert first == run("query", "n(X)", "--db", database, "--json").stdout
+    answers = json.loads(first)["answers"]
+    assert sorted((answer["X"], answer["probability"]) for answer in answers) == [("c1", 0.5), ("c2", 1)]

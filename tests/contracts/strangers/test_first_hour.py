@@ -451,3 +451,15 @@ def test_a_claim_is_rejected_no_longer_when_it_is_a_fact(database: Path, searche
     assert "euro" not in [row["value"] for row in after]
     assert (refused.status, "lacks the header Origin" in refused.text) == (403, True)
     assert "rejected: the user withdrew this fact: no; overruled" in last
+
+
+def test_directives_of_prolog_that_load_a_file_are_told_and_others_read() -> None:
+    """A file that another one loads is not silently missing; what says nothing about facts is passed over."""
+    plain = ":- initialization main.\n:- multifile p/1.\n:- style_check(-singleton).\n:- use_module(library(lists)).\np(a).\n"
+    Path("plain.pl").write_text(plain, "utf-8")
+    assert "0 errors" in output("check", "plain.pl")
+    for loading in ("consult(others)", "include('others.pl')", "ensure_loaded('others.pl')", "use_module(others)"):
+        Path("loads.pl").write_text(f"p(a).\n:- {loading}.\n", "utf-8")
+        assert "loads.pl:2:1: error HPX089" in output("check", "loads.pl", code=4)
+    Path("loads.pl").write_text("p(a).\n:- .\n", "utf-8")
+    assert "HPX001" in output("check", "loads.pl", code=4)
