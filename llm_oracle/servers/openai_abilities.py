@@ -511,8 +511,9 @@ class Prober:
             asked = Questions(self.served, replace(known, likelihood=kind))
             requests = [asked.likelihood(SpannedText(text, ())) for text in (KNOWN_CLAIM, KNOWN_UNLIKELY)]
             likely, unlikely = map(self._try, requests)
-            if isinstance(likely, Unanswered) and likely.kind is Kind.AWAY:
-                raise cannot_score(self.served, likely.said)  # which may be over the next time, so it is not stored
+            for fault in (likely, unlikely):
+                if isinstance(fault, Unanswered) and (fault.kind is Kind.AWAY or (fault.status or 0) >= 500):
+                    raise cannot_score(self.served, fault.said)  # which may be over the next time, so it is not stored
             if not isinstance(likely, LogLikelihood) or not isinstance(unlikely, LogLikelihood):
                 continue
             # The score of one token is not that of a sentence.

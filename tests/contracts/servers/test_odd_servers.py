@@ -486,7 +486,8 @@ def test_a_refusal_at_any_request_is_a_clean_stop(name: str, step: int, good: Go
             kept = answers(folder)
             fake.misbehave = lambda number, asked: None
             before = len(fake.asked)
-            assert ask(fake, folder).exit_code == 0
+            again = ask(fake, folder)
+            assert again.exit_code == 0, again.output
             sent = len(fake.asked) - before
 
         assert kept <= answers(folder)
