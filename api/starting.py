@@ -205,11 +205,11 @@ def _other_numbers(columns: Sequence[GuessedColumn]) -> list[str]:
     for column in columns:
         known = [str(value) for value in column.values if value is not None]
         found = [match for match in map(_OTHER_NUMBER.fullmatch, known) if match is not None]
-        other = next((match for match in found if _plain_number(match) != match[0]), None)
+        written = next((match for match in found if _plain_number(match) != match[0]), None)
         # Of one unit: house numbers have many.
         units = {match["before"] or match["behind"] for match in found} - {None}
-        if column.data_type == "Text" and other and len(found) > _NUMBERS * len(known) and len(units) < _UNITS:
-            plain = f"{column.header} stays a Text: a number is written {_plain_number(other)}, and not {other[0]}."
+        if column.data_type == "Text" and written and len(found) > _NUMBERS * len(known) and len(units) < _UNITS:
+            plain = f"{column.header} stays a Text: a number is written {_plain_number(written)}, and not {written[0]}."
             mixed = f" The column has {' and '.join(sorted(units))}: write all in one unit." if len(units) > 1 else ""
             notes.append(plain + mixed)
     return notes

@@ -530,8 +530,10 @@ def _empty(report: SearchReport, library: Library, options: dict[str, Any]) -> I
         if shortage := rule.shortage(options["compat"]):
             guesses = report.critic_probe is not None and report.critic_probe.is_chance
             is_of_threshold = str(Setting("settings.fact_threshold")) in str(shortage.remedy)
-            other = f"Choose another critic with {Setting('critic')}: this one guesses, so that no threshold helps."
-            message += f" {shortage.fact} {other if guesses and is_of_threshold else shortage.remedy}"
+            new_critic = (
+                f"Choose another critic with {Setting('critic')}: this one guesses, so that no threshold helps."
+            )
+            message += f" {shortage.fact} {new_critic if guesses and is_of_threshold else shortage.remedy}"
         indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
         wordless = sorted(indicator for indicator in indicators if library.signature(indicator).templates is None)
         if wordless:

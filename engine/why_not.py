@@ -152,7 +152,7 @@ def _other_value(theory: Theory, atom: Atom) -> Story:
     for place, (term, stated) in enumerate(zip(atom.arguments, rule.conclusion.atom.arguments, strict=True)):
         terms.append(term if stated in group else Variable(f"_{place}", types[place]))
     found = atoms_that_hold(theory, AskedAtom(Atom(atom.predicate, tuple(terms))), EXAMPLES)
-    proofs = [proof for other in found if (proof := prove(theory, other)) is not None]
+    proofs = [proof for held in found if (proof := prove(theory, held)) is not None]
     if not proofs:
         return Story("the aggregate has no row in this group", "given")
     explainer = Explainer(theory)

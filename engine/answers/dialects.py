@@ -499,12 +499,17 @@ class _ScriptWriter:
 
     def _part(self, call: Arithmetic, values: Sequence[_Cell]) -> exp.Expr:
         """A part of a text, or the text with a part exchanged: what is taken out is written in the rule."""
-        given = [operand.value if isinstance(operand, Constant) else None for operand in call.operands]
-        if call.operator == "replace" and isinstance(given[1], str) and given[1]:
-            return exp.func("REPLACE", *map(self.text, values), dialect=self._dialect)
-        if call.operator == "substring" and all(isinstance(value, int) and value >= 1 for value in given[1:]):
-            return exp.func("SUBSTRING", self.text(values[0]), *map(self.number, values[1:]), dialect=self._dialect)
-        raise HapaxError(f'"{call}" has another meaning in each database.', "Write constants for its last arguments.")
+        stated = [operand.value for operand in call.operands[1:] if isinstance(operand, Constant)]
+        text, numbers = self.text(values[0]), [value for value in stated if isinstance(value, int)]
+        if call.operator == "replace":
+            if isinstance(call.operands[1], Constant) and stated[0] != "":
+                return exp.func("REPLACE", text, *map(self.text, values[1:]), dialect=self._dialect)
+            wanted = "the text that is replaced into the rule; it has a character at least"
+        else:
+            if len(numbers) == 2 and numbers[0] >= 1 and numbers[1] >= 0:
+                return exp.func("SUBSTRING", text, *map(self.number, values[1:]), dialect=self._dialect)
+            wanted = "both numbers into the rule; characters are counted from 1"
+        raise HapaxError(f'"{call}" has another meaning in each database.', f"Write {wanted}.")
 
     def _number_function(self, call: Arithmetic, numbers: Sequence[exp.Expr]) -> exp.Expr:
         name, first, last = call.operator, numbers[0], call.operands[-1]

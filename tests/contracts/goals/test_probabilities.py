@@ -223,7 +223,7 @@ def files(folder: Path) -> list[object]:
 
 
 def learned(folder: Path, labels: object) -> str:
-    """What a calibration by these labels prints as JSON."""
+    """The JSON that a calibration by these labels prints."""
     critic = f"scripted:{folder / 'script.json'}"
     return run("model", "calibrate", "--critic", critic, "--labels", labels, "--json", *files(folder)).stdout
 

@@ -252,7 +252,7 @@ def test_accepted_rules_are_written_and_pass_check(mine: Any) -> None:
 
 
 def test_a_person_s_rules_are_not_overwritten(mine: Any) -> None:
-    """What a file has stays as it is; with --accept rules are added that pass the check with it."""
+    """A file keeps what it has; with --accept rules are added that pass the check with it."""
     written = "# my own rules\nis_red(Object A) -> is_warm(Object A)\n"
     Path("mined.rules").write_text(written, "utf-8")
     added = mine("-o", "mined.rules", "--accept")
