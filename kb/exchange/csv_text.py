@@ -25,10 +25,9 @@ _AFTER_SEMICOLON = re.compile(r"(;\s*)([=+\-@＝＋－＠])")
 
 _JOINERS = "\u200c\u200d"
 
-# `1876`, `-3.5` and `1.5E+30` are numbers; `007`, `+1`, `.5` and `1e5` stay texts.
+# `1876`, `-3.5`, `1E-7` and `1.5e3` are numbers; `007`, `+1` and `.5` stay texts, as does `1e5`, which may be a code.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-# `3.5`, `1.20`, `1E-7` with a capital E, as Python prints decimals.
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E[+-][0-9]+)?")
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-][0-9]+)?")
 
 _NO_PLAIN_TEXT = frozenset('-0123456789"{')
 """First characters of cells that may be anything but the text that they show."""

@@ -93,10 +93,13 @@ def test_what_is_exported_imports_as_the_same_facts(form: str, rows: list[list[A
 
 
 def test_cells_of_a_csv_file_are_numbers_or_texts() -> None:
-    """Numbers are numbers, leading zeros and quotes make texts, a header, blanks and empty rows do not count."""
+    """Numbers are numbers, leading zeros and quotes make texts, a header, blanks and empty rows do not count.
+
+    A power of ten has a sign or a point before it, as programs print it; `1e5` may be a code.
+    """
     text = (
         "predicate,who,when\nwas_born_in,Ada, 1815 \n\n"
-        'is_called,1984,"""1984"""\ncosts,tea,2.50\ncode,007\npadded,a,,\n'
+        'is_called,1984,"""1984"""\ncosts,tea,2.50\ncode,007\ncode,1e5\nweighs,ant,1.5e3\nweighs,flea,1e-07\npadded,a,,\n'
     )
 
     assert imported(text) == [
@@ -104,6 +107,9 @@ def test_cells_of_a_csv_file_are_numbers_or_texts() -> None:
         ("is_called", 1984, "1984"),
         ("costs", "tea", Decimal("2.50")),
         ("code", "007"),
+        ("code", "1e5"),
+        ("weighs", "ant", 1500),
+        ("weighs", "flea", Decimal("1E-7")),
         ("padded", "a"),
     ]
     assert imported("id,Argument2,note,predicate,arg1\n7,milk,sure,dislikes,Ada\n8,,,is_old,Ur\n") == [
