@@ -120,8 +120,10 @@ from .evaluation.votes.voting_items import SampleOptions as SampleOptions
 from .evaluation.votes.voting_questions import SheetKind as SheetKind
 from .evaluation.winograd.generation import SchemaGenerationOptions as SchemaGenerationOptions
 from .evaluation.winograd.generation import generate_schemas as generate_schemas
+from .evaluation.winograd.schema_asking import AskedSchemas as AskedSchemas
 from .evaluation.winograd.schema_asking import AskSettings as AskSettings
-from .evaluation.winograd.schema_cases import compare_cases as compare_cases
+from .evaluation.winograd.schema_asking import SchemaAskOptions as SchemaAskOptions
+from .evaluation.winograd.schema_asking import ask_schemas as ask_schemas
 from .evaluation.winograd.schema_export import SchemaExportOptions as SchemaExportOptions
 from .evaluation.winograd.schema_export import SchemaSheetOptions as SchemaSheetOptions
 from .evaluation.winograd.schema_export import export_schema_sheets as export_schema_sheets
@@ -132,10 +134,8 @@ from .evaluation.winograd.schema_export import write_schemas as write_schemas
 from .evaluation.winograd.schema_files import count_schemas as count_schemas
 from .evaluation.winograd.schema_files import read_schemas as read_schemas
 from .evaluation.winograd.schema_prompts import PromptMethod as PromptMethod
-from .evaluation.winograd.schema_runs import AskedSchemas as AskedSchemas
-from .evaluation.winograd.schema_runs import SchemaAskOptions as SchemaAskOptions
-from .evaluation.winograd.schema_runs import ask_schemas as ask_schemas
-from .evaluation.winograd.schema_tables import tabulate_schemas as tabulate_schemas
+from .evaluation.winograd.schema_reports import compare_cases as compare_cases
+from .evaluation.winograd.schema_reports import tabulate_schemas as tabulate_schemas
 from .grammar.arguments import ArgumentRejected as ArgumentRejected
 from .grammar.checking.code_explanations import FaultExplanation as FaultExplanation
 from .grammar.checking.code_explanations import explain_fault as explain_fault

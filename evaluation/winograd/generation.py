@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, cycle, product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +21,7 @@ from hapax.evaluation.winograd.schema_files import (
     core,
     occurs_in,
     options_as_named,
-    pairs_of,
-    read_file,
+    read_pairs,
     replaced,
 )
 from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
@@ -79,25 +78,24 @@ def read_entities(reply: str) -> list[EntityPair]:
     (`1. X and Y`, `1. X - Y`, `1. X chasing a Y`, a row of a table), or two names in all of its sentences.
     """
     stated = _SENTENCES.split(reply.replace("*", ""), maxsplit=1)[0]
-    entries = [entry for entry in read_reply(stated, _QUESTION) if entry.rejected is None]
-    parts = [_cleaned(entry.raw) for entry in entries]
+    parts = [_cleaned(entry.raw) for entry in read_reply(stated, _QUESTION) if entry.rejected is None]
     # Parts with finite verbs are sentences, not entities; only names in all of them can be told apart.
     if parts and all(_FINITE.search(part) and not _EXPLAINED.search(part) for part in parts):
         names = dict.fromkeys(_NAME.findall(parts[0]))
         common = [name for name in names if all(occurs_in(name, part) for part in parts)]
         return [(common[0], common[1])] if len(common) == 2 else []
-    parts = [_without_explanation(part) for part in parts]
-    return _pairs_of_parts(parts) or ([(parts[0], parts[1])] if len(parts) == 2 else [])
-
-
-def _pairs_of_parts(parts: Sequence[str]) -> list[EntityPair]:
-    """The pairs of a list of which each part states both entities; none of any other list."""
+    for place, part in enumerate(parts):
+        explained = _EXPLAINED.search(part)
+        if explained and _CLAUSE.search(explained["why"]):
+            parts[place] = part[: explained.start()]
     splits = [_TOGETHER.split(_RELATION.sub("", part)) for part in parts]
     if all(len(split) == 2 for split in splits):
         return [(_cleaned(first), _cleaned(second)) for first, second in splits]
     doings = [_DOING.fullmatch(part) for part in parts]
     pairs = [(doing["agent"], doing["patient"]) for doing in doings if doing is not None]
-    return pairs if len(pairs) == len(parts) and all(_are_two(*pair) for pair in pairs) else []
+    if len(pairs) == len(parts) and all(_are_two(*pair) for pair in pairs):
+        return pairs
+    return [(parts[0], parts[1])] if len(parts) == 2 else []
 
 
 def _are_two(agent: str, patient: str) -> bool:
@@ -106,12 +104,6 @@ def _are_two(agent: str, patient: str) -> bool:
     return f"{agent.lower()} " not in _DETERMINERS and (
         patient.lower().startswith(_DETERMINERS) or (specified and patient.endswith("s"))
     )
-
-
-def _without_explanation(part: str) -> str:
-    """The part without the clause behind its colon or dash."""
-    explained = _EXPLAINED.search(part)
-    return part[: explained.start()] if explained and _CLAUSE.search(explained["why"]) else part
 
 
 def _cleaned(part: str) -> str:
@@ -125,43 +117,28 @@ def associations(pairs: Sequence[Pair], model: JournaledLikelihood) -> list[floa
     difference of two pointwise mutual informations, so that long and rare names have no influence. It is the mean of
     both sentences.
     """
-    pair_texts = [_texts(pair) for pair in pairs]
-    distinct = list(dict.fromkeys(chain.from_iterable(pair_texts)))
-    scores = model.log_likelihoods(distinct)
-    totals = {text: score.total for text, score in zip(distinct, scores, strict=True)}
-    preferences: list[float | None] = []
-    for texts in pair_texts:
-        # Four texts for each sentence: the signs of their log-likelihoods are +, -, - and +.
-        signed = zip(texts, cycle((1, -1, -1, 1)), strict=False)
-        preferences.append(sum(sign * totals[text] for text, sign in signed) / 2 if texts else None)
-    return preferences
-
-
-def _texts(pair: Pair) -> list[str]:
-    """For each sentence: the clause about the wrong entity, this entity, the clause about the right one, this entity.
-
-    Empty if a sentence has no clause with its pronoun.
-    """
-    texts: list[str] = []
-    for item in pair:
-        for entity in (item.options[1 - item.answer], item.options[item.answer]):
+    signed: list[list[tuple[str, int]]] = []
+    for pair in pairs:
+        signed.append([])
+        for item, sign in product(pair, (1, -1)):
+            entity = item.options[1 - item.answer if sign > 0 else item.answer]
             clause = clause_with(item, entity)
             if clause is None:
-                return []
-            texts += [clause, f"{entity[0].upper()}{entity[1:]}."]
-    return texts
-
-
-def meaning_claim(item: WinogradItem, option: int) -> str:
-    """The claim that the pronoun means this option, for a critic."""
-    return f"In the sentence “{item.text}” the word “{item.pronoun.lower()}” means {item.options[option]}."
+                signed[-1] = []
+                break
+            signed[-1] += [(clause, sign), (f"{entity[0].upper()}{entity[1:]}.", -sign)]
+    distinct = list(dict.fromkeys(text for text, _ in chain.from_iterable(signed)))
+    totals = {text: score.total for text, score in zip(distinct, model.log_likelihoods(distinct), strict=True)}
+    return [sum(sign * totals[text] for text, sign in texts) / 2 if texts else None for texts in signed]
 
 
 def critic_rights(pairs: Sequence[Pair], critic: JournaledCritic) -> list[int]:
     """Number of sentences of each pair (0 to 2) whose right meaning a critic finds likelier than the wrong one."""
     claims = []
     for item in chain.from_iterable(pairs):
-        claims += [meaning_claim(item, item.answer), meaning_claim(item, 1 - item.answer)]
+        for option in (item.answer, 1 - item.answer):
+            meaning = f"the word “{item.pronoun.lower()}” means {item.options[option]}"
+            claims.append(f"In the sentence “{item.text}” {meaning}.")
     scores = [score.probability for score in critic.probabilities(claims)]
     # A right and a wrong claim for each of the two sentences, in the order in which they were asked.
     rights = [right > wrong for right, wrong in zip(scores[::2], scores[1::2], strict=True)]
@@ -230,14 +207,6 @@ class SchemaGenerationOptions:
         models = (options["base"] or model, options["likelihood"] or model)
         return from_options(cls, options, model=model, base=models[0], likelihood=models[1])
 
-    def settings(self) -> dict[str, Any]:
-        """The options as the settings of a stored run."""
-        settings = {name: getattr(self, name) for name in self.__slots__}
-        settings["prompts"] = list(self.prompts)
-        for name in ("threshold", "share", "temperature"):
-            settings[name] = str(settings[name])
-        return settings
-
 
 @dataclass(slots=True)
 class EntityProposal:
@@ -260,12 +229,6 @@ class EntityProposal:
         entities = self.entities or (self.call, "")
         return content_id("winograd candidate", self.source[0].text, self.source[1].text, *map(core, entities))
 
-    def decision(self, run_id: str, gate: str, passes: str, measured: tuple[float | None, float | None]) -> Decision:
-        """The decision of a gate. `passes`: reason of an acceptance; `measured`: score and threshold."""
-        texts = " / ".join(item.text for item in self.pair or self.source)
-        reason = ": ".join(filter(None, (self.rejected or passes, texts)))
-        return Decision(run_id, gate, self.id, not self.rejected, *measured, reason)
-
 
 @dataclass(slots=True)
 class Generated:
@@ -277,23 +240,17 @@ class Generated:
     stopped: str | None = None
 
     @property
-    def accepted(self) -> list[EntityProposal]:
-        return [candidate for candidate in self.candidates if candidate.pair is not None and not candidate.rejected]
+    def accepted(self) -> dict[str, EntityProposal]:
+        """The candidates that no gate has rejected, by id."""
+        return {made.id: made for made in self.candidates if made.pair is not None and not made.rejected}
 
     @property
-    def pairs(self) -> list[Pair]:
-        """The accepted schemas."""
-        return [candidate.pair for candidate in self.accepted if candidate.pair is not None]
-
     def counts(self) -> dict[str, int]:
         """Numbers of source pairs, candidates, rejected candidates by reason, and new pairs."""
         reasons = Counter(candidate.rejected for candidate in self.candidates if candidate.rejected)
-        return {
-            "source pairs": self.sources,
-            "candidates": len(self.candidates),
-            **{f"left out: {reason}": count for reason, count in sorted(reasons.items())},
-            "pairs made": len(self.accepted),
-        }
+        left_out = {f"left out: {reason}": count for reason, count in sorted(reasons.items())}
+        sizes = {"source pairs": self.sources, "candidates": len(self.candidates)}
+        return {**sizes, **left_out, "pairs made": len(self.accepted)}
 
     def to_result(self) -> ExperimentResult:
         """The counts, and every candidate with its scores."""
@@ -309,13 +266,12 @@ class Generated:
                     "rejected": candidate.rejected or None,
                 }
             )
-        counts = self.counts()
-        table = ResultTable("", ("", "count"), list(counts.items()))
-        return ExperimentResult([table], {"counts": counts, "candidates": candidates, "stopped": self.stopped})
+        table = ResultTable("", ("", "count"), list(self.counts.items()))
+        return ExperimentResult([table], {"counts": self.counts, "candidates": candidates, "stopped": self.stopped})
 
     def lines(self) -> Iterator[str]:
         """The new pairs as lines of JSONL, which `evaluate winograd data` and `ask` can read."""
-        for number, candidate in enumerate(self.accepted):
+        for number, candidate in enumerate(self.accepted.values()):
             scores = {"association": candidate.association, "base_right": candidate.base_right}
             for item in candidate.pair or ():
                 # Numbered anew: several pairs come from one source pair, whose name they still have.
@@ -340,29 +296,39 @@ def generate_schemas(
     `progress` is called with the step that begins.
     """
     opening, journal = with_journal(kb, opening, budget)
-    pairs = _source_pairs(Path(path), options)
-    settings = {**options.settings(), "file": Path(path).name}
-    # The texts are part of the identity, so a changed file starts a new run.
-    run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
-    kb.add(RUNS, [RunRecord.now(run_id, COMMAND, settings)])
-    gates = _SchemaGates(options, opening, journal, run_id, Generated(len(pairs)))
-    generated = gates.run(pairs, progress or (lambda _: None))
-    with kb.transaction():
-        kb.add(DECISIONS, generated.decisions)
-        kb.finish_run(run_id, "budget" if generated.stopped else "done", {"counts": generated.counts()})
-    return Evaluation.of(generated)
-
-
-def _source_pairs(path: Path, options: SchemaGenerationOptions) -> list[Pair]:
-    pairs = pairs_of(read_file(path).items)
+    pairs = read_pairs([path])
     source = options.source or pairs[0][0].source if pairs else ""
-    chosen = [pair for pair in pairs if pair[0].source == source][: options.limit]
-    if not chosen:
+    pairs = [pair for pair in pairs if pair[0].source == source][: options.limit]
+    if not pairs:
         raise HapaxError(
             f"{path}: no pairs of {source or 'any source'} to start from.",
             Remedy("Name another {}.", Setting("options.source")),
         )
-    return chosen
+    numbers = {name: str(getattr(options, name)) for name in ("threshold", "share", "temperature")}
+    settings = {**asdict(options), "prompts": list(options.prompts), **numbers, "file": Path(path).name}
+    # The texts are part of the identity, so a changed file starts a new run.
+    run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
+    kb.add(RUNS, [RunRecord.now(run_id, COMMAND, settings)])
+    generated = Generated(len(pairs))
+    show, gates = progress or (lambda _: None), _SchemaGates(options, opening, journal, run_id, generated)
+    try:
+        show("Asking for analogous entities")
+        gates.propose(pairs)
+        show("Measuring associations")
+        gates.associate()
+        show("Asking the base model")
+        gates.ask_base()
+        # Last, because it chooses among those that pass all other gates.
+        gates.keep_share()
+    except BudgetReached as reached:
+        generated.stopped = str(reached)
+        # The budget ended a gate midway; a pair that no gate has rejected yet is not accepted.
+        for candidate in generated.candidates:
+            candidate.rejected = candidate.rejected or "not judged: the budget was reached"
+    with kb.transaction():
+        kb.add(DECISIONS, generated.decisions)
+        kb.finish_run(run_id, "budget" if generated.stopped else "done", {"counts": generated.counts})
+    return Evaluation.of(generated)
 
 
 @dataclass
@@ -375,87 +341,78 @@ class _SchemaGates:
     run_id: str
     generated: Generated
 
-    def run(self, pairs: Sequence[Pair], show: Callable[[str], None]) -> Generated:
-        """Propose, instantiate and gate pairs until the budget is reached."""
-        generated = self.generated
-        try:
-            show("Asking for analogous entities")
-            self._propose(pairs)
-            show("Measuring associations")
-            self._associate()
-            show("Asking the base model")
-            self._ask_base()
-            # Last, because it chooses among those that pass all other gates.
-            self._keep_share()
-        except BudgetReached as reached:
-            generated.stopped = str(reached)
-        for candidate in generated.candidates:
-            # The budget ended a gate midway; a pair that no gate has rejected yet is not accepted.
-            if generated.stopped and not candidate.rejected:
-                candidate.rejected = "not judged: the budget was reached"
-        return generated
-
     def _decide(
         self,
         gate: str,
-        candidate: EntityProposal,
+        verdicts: Iterable[tuple[EntityProposal, str, float | None]],
         passes: str = "",
-        score: float | None = None,
         threshold: float | None = None,
     ) -> None:
-        self.generated.decisions.append(candidate.decision(self.run_id, gate, passes, (score, threshold)))
+        """Store a gate's verdicts: candidates with the reason of a rejection, if any, and the score.
 
-    def _propose(self, pairs: Sequence[Pair]) -> None:
+        `passes`: reason of an acceptance.
+        """
+        for candidate, rejected, score in verdicts:
+            candidate.rejected = rejected
+            texts = " / ".join(item.text for item in candidate.pair or candidate.source)
+            reason = ": ".join(filter(None, (rejected or passes, texts)))
+            decision = Decision(self.run_id, gate, candidate.id, not rejected, score, threshold, reason)
+            self.generated.decisions.append(decision)
+
+    def propose(self, pairs: Sequence[Pair]) -> None:
         """Candidates from the model's replies. A repeated pair of entities for one source pair is rejected."""
         options, candidates = self.options, self.generated.candidates
         model = open_model(options.model, KNOWLEDGE, self.opening)
         generator = JournaledGenerator(model, self.journal, role=ROLE)
         # 256 tokens: an explanation, the two entities and two sentences, as in the examples of the prompts.
         parameters = GenerationParameters(options.temperature, max_tokens=256, seed=options.seed)
-        requests: list[tuple[Pair, GenerationRequest]] = []
-        for pair, name in product(pairs, options.prompts):
-            prompt = released_prompt(pair) if name == RELEASED else paper_prompt(pair, int(name))
-            requests.append((pair, GenerationRequest(prompt)))
-        prompts = [request for _, request in requests]
-        calls = generator.call_ids(prompts, parameters)
+        asked, requests = list(product(pairs, options.prompts)), []
+        for pair, name in asked:
+            requests.append(
+                GenerationRequest(released_prompt(pair) if name == RELEASED else paper_prompt(pair, int(name)))
+            )
+        replies = generator.generate(requests, parameters)
         seen: set[str] = set()
-        for (pair, _), call, reply in zip(requests, calls, generator.generate(prompts, parameters), strict=True):
+        for (pair, _), call, reply in zip(asked, generator.call_ids(requests, parameters), replies, strict=True):
             entity_pairs = read_entities(reply.text)
             if not entity_pairs:
-                candidates.append(EntityProposal(pair, None, call, rejected="the reply states no two entities"))
-                self._decide(REPLY_GATE, candidates[-1])
-            for first, second in entity_pairs:
+                candidates.append(EntityProposal(pair, None, call))
+                self._decide(REPLY_GATE, [(candidates[-1], "the reply states no two entities", None)])
+            for proposed in entity_pairs:
                 # Each entity takes the place of the option with the same number.
-                old_first, old_second = pair[0].options
-                entities = _with_article(first, reply.text, old_first), _with_article(second, reply.text, old_second)
-                candidate = EntityProposal(pair, entities, call)
+                named = zip(proposed, pair[0].options, strict=True)
+                first, second = (_with_article(entity, reply.text, option) for entity, option in named)
+                candidate = EntityProposal(pair, (first, second), call)
                 # Without articles (`EntityProposal.id`), and across the prompts of one source pair.
-                candidate.rejected = "proposed before" if candidate.id in seen else _unfit(pair, entities)
+                rejected = "proposed before" if candidate.id in seen else _unfit(pair, (first, second))
                 seen.add(candidate.id)
-                if not candidate.rejected:
-                    candidate.pair = _instance(pair[0], entities), _instance(pair[1], entities)
+                if not rejected:
+                    candidate.pair = _instance(pair[0], (first, second)), _instance(pair[1], (first, second))
                 candidates.append(candidate)
-                self._decide(SENTENCE_GATE, candidate)
+                self._decide(SENTENCE_GATE, [(candidate, rejected, None)])
 
-    def _associate(self) -> None:
+    def associate(self) -> None:
         """Apply the inverted likelihood gate: the wrong entity must be the more associated one."""
-        candidates, threshold = self.generated.accepted, self.options.threshold
-        if not candidates:
+        pairs = self.generated.accepted
+        if not pairs:
             return
-        model = open_model(self.options.likelihood, LIKELIHOOD, self.opening)
-        likelihood = JournaledLikelihood(model, self.journal, role=ASSOCIATION_ROLE)
-        for candidate, score in zip(candidates, associations(self.generated.pairs, likelihood), strict=True):
-            candidate.association = score
+        model, threshold = open_model(self.options.likelihood, LIKELIHOOD, self.opening), self.options.threshold
+        likelihood, verdicts = JournaledLikelihood(model, self.journal, role=ASSOCIATION_ROLE), []
+        scores = associations([made.pair for made in pairs.values() if made.pair], likelihood)
+        for candidate, score in zip(pairs.values(), scores, strict=True):
+            candidate.association, rejected = score, ""
             if score is None:
-                candidate.rejected = "no clause of a sentence holds the pronoun"
+                rejected = "no clause of a sentence holds the pronoun"
             elif score < threshold:
-                candidate.rejected = "the right answer is the associated one"
-            self._decide(ASSOCIATION, candidate, "the wrong answer is favoured", score, threshold)
+                rejected = "the right answer is the associated one"
+            verdicts.append((candidate, rejected, score))
+        self._decide(ASSOCIATION, verdicts, "the wrong answer is favoured", threshold)
 
-    def _ask_base(self) -> None:
+    def ask_base(self) -> None:
         """Apply the inverted critic gate: a base model must fail on at least one of the two sentences."""
-        options, candidates, pairs = self.options, self.generated.accepted, self.generated.pairs
-        if not candidates:
+        options, candidates = self.options, list(self.generated.accepted.values())
+        pairs = [candidate.pair for candidate in candidates if candidate.pair]
+        if not pairs:
             return
         if options.base_method == CRITIC:
             critic = open_model(options.base, CRITIC, self.opening)
@@ -464,27 +421,26 @@ class _SchemaGates:
             model = open_model(options.base, KNOWLEDGE, self.opening)
             settings = AskSettings(PromptMethod(options.base_method), seed=options.seed)
             rights = [answer.right for answer in asking(model, self.journal, settings)(pairs)]
+        verdicts = []
         for candidate, right in zip(candidates, rights, strict=True):
             candidate.base_right = right
-            if right == 2:
-                candidate.rejected = "the base model answers both sentences right"
             # The score is the share of sentences that the base model fails on.
-            self._decide(NON_LLM_PROOF, candidate, "the base model fails", 1 - right / 2, 0.5)
+            rejected = "the base model answers both sentences right" if right == 2 else ""
+            verdicts.append((candidate, rejected, 1 - right / 2))
+        self._decide(NON_LLM_PROOF, verdicts, "the base model fails", 0.5)
 
-    def _keep_share(self) -> None:
+    def keep_share(self) -> None:
         """Reject all but the most adversarial share of each source pair's candidates."""
-        by_source: dict[str, list[EntityProposal]] = {}
-        for candidate in self.generated.accepted:
-            by_source.setdefault(candidate.source[0].pair, []).append(candidate)
+        by_source: dict[str, dict[str, EntityProposal]] = {}
+        for identity, candidate in self.generated.accepted.items():
+            by_source.setdefault(candidate.source[0].pair, {})[identity] = candidate
+        reason = "more adversarial ones of its source pair are kept"
         for candidates in by_source.values():
             # The likelihood gate on the negated scores. Ids break ties, so that every run cuts equal scores alike.
-            scores = [-(candidate.association or 0.0) for candidate in candidates]
-            identities = [candidate.id for candidate in candidates]
-            places = kept(scores, identities, Distribution.LONG_TAIL, self.options.share, self.options.most)
-            for place, candidate in enumerate(candidates):
-                if place not in places:
-                    candidate.rejected = "more adversarial ones of its source pair are kept"
-                    self._decide(SHARE, candidate, score=candidate.association)
+            scores = [-(candidate.association or 0.0) for candidate in candidates.values()]
+            places = kept(scores, list(candidates), Distribution.LONG_TAIL, self.options.share, self.options.most)
+            cut = [candidate for place, candidate in enumerate(candidates.values()) if place not in places]
+            self._decide(SHARE, [(candidate, reason, candidate.association) for candidate in cut])
 
 
 def _instance(item: WinogradItem, entities: EntityPair) -> WinogradItem:

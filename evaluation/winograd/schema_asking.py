@@ -1,16 +1,19 @@
-"""Asking a model about pairs, by prompts, in the stages of Abstraction-of-Thought or by likelihoods, and its scores."""
+"""Asking about pairs by prompts, in the stages of Abstraction-of-Thought or by likelihoods, and the stored runs."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import cached_property
+from itertools import chain, product
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from hapax.evaluation.shared.estimates import Estimate, share
-from hapax.evaluation.shared.lazy import scipy
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches
 from hapax.evaluation.winograd.reply_reading import Answers, named, read_as_released, read_strictly
 from hapax.evaluation.winograd.schema_files import (
     Pair,
@@ -19,23 +22,41 @@ from hapax.evaluation.winograd.schema_files import (
     occurs_in,
     options_as_named,
     pronoun_place,
+    read_pairs,
     replaced,
 )
 from hapax.evaluation.winograd.schema_prompts import (
+    PROMPTED,
+    SCORED,
     OwnPrompt,
     PromptMethod,
     PromptWording,
     abstract_prompt,
     abstraction_prompt,
     prompt,
+    read_own,
 )
 from hapax.grammar.arguments import checked
-from hapax.grammar.options import Option, Seed, Temperature
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extras_named
+from hapax.grammar.options import Option, Seed, Temperature, from_options
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.exchange.values import refusal
-from hapax.kb.records import FactRecord, PredicateRecord, Source
+from hapax.kb.records import PREDICATES, RUNS, FactRecord, PredicateRecord, RunRecord, Source, content_id
+from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
+from hapax.llm_oracle.budget import Budget, BudgetReached, Deferred
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.journaled_models import JournaledGenerator, JournaledLikelihood
-from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator, LikelihoodModel
+from hapax.llm_oracle.protocols import (
+    KNOWLEDGE,
+    LIKELIHOOD,
+    GenerationParameters,
+    GenerationRequest,
+    Generator,
+    LikelihoodModel,
+)
+from hapax.llm_oracle.registry import open_shared, with_journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,70 +72,20 @@ class SentenceAnswer:
 
     @property
     def right(self) -> bool:
+        """True if the strict reading finds the right option."""
         return self.strict == self.gold
-
-    @property
-    def right_as_released(self) -> bool:
-        return self.released == self.gold
-
-
-Right = Callable[[SentenceAnswer], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The paper's three scores, with Wilson intervals over sentences, pairs and families."""
+    """The paper's three scores, with Wilson intervals over sentences, pairs and families.
+
+    Consistency is the share of families with right answers to all sentences, 1/m sum floor(C/N) (section 3.3).
+    """
 
     single: Estimate
     pair: Estimate
     consistency: Estimate
-
-    @classmethod
-    def of(cls, answers: Sequence[SentenceAnswer], right: Right) -> Scores:
-        """Scores of the answers. `right` says which answers count as right."""
-        pairs: dict[str, bool] = {}
-        families: dict[str, bool] = {}
-        for answer in answers:
-            # One wrong sentence makes its pair and its family wrong.
-            pairs[answer.pair] = pairs.get(answer.pair, True) and right(answer)
-            families[answer.family] = families.get(answer.family, True) and right(answer)
-        single = [right(answer) for answer in answers]
-        return cls(share(single), share(list(pairs.values())), share(list(families.values())))
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingScores:
-    """Scores of the same replies by the strict and by the released reading, and the share without a strict answer."""
-
-    strict: Scores
-    released: Scores
-    unparsed: Estimate
-
-
-def measure(answers: Sequence[SentenceAnswer]) -> ReadingScores:
-    """Scores of one method on one source.
-
-    Consistency is the share of families with right answers to all sentences, 1/m sum floor(C/N) (section 3.3).
-    """
-    return ReadingScores(
-        Scores.of(answers, lambda answer: answer.right),
-        Scores.of(answers, lambda answer: answer.right_as_released),
-        share([answer.strict is None for answer in answers]),
-    )
-
-
-def mcnemar(first: Iterable[SentenceAnswer], second: Iterable[SentenceAnswer]) -> tuple[int, int, float] | None:
-    """McNemar's exact test on the sentences that both methods answered; None if there are none.
-
-    Numbers of sentences that only the first and only the second answers right, and the two-sided p-value.
-    """
-    first_right = {answer.item: answer.right for answer in first}
-    outcomes = [(first_right[answer.item], answer.right) for answer in second if answer.item in first_right]
-    only_first, only_second = outcomes.count((True, False)), outcomes.count((False, True))
-    differing = only_first + only_second
-    # The binomial test needs at least one trial.
-    p_value = float(scipy.stats.binomtest(only_first, differing).pvalue) if differing else 1.0
-    return (only_first, only_second, p_value) if outcomes else None
 
 
 ABSTRACTS_TO = PredicateRecord(
@@ -181,16 +152,6 @@ def abstract_pair(pair: Pair, concepts: Concepts) -> Pair | None:
                 return None
         items.append(replace(item, text=text[0].upper() + text[1:], options=concepts, pronoun_start=None))
     return items[0], items[1]
-
-
-def mapping_facts(options: tuple[str, str], concepts: Concepts, run_id: str) -> list[FactRecord]:
-    """Mapping of a reply as facts `abstracts_to(Entity, Concept)`."""
-    name, types = ABSTRACTS_TO.name, ABSTRACTS_TO.argument_types
-    facts = []
-    for entity, concept in zip(options, concepts, strict=True):
-        if not refusal(entity):
-            facts.append(FactRecord(name, (entity, concept), types, Source.MODEL, run_id=run_id))
-    return facts
 
 
 ROLE = "winograd"
@@ -336,35 +297,274 @@ def scoring(model: LikelihoodModel, journal: Journal, settings: AskSettings) -> 
             terms[item.id] = [_terms(item, option, settings.method) for option in (0, 1)]
         texts = list(dict.fromkeys(chain.from_iterable(chain.from_iterable(terms.values()))))
         scores = likelihood.log_likelihoods(texts)
-        # A text that the model refuses has no likelihood, and its sentence no answer.
+        # A text that the model refuses has no likelihood.
         totals = {text: score.total for text, score in zip(texts, scores, strict=True) if not score.refused}
         call_ids = dict(zip(texts, likelihood.call_ids(texts), strict=True))
         answers = []
         for pair in pairs:
             calls: dict[str, None] = {}
-            chosen, replies = [], []
+            chosen: list[int | None] = []
+            replies = []
             for item in pair:
                 calls |= dict.fromkeys(call_ids[text] for text in chain.from_iterable(terms[item.id]))
-                option_scores = _option_scores(terms[item.id], totals)
-                chosen.append(_likelier(option_scores))
-                named = zip(item.options, option_scores, strict=False)
-                replies.append(", ".join(f"{option}: {score:.3f}" for option, score in named))
+                option_scores = []
+                # A sentence of which a text cannot be scored has no scores, and no answer.
+                if all(factors and factors.keys() <= totals.keys() for factors in terms[item.id]):
+                    for factors in terms[item.id]:
+                        option_scores.append(math.fsum(factor * totals[text] for text, factor in factors.items()))
+                chosen.append(option_scores.index(max(option_scores)) if len(set(option_scores)) > 1 else None)
+                scored = zip(item.options, option_scores, strict=False)
+                replies.append(", ".join(f"{option}: {score:.3f}" for option, score in scored))
             answers.append(PairAnswer(pair, tuple(calls), tuple(replies), (chosen[0], chosen[1])))
         return answers
 
     return ask
 
 
-def _option_scores(by_option: Sequence[Mapping[str, int]], totals: Mapping[str, float]) -> list[float]:
-    """Scores of a sentence's two options, in nats; empty if it cannot be scored."""
-    scores = []
-    for terms in by_option:
-        if not terms or not terms.keys() <= totals.keys():
-            return []
-        scores.append(math.fsum(factor * totals[text] for text, factor in terms.items()))
-    return scores
+COMMAND = "evaluate winograd ask"
+WITHOUT_VARIANT = (PromptMethod.AOT_STAGED, *SCORED)
+"""Methods without a second wording."""
+ALL = "all"
+
+PAIRS_TOGETHER = 16
+"""Pairs asked in one batch; when a budget ends, all pairs of its batch stay unanswered."""
+
+ABSENT = "-"
 
 
-def _likelier(scores: Sequence[float]) -> int | None:
-    """The option with the higher score; None where they are equal or there are none."""
-    return None if len(set(scores)) < 2 else scores.index(max(scores))
+@checked
+@dataclass(frozen=True, slots=True)
+class SchemaAskOptions:
+    """Options of asking. `settings`: a method and its settings for each run."""
+
+    model: Annotated[str, Option("Model to ask.", short="-m")] = "embedded"
+    settings: tuple[AskSettings, ...] = (AskSettings(),)
+    sources: Sources = ()
+    published: Annotated[
+        bool, Option("Use rows exactly as the release asks them, with their faults.", name="as-published")
+    ] = False
+    limit: Annotated[int | None, Option("Maximum number of pairs of each source.", least=1)] = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> SchemaAskOptions:
+        """Build it from the options of the command line."""
+        base = from_options(AskSettings, options)
+        methods: dict[PromptMethod, None] = {}
+        for name in options["methods"]:
+            methods |= dict.fromkeys(PROMPTED if name == ALL else (PromptMethod(name),))
+        settings = [replace(base, method=method) for method in methods]
+        for option in options["prompts"]:
+            name, equals, path = option.partition("=")
+            if not equals or not name.strip() or not path:
+                raise HapaxError(
+                    f"{Setting('settings.own')} {option!r} should read NAME=FILE, such as AoT2=my_prompt.txt."
+                )
+            settings.append(replace(base, method=PromptMethod.OWN, own=read_own(name.strip(), Path(path))))
+        return from_options(cls, options, settings=tuple(settings))
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """Stored answers of one model, by one method, on one source.
+
+    `model`: its name, with its revision if that is needed; `record`: the run, which has ended.
+    """
+
+    model: str
+    record: RunRecord
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Method, variant, source, and what else the run was made with."""
+        return self.record.settings
+
+    @cached_property
+    def answers(self) -> tuple[SentenceAnswer, ...]:
+        return tuple(SentenceAnswer(*cells) for cells in self.record.summary["answers"])
+
+    @property
+    def calls(self) -> Mapping[str, Sequence[str]]:
+        """Journal ids of the calls, by pair."""
+        calls: Mapping[str, Sequence[str]] = self.record.summary["calls"]
+        return calls
+
+    def scores(self, released: bool = False) -> Scores:
+        """The scores by the strict or by the released reading of the replies."""
+        single = []
+        pairs: dict[str, bool] = {}
+        families: dict[str, bool] = {}
+        for answer in self.answers:
+            right = (answer.released if released else answer.strict) == answer.gold
+            single.append(right)
+            # One wrong sentence makes its pair and its family wrong.
+            pairs[answer.pair] = pairs.get(answer.pair, True) and right
+            families[answer.family] = families.get(answer.family, True) and right
+        return Scores(share(single), share(list(pairs.values())), share(list(families.values())))
+
+    @property
+    def unparsed(self) -> Estimate:
+        """Share of sentences without a strict answer."""
+        return share([answer.strict is None for answer in self.answers])
+
+    @property
+    def label(self) -> str:
+        """Method, wording and reading of the rows."""
+        method, variant = self.settings["method"], self.settings["variant"]
+        wording = "" if method in WITHOUT_VARIANT else f" ({variant})"
+        return f"{method}{wording}{', as published' if self.settings['published'] else ''}"
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Settings and scores for programs, without the single answers."""
+        name, _, revision = self.model.partition("@")
+        settings = {name: self.settings[name] for name in ("method", "variant", "source", "published")}
+        place = {"model": name, "revision": revision, "id": self.record.id, **settings}
+        done = {"status": self.record.status, "pairs": self.settings["pairs"]}
+        return {**place, **done, "strict": self.scores(), "released": self.scores(True), "unparsed": self.unparsed}
+
+
+def stored_run(record: RunRecord) -> StoredRun:
+    """The answers of a run that has ended."""
+    return StoredRun("@".join(filter(None, (record.settings["model"], record.settings["revision"]))), record)
+
+
+def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
+    """The latest run of each model, method, variant and source, in the order they were first started."""
+    latest: dict[tuple[str, str, str], StoredRun] = {}
+    for record in kb.runs():
+        if record.command == COMMAND and record.status != "running":
+            run = stored_run(record)
+            # A later run replaces an earlier one and keeps its place.
+            latest[run.model, f"{run.label} {run.settings['variant']}", run.settings["source"]] = run
+    return list(latest.values())
+
+
+def shortened(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """The runs without revisions of models, except where two models differ in their revision only."""
+    names = [model.partition("@")[0] for model in dict.fromkeys(run.model for run in runs)]
+    short = []
+    for run in runs:
+        name = run.model.partition("@")[0]
+        short.append(replace(run, model=name) if names.count(name) == 1 else run)
+    return short
+
+
+@dataclass(frozen=True)
+class AskedSchemas:
+    """Runs of methods on sources of schemas. `stopped`: the budget or queue that left pairs unanswered; else empty."""
+
+    runs: tuple[StoredRun, ...]
+    stopped: str = ""
+
+    def to_result(self) -> ExperimentResult:
+        """Scores of the runs, finished or not, with intervals."""
+        readings = readings_table(shortened(self.runs), "Asked, with 95 % intervals")
+        return ExperimentResult([readings], [run.figures for run in self.runs])
+
+
+def readings_table(runs: Sequence[StoredRun], title: str) -> ResultTable:
+    """Scores by both readings of the same replies; the released one finds answers even where there are none."""
+    rows = []
+    for run in runs:
+        strict, released = run.scores(), run.scores(released=True)
+        shares = (strict.single, strict.pair, released.single, released.pair, run.unparsed, strict.consistency)
+        cells = [estimate.text(1, 0, scale=100, empty=ABSENT) for estimate in shares]
+        rows.append((run.label, run.model, run.settings["source"], *cells))
+    scores = ("single", "pair", "single, released", "pair, released", "unparsed", "consistency")
+    return ResultTable(title, ("", "model", "source", *scores), rows)
+
+
+@checked
+@extras_named()
+def ask_schemas(
+    kb: KnowledgeBase,
+    paths: Sequence[str | Path],
+    options: SchemaAskOptions | None = None,
+    opening: OpeningOptions | None = None,
+    *,
+    budget: Budget | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Evaluation[AskedSchemas]:
+    """Ask a model about the pairs of files, by each method, and store the answers. No question is asked twice.
+
+    `opening`: options of opening the model; its journal, if any, has the budget. `progress` is called with the method,
+    the pairs done and all pairs.
+    """
+    opening, journal = with_journal(kb, opening, budget)
+    options = options or SchemaAskOptions()
+    opened, runs = OpenedModels(opening), []
+    distinct: dict[str, Pair] = {}
+    for pair in read_pairs(paths, options.published):
+        # A pair is stored by its name, so two pairs of one name would mix their answers.
+        if distinct.setdefault(pair[0].pair, pair) != pair:
+            raise HapaxError(
+                f"{pair[0].place}: another file has a different pair {pair[0].pair!r}. Rename one of the files."
+            )
+    by_source: dict[str, list[Pair]] = {}
+    for pair in distinct.values():
+        if not options.sources or pair[0].source in options.sources:
+            by_source.setdefault(pair[0].source, []).append(pair)
+    if not by_source:
+        raise HapaxError(
+            f"{', '.join(map(str, paths))}: no pairs to ask about.",
+            Remedy("Name another file, or another {}.", Setting("options.sources")),
+        )
+    stopped: BudgetReached | None = None
+    for (source, pairs), settings in product(by_source.items(), options.settings):
+        asked = pairs[: options.limit]
+
+        def finished(done: int, name: str = f"{settings.name} on {source}", total: int = len(asked)) -> None:
+            if progress is not None:
+                progress(name, done, total)
+
+        is_scored = settings.method in SCORED
+        model = open_shared(opened, options.model, LIKELIHOOD if is_scored else KNOWLEDGE)
+        ask = (scoring if is_scored else asking)(model, journal, settings)
+        record = _record(asked, settings, options.published, model.identity.name, model.identity.revision)
+        kb.add(RUNS, [record])
+        answers: list[PairAnswer] = []
+        reached = for_batches(asked, PAIRS_TOGETHER, lambda batch: answers.extend(ask(batch)), finished)  # noqa: B023  # called at once
+        runs.append(stored_run(_finished(kb, record, answers, "budget" if reached else "done")))
+        stopped = stopped or reached
+        # Requests deferred to a queue do not keep the other runs from being asked.
+        if reached and not isinstance(reached, Deferred):
+            break
+    return Evaluation.of(AskedSchemas(tuple(runs), str(stopped or "")))
+
+
+def _record(pairs: Sequence[Pair], settings: AskSettings, published: bool, model: str, revision: str) -> RunRecord:
+    # The texts are part of the identity, so a changed file starts a new run.
+    texts = [[[item.text, item.pronoun, *item.options] for item in pair] for pair in pairs]
+    stored = {
+        "model": model,
+        "revision": revision,
+        "method": settings.name,
+        "variant": settings.variant.value,
+        # A user may change the text of a prompt and keep its name.
+        "prompt": hashlib.sha256(settings.own.text.encode()).hexdigest() if settings.own else "",
+        "source": pairs[0][0].source,
+        "published": published,
+        "temperature": str(settings.temperature),
+        "tokens": settings.tokens,
+        "seed": settings.seed,
+        "pairs": len(pairs),
+    }
+    return RunRecord.now(content_id(COMMAND, stored, texts), COMMAND, stored)
+
+
+def _finished(kb: KnowledgeBase, record: RunRecord, answers: Sequence[PairAnswer], status: str) -> RunRecord:
+    """The record with the answers, which are stored, as are the concepts that replies state for entities."""
+    facts = []
+    for answer in answers:
+        for entity, concept in zip(answer.pair[0].options, answer.concepts or (), strict=False):
+            if not refusal(entity):
+                types = ABSTRACTS_TO.argument_types
+                facts.append(FactRecord(ABSTRACTS_TO.name, (entity, concept), types, Source.MODEL, run_id=record.id))
+    calls = {answer.pair[0].pair: list(answer.calls) for answer in answers}
+    summary = {"answers": list(chain.from_iterable(answer.cells for answer in answers)), "calls": calls}
+    with kb.transaction():
+        kb.finish_run(record.id, status, summary)
+        if facts:
+            kb.add(PREDICATES, [ABSTRACTS_TO])
+            kb.add_facts(facts)
+    return replace(record, status=status, summary=summary)

@@ -28,15 +28,16 @@ from hapax.evaluation.votes.voting_questions import (
 )
 from hapax.evaluation.winograd.generation import Generated
 from hapax.evaluation.winograd.schema_asking import Sources, WordingVariant
-from hapax.evaluation.winograd.schema_files import Pair, pairs_of, read_file, write_lines
+from hapax.evaluation.winograd.schema_files import Pair, read_pairs
 from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, PromptWording, prompt
-from hapax.evaluation.winograd.schema_tables import DISAGREEMENT
+from hapax.evaluation.winograd.schema_reports import DISAGREEMENT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.files.unfinished import replace_file
+from hapax.kb.files.whole_files import atomic_text_file
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 
@@ -82,10 +83,7 @@ def export_schemas(
     if not re.fullmatch(r"[a-z][a-z0-9_]*", options.name):
         raise HapaxError(f"{options.name!r} is not a valid task name. Use lower-case letters, digits and underscores.")
     by_slug: dict[str, list[Pair]] = {}
-    pairs: list[Pair] = []
-    for path in paths:
-        pairs += pairs_of(read_file(Path(path)).items)
-    for pair in pairs:
+    for pair in read_pairs(paths):
         if not options.sources or pair[0].source in options.sources:
             # The harness takes lower-case letters, digits and underscores in the names of tasks.
             slug = re.sub(r"[^a-z0-9]+", "_", pair[0].source.lower()).strip("_") or "pairs"
@@ -281,7 +279,7 @@ class AnnotatedSchemas:
 
 def schemas_of(path: Path) -> dict[str, Pair]:
     """Pairs of a file by their ids on sheets. Raises HapaxError if there are none."""
-    schemas = {item_of(pair).id: pair for pair in pairs_of(read_file(path).items)}
+    schemas = {item_of(pair).id: pair for pair in read_pairs([path])}
     if not schemas:
         raise HapaxError(f"{path}: no pairs to judge. Name a file with pairs of sentences.")
     return schemas
@@ -346,7 +344,9 @@ def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[AnnotatedSc
 @checked
 def write_schemas(evaluation: Evaluation[Generated] | Evaluation[AnnotatedSchemas], target: str | Path) -> None:
     """Write the accepted pairs of a generation, or the schemas that people keep, to a JSONL file."""
-    write_lines(target, evaluation.value.lines())
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_text_file(str(target)) as stream:
+        stream.writelines(evaluation.value.lines())
 
 
 def annotated(kb: KnowledgeBase, path: Path) -> AnnotatedSchemas:

@@ -8,11 +8,11 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
@@ -20,7 +20,6 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.values import refusal
-from hapax.kb.files.whole_files import atomic_text_file
 
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
@@ -65,7 +64,7 @@ class WinogradItem:
 
     `pair`: identity shared by the two sentences of a schema. `family`: the WSC schema that this one was made from.
     `answer`: 0 or 1, the option meant. `place`: file and row. `source`: `WSC273`, `CR-WSC-H`, `CR-WSC-M` or the name of
-    another file.
+    another file. `pronoun_start`: where the pronoun begins in the text, if the file says so.
     """
 
     id: str
@@ -78,18 +77,17 @@ class WinogradItem:
     place: str
     family: str
     pronoun_start: int | None = None
-    """Where the pronoun begins in the text, if the file says so."""
+
+    @property
+    def row(self) -> int:
+        """The row in its file, from 0 after the header."""
+        # Ids are `SOURCE:ROW`, and a source may have a colon.
+        return int(self.id.rpartition(":")[2])
 
     def to_json(self) -> dict[str, Any]:
-        """The item as an object for a JSONL file; `read_file` derives ids and places from file name and row."""
-        return {
-            "pair": self.pair,
-            "family": self.family,
-            "text": self.text,
-            "pronoun": self.pronoun,
-            "options": list(self.options),
-            "label": self.answer,
-        }
+        """The item as an object for a JSONL file; `SchemaFile` derives ids and places from file name and row."""
+        names = {"pair": self.pair, "family": self.family, "text": self.text, "pronoun": self.pronoun}
+        return {**names, "options": list(self.options), "label": self.answer}
 
 
 Pair = tuple[WinogradItem, WinogradItem]
@@ -97,47 +95,20 @@ Pair = tuple[WinogradItem, WinogradItem]
 
 @dataclass(frozen=True, slots=True)
 class ItemFault:
-    """A problem in rows of a published file, and how the reader handles it."""
+    """A problem in rows of a published file, and how the reader handles it. `used`: the pair is among those asked."""
 
     source: str
     rows: tuple[int, ...]
-    problem: str
+    what: str
     remedy: str
     used: bool = True
-    """False if the pair is not among those that are asked."""
 
     def __str__(self) -> str:
         rows = ", ".join(map(str, self.rows[:ROWS_SHOWN]))
         if len(self.rows) > ROWS_SHOWN:
             rows += f" and {len(self.rows) - ROWS_SHOWN} more"
         unused = "" if self.used else " (not used)"
-        return f"{self.source} {'row' if len(self.rows) == 1 else 'rows'} {rows}{unused}: {self.problem}; {self.remedy}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "source": self.source,
-            "rows": list(self.rows),
-            "what": self.problem,
-            "remedy": self.remedy,
-            "used": self.used,
-        }
-
-
-class SourceCount(NamedTuple):
-    """Size of a source."""
-
-    source: str
-    sentences: int
-    pairs: int
-    families: int
-
-
-@dataclass(slots=True)
-class ItemFile:
-    """Items of a file, and the faults found while reading it."""
-
-    items: list[WinogradItem] = field(default_factory=list)
-    faults: list[ItemFault] = field(default_factory=list)
+        return f"{self.source} {'row' if len(self.rows) == 1 else 'rows'} {rows}{unused}: {self.what}; {self.remedy}"
 
 
 def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
@@ -146,16 +117,6 @@ def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
     for item in items:
         groups.setdefault(item.pair, []).append(item)
     return [(group[0], group[1]) for group in groups.values() if len(group) == 2]
-
-
-def source_counts(items: Sequence[WinogradItem]) -> list[SourceCount]:
-    """Numbers of sentences, pairs and families of pairs by source, in order of appearance."""
-    counts = []
-    for source in dict.fromkeys(item.source for item in items):
-        sentences = [item for item in items if item.source == source]
-        pairs = pairs_of(sentences)
-        counts.append(SourceCount(source, len(sentences), len(pairs), len({pair[0].family for pair in pairs})))
-    return counts
 
 
 def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
@@ -311,62 +272,48 @@ Row = Mapping[str, str]
 """A row by its columns; numbers, lists and nulls of a JSONL file as JSON writes them."""
 
 
-def read_file(path: Path, published: bool = False) -> ItemFile:
-    """Items and faults of a file, in its order. Raises UnreadableItemsError.
-
-    The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
-    pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
-    source of its own. A pronoun that does not fit its sentence is corrected unless `published`.
-    """
-    return _Reader(Path(path), published).read()
-
-
 def _rows(path: Path) -> list[Row]:
     try:
         text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableItemsError(f"{path} cannot be read: {error}. Give a CSV or JSONL file in UTF-8.") from error
-    if path.suffix.lower() in (".jsonl", ".json"):
-        # Not `splitlines`, which would also split JSON texts at separators such as U+2028.
-        lines = enumerate(text.split("\n"), start=1)
-        return [_json_row(f"{path}:{number}", line) for number, line in lines if line.strip()]
-    try:
-        # A row that ends early has empty cells.
-        return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
-    except csv.Error as error:
-        raise UnreadableItemsError(
-            f"{path} is not a CSV file: {error}. Quote cells that contain quotes or line breaks."
-        ) from error
+    if path.suffix.lower() not in (".jsonl", ".json"):
+        try:
+            # A row that ends early has empty cells.
+            return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
+        except csv.Error as error:
+            remedy = "Quote cells that contain quotes or line breaks."
+            raise UnreadableItemsError(f"{path} is not a CSV file: {error}. {remedy}") from error
+    rows: list[Row] = []
+    # Not `splitlines`, which would also split JSON texts at separators such as U+2028.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                cells = json.loads(line).items()
+            except (ValueError, AttributeError, RecursionError) as error:
+                fault = f"{path}:{number} is not a JSON object: {error}. Put one object on each line."
+                raise UnreadableItemsError(fault) from error
+            texts = {name: "" if cell is None else json.dumps(cell) for name, cell in cells}
+            rows.append(texts | {name: cell for name, cell in cells if isinstance(cell, str)})
+    return rows
 
 
-def _json_row(place: str, line: str) -> Row:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableItemsError(f"{place} is not valid JSON: {error}. Put one object on each line.") from error
-    if not isinstance(row, dict):
-        raise UnreadableItemsError(f"{place} is not a JSON object. Put one object on each line.")
-    cells = {}
-    for name, cell in row.items():
-        cells[name] = cell if isinstance(cell, str) else "" if cell is None else json.dumps(cell)
-    return cells
+class SchemaFile:
+    """A file of schemas: its items in order, and the faults found in it, those of known sources first.
 
-
-class _Reader:
-    """Reads one file, and collects its items and faults.
-
-    `said`: the items whose options should be in their sentences, as written, and whether their pair is used.
+    The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
+    pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
+    source of its own. A pronoun that does not fit its sentence is corrected unless `published`. Raises
+    UnreadableItemsError.
     """
 
-    def __init__(self, path: Path, published: bool) -> None:
-        self._path, self._published = path, published
-        self._rows = _rows(path)
-        self._items: list[WinogradItem] = []
+    def __init__(self, path: str | Path, published: bool = False) -> None:
+        self.path, self._published = Path(path), published
+        self._rows = _rows(self.path)
+        self.items: list[WinogradItem] = []
+        self.faults: list[ItemFault] = []
+        # The items whose options should be in their sentences, as written, and whether their pair is used.
         self._said: list[tuple[WinogradItem, bool]] = []
-        self._faults: list[ItemFault] = []
-
-    def read(self) -> ItemFile:
-        """The items of the file, with the faults of known sources first."""
         # Columns that all rows have, because objects of a JSONL file may differ.
         columns = set.intersection(*map(set, self._rows)) if self._rows else set()
         if columns >= _ANNOTATED:
@@ -377,58 +324,56 @@ class _Reader:
             self._read_plain()
         else:
             raise UnreadableItemsError(
-                f"{self._path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
+                f"{self.path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
                 "Give a CSV file with these columns in its header, or a JSONL file with these fields."
             )
         self._check_options()
         self._check_pronouns()
-        order = [*SOURCES, self._path.stem]
-        self._faults.sort(key=lambda fault: (order.index(fault.source), fault.rows))
-        return ItemFile(self._items, self._faults)
+        order = [*SOURCES, self.path.stem]
+        self.faults.sort(key=lambda fault: (order.index(fault.source), fault.rows))
 
     def _read_annotated(self) -> None:
         """WSC-273 with its human modifications. Pairs are adjacent rows of one schema with different labels."""
         heads = self._pair_heads(range(len(self._rows)))
         for number in heads:
             pair = f"{WSC273}:{heads[number]}"
-            self._items.append(self._item(number, self._options(number), (WSC273, pair, pair)))
+            self.items.append(self._item(number, self._options(number), (WSC273, pair, pair)))
         for head in sorted(set(heads.values())):
+            modified = self._rows[head]["mod"]
             # Only rows with a partner were modified; the modification is in columns of the same two rows.
-            if self._rows[head]["mod"].strip() and heads.get(head + 1) == head:
-                self._add_modified_pair(head)
-
-    def _add_modified_pair(self, head: int) -> None:
-        """Add the human-modified pair of the rows `head` and `head + 1`, and the fault of its options."""
-        # The second row may leave its options out, and then shares those of the first.
-        first = self._two(self._rows[head]["mod"], head)
-        place = (HUMAN, f"{HUMAN}:{head}", f"{WSC273}:{head}")
-        for number in (head, head + 1):
-            row = self._rows[number]
-            options = self._two(row["mod"], number) if row["mod"].strip() else first
-            text = row["mod_text"].strip() or replaced(row["text"], self._options(number), options)
-            item = self._item(number, options, place, text)
-            self._said.append((item, True))
-            if options != first:
-                differs = 0 if first[0] != options[0] else 1
-                problem = f"the option {first[differs]!r} of the pair's first row is not in this sentence"
-                self._fault(HUMAN, (number,), problem, f"the option of this row is used, {options[differs]!r}")
-            if self._published:
-                # As the released code asks: lower case, options and pronoun of the first row for both.
-                text = row["mod_text"]
-                if not self._rows[head]["mod_text"].strip():
-                    text = row["text"].lower()
-                    for old, new in zip(self._options(head), first, strict=True):
-                        text = text.replace(old.lower(), new)
-                pronoun = self._rows[head]["pronoun"].strip()
-                item = replace(item, text=text, options=first, pronoun=pronoun, pronoun_start=None)
-            self._items.append(item)
+            if not modified.strip() or heads.get(head + 1) != head:
+                continue
+            # The second row may leave its options out, and then shares those of the first.
+            first = self._two(modified, head)
+            place = (HUMAN, f"{HUMAN}:{head}", f"{WSC273}:{head}")
+            for number in (head, head + 1):
+                row = self._rows[number]
+                options = self._two(row["mod"], number) if row["mod"].strip() else first
+                text = row["mod_text"].strip() or replaced(row["text"], self._options(number), options)
+                item = self._item(number, options, place, text)
+                self._said.append((item, True))
+                if options != first:
+                    differs = 0 if first[0] != options[0] else 1
+                    problem = f"the option {first[differs]!r} of the pair's first row is not in this sentence"
+                    used = f"the option of this row is used, {options[differs]!r}"
+                    self.faults.append(ItemFault(HUMAN, (number,), problem, used))
+                if self._published:
+                    # As the released code asks: lower case, options and pronoun of the first row for both.
+                    text = row["mod_text"]
+                    if not self._rows[head]["mod_text"].strip():
+                        text = row["text"].lower()
+                        for old, new in zip(self._options(head), first, strict=True):
+                            text = text.replace(old.lower(), new)
+                    pronoun = self._rows[head]["pronoun"].strip()
+                    item = replace(item, text=text, options=first, pronoun=pronoun, pronoun_start=None)
+                self.items.append(item)
 
     def _read_generated(self) -> None:
         """CR-WSC-M: two rows per pair, five pairs per family. A pair is used if `use_tq` is set in either row."""
         rows = self._rows
         if len(rows) % 2:
             raise UnreadableItemsError(
-                f"{self._path.name} has {len(rows)} rows, which is an odd number. Give two rows for each schema."
+                f"{self.path.name} has {len(rows)} rows, which is an odd number. Give two rows for each schema."
             )
         for head in range(0, len(rows), 2):
             flags = [rows[number]["use_tq"].strip() == "1" for number in (head, head + 1)]
@@ -436,29 +381,28 @@ class _Reader:
             place = (MACHINE, f"{MACHINE}:{head}", f"{MACHINE}:{head - head % (2 * MACHINE_FAMILY)}")
             if flags[0] != flags[1]:
                 problem = "one row of the pair is marked as used and one is not"
-                self._fault(MACHINE, (head, head + 1), problem, "both are used")
+                self.faults.append(ItemFault(MACHINE, (head, head + 1), problem, "both are used"))
             for number in (head, head + 1):
                 item = self._item(number, self._options(number), place)
                 self._said.append((item, any(flags)))
                 if self._published:
                     # The release asks about both sentences with the pronoun and the options of the first.
                     first = rows[head]
-                    options = (first["entity1"], first["entity2"])
-                    text, pronoun = rows[number]["text"], first["pronoun"]
-                    item = replace(item, text=text, pronoun=pronoun, options=options, pronoun_start=None)
+                    options, text = (first["entity1"], first["entity2"]), rows[number]["text"]
+                    item = replace(item, text=text, pronoun=first["pronoun"], options=options, pronoun_start=None)
                 if any(flags):
-                    self._items.append(item)
+                    self.items.append(item)
 
     def _read_plain(self) -> None:
         """Any other file: pairs by their `pair` field, or else adjacent rows of one schema with different labels."""
-        source = self._path.stem
+        source = self.path.stem
         heads = self._pair_heads(number for number, row in enumerate(self._rows) if not row.get("pair"))
         for number, row in enumerate(self._rows):
             pair = f"{source}:{heads[number]}" if number in heads else row["pair"]
-            self._items.append(self._item(number, self._options(number), (source, pair, row.get("family") or pair)))
-        self._said = [(item, True) for item in self._items]
-        counts = Counter(item.pair for item in self._items)
-        for item in self._items:
+            self.items.append(self._item(number, self._options(number), (source, pair, row.get("family") or pair)))
+        self._said = [(item, True) for item in self.items]
+        counts = Counter(item.pair for item in self.items)
+        for item in self.items:
             if counts[item.pair] > 2:
                 problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
                 raise UnreadableItemsError(f"{item.place}: {problem}. Give each pair two rows.")
@@ -481,7 +425,7 @@ class _Reader:
     ) -> WinogradItem:
         """The item of a row. `place`: its source, pair and family; `modified`: a text in place of the row's."""
         source, pair, family = place
-        row, where = self._rows[number], f"{self._path.name} row {number}"
+        row, where = self._rows[number], f"{self.path.name} row {number}"
         label = row["label"].strip()
         if label not in ("0", "1"):
             raise UnreadableItemsError(
@@ -511,16 +455,13 @@ class _Reader:
             listed = json.loads(cell)
         except (ValueError, RecursionError):
             listed = None
-        where = f"{self._path.name} row {number}: the options are {listed!r}."
+        where = f"{self.path.name} row {number}: the options are {listed!r}."
         if not isinstance(listed, list) or len(listed) != 2 or not all(isinstance(option, str) for option in listed):
             raise UnreadableItemsError(f'{where} Give two texts, such as ["the cat", "Ann"].')
         first, second = (" ".join(option.split()) for option in listed)
         if not first or not second or first.casefold() == second.casefold():
             raise UnreadableItemsError(f"{where} Give two different texts.")
         return first, second
-
-    def _fault(self, source: str, rows: tuple[int, ...], problem: str, remedy: str, used: bool = True) -> None:
-        self._faults.append(ItemFault(source, rows, problem, remedy, used))
 
     def _check_options(self) -> None:
         """Report options that are not in their sentences, once for each pair."""
@@ -533,14 +474,15 @@ class _Reader:
                     # Some languages are written without blanks between words.
                     is_there = occurs_in(core(option), item.text) or (not item.text.isascii() and option in item.text)
                 if not is_there:
-                    rows.setdefault((item.source, item.pair, option, used), []).append(row_of(item))
+                    rows.setdefault((item.source, item.pair, option, used), []).append(item.row)
         for (source, _, option, used), numbers in rows.items():
-            self._fault(source, tuple(numbers), f"the option {option!r} is not in the sentence", UNCHANGED, used)
+            problem = f"the option {option!r} is not in the sentence"
+            self.faults.append(ItemFault(source, tuple(numbers), problem, UNCHANGED, used))
 
     def _check_pronouns(self) -> None:
         """Report pronouns that do not fit their sentences, and correct them unless the file is read as published."""
         wrong: dict[tuple[str, str, str], list[int]] = {}
-        for position, item in enumerate(self._items):
+        for position, item in enumerate(self.items):
             # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one. So may it where
             # a file states the place.
             start = item.pronoun_start
@@ -548,25 +490,18 @@ class _Reader:
             fitting = item.pronoun if item.source == WSC273 or is_stated else pronoun_of(item)
             if fitting.casefold() != item.pronoun.casefold():
                 # Items of unused pairs are not in the list, so positions are not row numbers.
-                wrong.setdefault((item.source, item.pronoun, fitting), []).append(row_of(item))
+                wrong.setdefault((item.source, item.pronoun, fitting), []).append(item.row)
                 if not self._published:
-                    self._items[position] = replace(item, pronoun=fitting)
+                    self.items[position] = replace(item, pronoun=fitting)
         for (source, pronoun, fitting), rows in wrong.items():
             remedy = "left as published" if self._published else f"{fitting!r} is used"
-            self._fault(source, tuple(rows), f"the pronoun asked about is {fitting!r}, not {pronoun!r}", remedy)
+            problem = f"the pronoun asked about is {fitting!r}, not {pronoun!r}"
+            self.faults.append(ItemFault(source, tuple(rows), problem, remedy))
 
 
-def row_of(item: WinogradItem) -> int:
-    """The item's row in its file, from 0 after the header."""
-    # Ids are `SOURCE:ROW`, and a source may have a colon.
-    return int(item.id.rpartition(":")[2])
-
-
-def write_lines(target: str | Path, lines: Iterable[str]) -> None:
-    """Write lines of JSONL to a file, whole or not at all; its folder is made."""
-    Path(target).parent.mkdir(parents=True, exist_ok=True)
-    with atomic_text_file(str(target)) as stream:
-        stream.writelines(lines)
+def read_pairs(paths: Iterable[str | Path], published: bool = False) -> list[Pair]:
+    """The pairs of files, in the order of the files."""
+    return list(chain.from_iterable(pairs_of(SchemaFile(path, published).items) for path in paths))
 
 
 @checked
@@ -576,10 +511,7 @@ def read_schemas(*paths: str | Path) -> list[WinogradItem]:
 
     Raises UnreadableItemsError.
     """
-    items = []
-    for path in paths:
-        items += read_file(Path(path)).items
-    return items
+    return list(chain.from_iterable(SchemaFile(path).items for path in paths))
 
 
 @checked
@@ -589,20 +521,15 @@ def count_schemas(*paths: str | Path, published: bool = False) -> Evaluation[Non
 
     `published`: rows are read exactly as the release asks them, with their faults.
     """
-    items: list[WinogradItem] = []
-    faults: list[ItemFault] = []
-    for path in paths:
-        file = read_file(Path(path), published)
-        items += file.items
-        faults += file.faults
-    counts = source_counts(items)
-    result = ExperimentResult(
-        [ResultTable("", SourceCount._fields, counts)],
-        {
-            "sources": [count._asdict() for count in counts],
-            "faults": [fault.to_json() for fault in faults],
-        },
-        details=list(map(str, faults)),
-        notes=[counted(len(faults), "fault")],
-    )
-    return Evaluation(None, result)
+    files = [SchemaFile(path, published) for path in paths]
+    faults = list(chain.from_iterable(file.faults for file in files))
+    by_source: dict[str, list[WinogradItem]] = {}
+    for item in chain.from_iterable(file.items for file in files):
+        by_source.setdefault(item.source, []).append(item)
+    names, rows = ("source", "sentences", "pairs", "families"), []
+    for source, items in by_source.items():
+        pairs = pairs_of(items)
+        rows.append((source, len(items), len(pairs), len({pair[0].family for pair in pairs})))
+    figures = {"sources": [dict(zip(names, row, strict=True)) for row in rows], "faults": faults}
+    table, notes = ResultTable("", names, rows), [counted(len(faults), "fault")]
+    return Evaluation(None, ExperimentResult([table], figures, details=list(map(str, faults)), notes=notes))
