@@ -26,10 +26,19 @@ from hapax.engine.judgements import (
     Judgements,
 )
 from hapax.engine.questions.score_maps import AUDIT_QUESTION
+from hapax.evaluation.shared.estimates import agreeing_pairs, krippendorff_alpha
 from hapax.evaluation.shared.stored_statements import judgement_text, stored_library
-from hapax.evaluation.votes.agreement import krippendorff_alpha, percent
-from hapax.evaluation.votes.sheets import ENOUGH, NextOptions, check_voter_names, next_items
-from hapax.evaluation.votes.voting_items import FACT, STATEMENT, ItemSource, derived_records, subject_id
+from hapax.evaluation.votes.sheets import check_voter_names
+from hapax.evaluation.votes.voting_items import (
+    ENOUGH,
+    FACT,
+    STATEMENT,
+    ItemSource,
+    NextOptions,
+    derived_records,
+    next_items,
+    subject_id,
+)
 from hapax.evaluation.votes.voting_questions import ItemQuestion, SheetKind, VotingItem, predicate_item
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
@@ -257,7 +266,7 @@ class Judging:
         counts = np.array([[of_item[answer] for answer in answers] for of_item in twice])
         alpha = krippendorff_alpha(counts)
         ((voters,),) = kb.sql("SELECT count(DISTINCT voter) FROM votes WHERE question = ?", (question,))
-        return VoterAgreement(voters, len(twice), percent(counts), None if math.isnan(alpha) else alpha)
+        return VoterAgreement(voters, len(twice), agreeing_pairs(counts), None if math.isnan(alpha) else alpha)
 
     def _item(self, kb: KnowledgeBase, sheet: JudgingSheet, subject: str) -> VotingItem | None:
         """The item about a statement, fact or schema; None if it does not stand or cannot be read."""

@@ -29,9 +29,8 @@ from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.engine.judgements import Judgements
 from hapax.engine.search.promises import StoredCertificate, stored_certificates
 from hapax.evaluation.shared.stored_statements import JudgedCounts
-from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
-from hapax.evaluation.votes.voting_items import judged_derived
+from hapax.evaluation.votes.voting_items import judged_derived, mended_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named

@@ -112,7 +112,8 @@ def next_(count: int, kind: str, **options: Any) -> None:
     hapax votes next 100 statements --precision 0.9 --voter ann
     hapax votes next 100 statements --derived
     """
-    from hapax.evaluation.votes.sheets import NextOptions, export_next, sheet_forms
+    from hapax.evaluation.votes.sheets import export_next, sheet_forms
+    from hapax.evaluation.votes.voting_items import NextOptions
 
     # Checked before the knowledge base is opened.
     drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])

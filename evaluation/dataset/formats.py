@@ -34,8 +34,8 @@ from hapax.evaluation.link.probing_questions import PREFIX, TEMPLATES
 from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.result_tables import markdown_table
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
-from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import truth_lines
+from hapax.evaluation.votes.voting_items import mended_lines
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import Distribution
 from hapax.llm_oracle.questions.prompts import CRITIC_PROMPT

@@ -1,226 +1,44 @@
-"""Sheets, from options to files: a CSV for a spreadsheet, and JSON for Label Studio."""
+"""Sheets, from options to files and back: a CSV for a spreadsheet, JSON for Label Studio, and the votes on both."""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from hapax.engine.certificates import Promise
-from hapax.engine.judgements import (
-    DrawKind,
-    cut_of,
-    draw_weights,
-    is_given_out,
-    random_number,
-)
-from hapax.engine.questions.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms
-from hapax.engine.run_memory import models_of
-from hapax.engine.search.promises import StatementScores, distinct_statements, fact_scores, statement_truths
-from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
-from hapax.evaluation.shared.stored_statements import stored_library
+from hapax.evaluation.link.probing_questions import TEMPLATES
 from hapax.evaluation.votes.voting_items import (
     FACT,
     STATEMENT,
     DrawnItems,
     ItemSource,
+    NextItems,
+    NextOptions,
     SampleOptions,
-    derivation_rules,
-    derived_scores,
+    next_items,
+    subject_id,
 )
-from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingItem, WorkedExample
+from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingItem
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, from_options
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.writing.words import counted
-from hapax.kb.exchange.csv_text import write_rows
+from hapax.kb.exchange.csv_text import read_cell, write_rows
+from hapax.kb.exchange.intake import FactFault, FactsRejected
 from hapax.kb.exchange.values import refusal
-from hapax.kb.files import system
 from hapax.kb.files.unfinished import replace_file
-from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw
+from hapax.kb.judgement_records import VOTES, VoteRecord
 from hapax.kb.records import Distribution, content_id
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.protocols import CRITIC
-
-DRAWN: Mapping[DrawKind, str] = {"predicates": "facts", "soundness": "statements", "derived": "derived statements"}
-"""Names of what is judged, by the kind of its draw."""
-
-ENOUGH = 1e12
-"""Reach of a draw that has given out all its items."""
-
-
-@checked
-@dataclass(frozen=True, slots=True)
-class NextOptions:
-    """Options of a draw. `promise`: the one that the labels are meant for. `anew`: begin another draw."""
-
-    kind: DrawKind
-    count: int = 50
-    promise: Promise = field(default_factory=Promise)
-    anew: bool = False
-
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise HapaxError(f"count is {self.count}. Ask for 1 item or more.")
-
-    @classmethod
-    def of(cls, kind: str, count: int, precision: float, anew: bool, derived: bool = False) -> NextOptions:
-        """The options of a draw of `facts` or `statements` by those of the command line."""
-        if derived and kind == "facts":
-            raise HapaxError(
-                "`derive` concludes statements.",
-                Remedy("Draw statements, or omit {}.", Setting("options.sample.derived")),
-            )
-        statements: DrawKind = "derived" if derived else "soundness"
-        return cls("predicates" if kind == "facts" else statements, count, Promise(precision), anew)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgingPool:
-    """The facts or statements that can be judged. `truths`: of those that were judged or labelled already."""
-
-    critic: str
-    probabilities: Mapping[str, float]
-    truths: Mapping[str, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class NextItems:
-    """Ids to judge next, with the number of them above the cut, and the share of true items of the whole pool.
-
-    `share`: by the labels that the draw has brought, mended for its weights; `judged`: their number.
-    """
-
-    ids: tuple[str, ...]
-    above: int
-    cut: float
-    pool: int
-    judged: int
-    share: Estimate
-
-
-def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
-    """Give out the next items of the draw of a kind, which begins with the first call, and store their chances."""
-    pool = judging_pool(kb, options.kind)
-    probabilities = list(pool.probabilities.values())
-    draw = None if options.anew else kb.first(JUDGING_DRAWS, kind=options.kind)
-    # Another critic's probabilities give other weights, so its items need a draw of their own.
-    if draw is None or draw.settings.get("critic") != pool.critic:
-        created = system.now().isoformat(timespec="microseconds")
-        cut = cut_of(probabilities, options.promise.risk)
-        settings = {"critic": pool.critic, "cut": cut, "low": draw_weights(probabilities, cut)[1]}
-        salt = content_id("judging", options.kind, created)
-        draw = JudgingDraw(options.kind, salt, settings, 0.0, created)
-    known = {item.item_id: item for item in kb.matching(DRAWN_ITEMS, salt=draw.salt)}
-    cut = float(draw.settings["cut"])
-    weights, _ = draw_weights(probabilities, cut, float(draw.settings["low"]))
-    new = []
-    for (identity, probability), weight in zip(pool.probabilities.items(), weights, strict=True):
-        if identity not in known:
-            # It depends on the draw's salt alone, so new items join an old draw without changing it.
-            number = random_number(draw.salt, identity)
-            new.append(DrawnItem(draw.salt, identity, probability, weight, number))
-    items = [*known.values(), *new]
-    # Priority sampling (Duffield, Lund, Thorup 2007): the smallest quotients of random number and weight come first.
-    order = sorted(items, key=lambda item: item.draw / item.weight)
-    waiting = [item for item in order if item.item_id in pool.probabilities and item.item_id not in pool.truths]
-    chosen, later = waiting[: options.count], waiting[options.count :]
-    # The first item that is not given out bounds the draw, so that each item's chance depends on the others alone.
-    reach = later[0].draw / later[0].weight if later else ENOUGH
-    # The reach never shrinks: what was given out stays given out, also after its labels are in.
-    draw = replace(draw, reach=max(draw.reach, reach))
-    kb.set_judging_draw(draw, new)
-    share, judged = _share(kb, draw, items, pool.truths)
-    above = sum(item.score >= cut for item in chosen)
-    return NextItems(tuple(item.item_id for item in chosen), above, cut, len(items), judged, share)
-
-
-def mended_lines(kb: KnowledgeBase) -> list[str]:
-    """The shares of true facts and statements by the draws of `votes next`, mended for their weights, in words."""
-    lines = []
-    for kind, name in DRAWN.items():
-        draw = kb.first(JUDGING_DRAWS, kind=kind)
-        if draw is not None:
-            share, judged = _share(kb, draw, kb.matching(DRAWN_ITEMS, salt=draw.salt), _truths(kb, kind))
-            if judged:
-                lines.append(
-                    f"Of all {name} of the draw by `hapax votes next`, {percent(share)} % are true, with a 95 % "
-                    f"interval: mended for its chances, by {counted(judged, 'label')}."
-                )
-    return lines
-
-
-def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
-    """The facts that the last search's critic judged, or the statements that stand, with their probabilities.
-
-    Raises HapaxError where there are none.
-    """
-    chains = [models_of(run).get(CRITIC) for run in kb.runs() if run.command == "search"]
-    last = next(filter(None, reversed(chains)), None)
-    # NAME@REVISION of the critics of the last search; none without a search.
-    critics = chained_critics(str(last)) if last else []
-    maps, truths = ScoreMaps.stored(kb), _truths(kb, kind)
-    critic = ",".join(critics)
-    if kind == "derived":
-        # Without a search nothing tells one fact from another, and the draw is even.
-        scores = StatementScores(kb, derivation_rules(kb), critics, maps)
-        return JudgingPool(critic, derived_scores(scores), truths)
-    if not critics:
-        raise HapaxError(
-            f"{kb.place}: no search has stored anything to judge.",
-            Remedy(
-                "Run {} first, or draw from what {} concluded: `hapax votes next 50 statements --derived`.",
-                Operation("search"),
-                Operation("derive"),
-            ),
-        )
-    library = stored_library(kb)
-    if kind == "predicates":
-        critic = critics[-1]
-        found = fact_scores(kb, proposed_atoms(kb, library), critic, maps)
-    else:
-        distinct = distinct_statements(kb, {rule.name for rule in library.rules})
-        found = StatementScores(kb, library, critics, maps).scores(distinct.values())
-    if not found:
-        raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
-    return JudgingPool(critic, found, truths)
-
-
-def _truths(kb: KnowledgeBase, kind: DrawKind) -> dict[str, bool]:
-    """Truth by id of the facts or statements that were judged."""
-    if kind == "predicates":
-        return fact_truths(kb)
-    return statement_truths(kb, distinct_statements(kb, {rule.name for rule in stored_library(kb).rules}))
-
-
-def _share(
-    kb: KnowledgeBase, draw: JudgingDraw, items: Sequence[DrawnItem], truths: Mapping[str, bool]
-) -> tuple[Estimate, int]:
-    """The share of true items of a draw's pool, mended for its weights, and the number of its labels."""
-    # Facts that stored labels decide, which are not votes.
-    labelled = {label.fact_id for label in kb.labels()} if draw.kind == "predicates" else set()
-    given = [item for item in items if is_given_out(draw, item)]
-    # People have not answered all that was given out yet; the answered part is taken for a random one. Labels of other
-    # sources, which may well be of the true values only, are all there before and are no part of what is answered.
-    asked = [item for item in given if item.item_id not in labelled]
-    answered = sum(item.item_id in truths for item in asked)
-    if asked and not answered:
-        return NOTHING, 0
-    rows = []
-    for item in given:
-        if item.item_id in truths:
-            part = 1.0 if item.item_id in labelled else answered / len(asked)
-            rows.append((item.score, truths[item.item_id], min(1.0, draw.reach * item.weight) * part))
-    return mended_share([item.score for item in items], rows), len(rows)
-
 
 QUALIFICATION, ITEM, INSTRUCTIONS = "qualification", "item", "instructions"
 COLUMNS = (
@@ -288,6 +106,34 @@ class VotingSheet:
         # Any text may be a voter's name, but not a part of a file's.
         return f"{self.kind.value}{part}-{re.sub(r'[^0-9A-Za-z]+', '-', self.voter).strip('-') or 'voter'}"
 
+    def text(self, form: str) -> str:
+        """The sheet as a file: `json` has a task for each question; `csv` has the instructions above the questions."""
+        if form == "json":
+            tasks = [
+                {"data": {**row, "choices": [{"value": choice} for choice in row["choices"]]}} for row in self.rows
+            ]
+            return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
+        how = "Fill in the column answer, and write your own name or number into every cell of the column voter."
+        title, *texts = _texts(self.kind)
+        # A spreadsheet keeps rows only, so instructions are rows that an import passes over.
+        rows: list[dict[str, Any]] = [{"section": INSTRUCTIONS, "text": text} for text in (title, how, *texts)]
+        rows += [{**row, "choices": PARTED_BY.join(row["choices"])} for row in self.rows]
+        lines, stream = [[str(row.get(name, "")) for name in COLUMNS] for row in rows], io.StringIO()
+        write_rows(stream, [COLUMNS, *lines], end="\r\n", quotes_all=True)
+        # A spreadsheet takes a CSV for UTF-8 only if it begins with a byte order mark.
+        return "\ufeff" + stream.getvalue()
+
+
+def _texts(kind: SheetKind) -> list[str]:
+    """Title, instructions and examples of a kind of sheet."""
+    wording = WORDINGS[kind]
+    texts = [wording.title, *wording.instructions]
+    for example in wording.examples:
+        asked = zip(example.item.questions, example.answers, strict=True)
+        answered = " ".join(f"{question.text} {answer}." for question, answer in asked)
+        texts.append(f"Example: {example.item.text} {answered} {example.reason}".rstrip())
+    return texts
+
 
 def sheets(
     kind: SheetKind, items: Sequence[VotingItem], voters: Sequence[str], seed: int, per_sheet: int | None
@@ -315,55 +161,6 @@ def _shuffled(items: Sequence[VotingItem], seed: str) -> list[VotingItem]:
     # Seeded by a text, which Python hashes the same way in every process, unlike `hash`.
     random.Random(seed).shuffle(shuffled)  # noqa: S311  # reproducible, not secret
     return shuffled
-
-
-# -- CSV
-
-
-def csv_text(sheet: VotingSheet) -> str:
-    """The sheet as CSV, with its instructions above the questions."""
-    stream = io.StringIO()
-    wording = WORDINGS[sheet.kind]
-    how = "Fill in the column answer, and write your own name or number into every cell of the column voter."
-    texts = (wording.title, how, *wording.instructions, *map(_example_text, wording.examples))
-    # A spreadsheet keeps rows only, so instructions are rows that an import passes over.
-    rows: list[dict[str, Any]] = [{"section": INSTRUCTIONS, "text": text} for text in texts]
-    rows += [{**row, "choices": PARTED_BY.join(row["choices"])} for row in sheet.rows]
-    lines = [[str(row.get(name, "")) for name in COLUMNS] for row in rows]
-    write_rows(stream, [COLUMNS, *lines], end="\r\n", quotes_all=True)
-    return stream.getvalue()
-
-
-def _example_text(example: WorkedExample) -> str:
-    answered = " ".join(
-        f"{question.text} {answer}." for question, answer in zip(example.item.questions, example.answers, strict=True)
-    )
-    return f"Example: {example.item.text} {answered} {example.reason}".rstrip()
-
-
-# -- Label Studio
-
-
-def tasks_text(sheet: VotingSheet) -> str:
-    """The sheet as tasks for Label Studio, in JSON: one for each question."""
-    tasks = [{"data": {**row, "choices": [{"value": choice} for choice in row["choices"]]}} for row in sheet.rows]
-    return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
-
-
-def labelling_config(kind: SheetKind) -> str:
-    """The labelling interface of Label Studio for sheets of a kind, with their instructions."""
-    wording = WORDINGS[kind]
-    headers = []
-    for text in (wording.title, *wording.instructions, *map(_example_text, wording.examples)):
-        headers.append(f'  <Header value="{escape(text)}" size="5"/>\n')
-    return (
-        f"<View>\n{''.join(headers)}"
-        '  <Text name="text" value="$text"/>\n'
-        '  <Text name="asked" value="$asked"/>\n'
-        '  <Choices name="answer" toName="text" value="$choices" choice="single-radio"/>\n'
-        '  <TextArea name="comment" toName="text" placeholder="Comment"/>\n'
-        "</View>\n"
-    )
 
 
 RULES_AUDITED = 3
@@ -462,9 +259,8 @@ def export_next(
     found = next_items(kb, options)
     if not found.ids:
         return found, []
-    kind, prefix = SheetKind.SOUNDNESS, STATEMENT
-    if options.kind == "predicates":
-        kind, prefix = SheetKind.PREDICATES, FACT
+    is_of_facts = options.kind == "predicates"
+    kind, prefix = (SheetKind.PREDICATES, FACT) if is_of_facts else (SheetKind.SOUNDNESS, STATEMENT)
     by_id = ItemSource(kb, kind).by_id({prefix + identity for identity in found.ids})
     items = [by_id[prefix + identity] for identity in found.ids if prefix + identity in by_id]
     if not items:
@@ -478,20 +274,20 @@ def export_next(
 def write_sheets(voting_sheets: Sequence[VotingSheet], forms: Sequence[str], folder: Path) -> list[Path]:
     """Write each sheet in each form, with Label Studio's configuration beside JSON, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for sheet in voting_sheets:
-        for form in forms:
-            path = folder / f"{sheet.name}.{form}"
-            # A spreadsheet takes a CSV for UTF-8 only if it begins with a byte order mark.
-            text = tasks_text(sheet) if form == "json" else "\ufeff" + csv_text(sheet)
-            replace_file(path, text)
-            paths.append(path)
-    if "json" in forms:
-        for kind in sorted({sheet.kind for sheet in voting_sheets}):
-            path = folder / f"{kind.value}-label-studio.xml"
-            replace_file(path, labelling_config(kind))
-            paths.append(path)
-    return paths
+    texts = {folder / f"{sheet.name}.{form}": sheet.text(form) for sheet in voting_sheets for form in forms}
+    for kind in sorted({sheet.kind for sheet in voting_sheets}) if "json" in forms else ():
+        headers = [f'  <Header value="{escape(text)}" size="5"/>\n' for text in _texts(kind)]
+        texts[folder / f"{kind.value}-label-studio.xml"] = (
+            f"<View>\n{''.join(headers)}"
+            '  <Text name="text" value="$text"/>\n'
+            '  <Text name="asked" value="$asked"/>\n'
+            '  <Choices name="answer" toName="text" value="$choices" choice="single-radio"/>\n'
+            '  <TextArea name="comment" toName="text" placeholder="Comment"/>\n'
+            "</View>\n"
+        )
+    for path, text in texts.items():
+        replace_file(path, text)
+    return list(texts)
 
 
 def check_voter_names(voters: tuple[str, ...]) -> None:
@@ -506,3 +302,297 @@ def check_voter_names(voters: tuple[str, ...]) -> None:
         raise HapaxError(
             "Two voters have the same name.", Remedy("Give each {} a different name.", Setting("options.voters"))
         )
+
+
+# --- filled-in sheets -------------------------------------------------------------------------------------------------
+
+_CELLS = ("sheet", "kind", "voter", "row", "rows", "section", "item", "question", "text", "asked", "answer", "comment")
+"""The cells of a row that an import reads; all but the comment are needed."""
+_NUMBER = re.compile("[0-9]{1,7}")
+_MAX_CELL = 1 << 20
+"""Longest cell, as in other tables that Hapax reads; Python's own limit is 128 kB."""
+
+_EXPORT_AGAIN = "export the project from Label Studio as JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class FilledRow:
+    """One question with its answer as it stands in the file, at `line`. `cells`: by `_CELLS`."""
+
+    file: str
+    line: int
+    cells: Mapping[str, str]
+
+    @property
+    def ballot(self) -> tuple[str, str]:
+        """Sheet and voter. A failed qualification disqualifies the rows of one ballot."""
+        return self.cells["sheet"], self.cells["voter"]
+
+    @property
+    def kind(self) -> SheetKind | None:
+        """The kind of sheet that the row names, or None if there is no such kind."""
+        return SheetKind(self.cells["kind"]) if self.cells["kind"] in set(SheetKind) else None
+
+    @property
+    def qualifies(self) -> bool:
+        """True for a question of the qualification."""
+        return self.cells["section"] == QUALIFICATION
+
+    def fault(self, message: str) -> FactFault:
+        return FactFault(self.file, self.line, message)
+
+
+class _UnreadableError(Exception):
+    """The file is not a sheet."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def _file_rows(path: Path) -> tuple[list[FilledRow], list[FactFault]]:
+    """The rows of a file whose own cells can be stored, and the faults of the file or of the other rows.
+
+    Raises HapaxError if the file cannot be opened.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise HapaxError(f"{path}: {error.strerror}. Name a file that can be read.") from error
+    try:
+        text = data.decode("utf-8-sig")
+        rows = list(_json_rows(path, text) if text.lstrip().startswith(("[", "{")) else _csv_rows(path, text))
+    except UnicodeDecodeError as error:
+        # The only fault of such a file: its other rows cannot be trusted either.
+        line = data[: error.start].count(b"\n") + 1
+        return [], [FactFault(str(path), line, "this is not UTF-8; save the sheet as CSV UTF-8")]
+    except _UnreadableError as error:
+        return [], [FactFault(str(path), error.line, str(error))]
+    if not rows:
+        return [], [FactFault(str(path), 1, "the sheet has no rows; restore the file as it was exported")]
+    # Row by row: the sound rows of a sheet are still used where faulty ones are skipped.
+    sound, faults = [], []
+    for row in rows:
+        # Only these cells are the voter's own.
+        reasons = [(name, refusal(row.cells[name])) for name in ("voter", "answer", "comment")]
+        own = [row.fault(f"{name}: {reason}") for name, reason in reasons if reason]
+        faults += own
+        sound += [] if own else [row]
+    return sound, faults
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[FilledRow]:
+    limit = csv.field_size_limit(_MAX_CELL)  # global to the process, so it is restored below
+    try:
+        # Some spreadsheets write semicolons or tabs, whatever separator they have read.
+        header = text.partition("\n")[0]
+        delimiter = max(",;\t", key=header.count)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        names = [name.strip().lower() for name in next(reader, [])]
+        if missing := [name for name in _CELLS if name not in (*names, "comment")]:
+            raise _UnreadableError(1, f"no column {missing[0]!r}; restore the first row as it was exported")
+        # reader.line_num is the last line of a row, and a row with line ends in its cells has several.
+        line = reader.line_num + 1
+        for cells in reader:
+            row = dict(zip(names, map(read_cell, cells), strict=False))
+            if any(cells) and row.get("section", "").strip() != INSTRUCTIONS:
+                yield _filled(path, line, row)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise _UnreadableError(reader.line_num, f"not valid CSV: {error}; save the sheet as CSV UTF-8") from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _json_rows(path: Path, text: str) -> Iterator[FilledRow]:
+    """The rows of tasks that Label Studio exported; their lines are the numbers of the tasks in the file."""
+    try:
+        tasks = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _UnreadableError(getattr(error, "lineno", 1), f"not valid JSON; {_EXPORT_AGAIN}") from error
+    for number, task in enumerate(tasks, start=1):
+        try:
+            data, annotations = task["data"], task.get("annotations", ())
+            texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in data.items()}
+            # A task that its annotator skipped or nobody opened has no answer.
+            for annotation in annotations or ({"result": ()},):
+                given = {"answer": "", "comment": ""}
+                for result in annotation["result"]:
+                    words = result["value"]["choices" if result["from_name"] == "answer" else "text"]
+                    given[result["from_name"]] = " ".join([words] if isinstance(words, str) else words)
+                yield _filled(path, number, texts | given)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise _UnreadableError(number, f"not a task of Label Studio ({error!r}); {_EXPORT_AGAIN}") from error
+
+
+def _filled(path: Path, line: int, row: Mapping[str, str]) -> FilledRow:
+    cells = {}
+    for name in _CELLS:
+        # Texts are compared with their blanks.
+        cell = row.get(name, "") if name in {"text", "asked"} else row.get(name, "").strip()
+        cells[name] = cell.lower() if name in {"kind", "section", "answer"} else cell
+    return FilledRow(str(path), line, cells)
+
+
+@dataclass(frozen=True, slots=True)
+class VotesReport:
+    """Result of an import. `known`: number of votes that were stored before; `faults`: rows that were skipped.
+
+    `replaced`: votes that their voters changed, in words.
+    """
+
+    votes: tuple[VoteRecord, ...]
+    added: int
+    known: int
+    replaced: tuple[str, ...]
+    faults: tuple[FactFault, ...] = ()
+
+    @property
+    def voters(self) -> int:
+        """Number of different voters."""
+        return len({vote.voter for vote in self.votes})
+
+
+@checked
+@extras_named()
+def import_sheets(
+    kb: KnowledgeBase,
+    files: Sequence[str | Path],
+    *,
+    skip_faulty: Annotated[bool, Option("Skip faulty rows instead of rejecting all files.")] = False,
+    schemas: Mapping[str, VotingItem] | None = None,
+) -> VotesReport:
+    """Store the votes of filled-in sheets. A voter's new answer to a question replaces the stored one.
+
+    `schemas`: the Winograd schemas that may be on sheets, by id, as `schema_items` reads them from a file. Raises
+    FactsRejected with every fault, and stores nothing, unless `skip_faulty`. A sheet whose voter failed the
+    qualification counts as one fault, and is skipped as a whole.
+    """
+    rows, faults = _sound_rows(map(Path, files))
+    ballots: dict[tuple[str, str], list[FilledRow]] = {}
+    for row in rows:
+        ballots.setdefault(row.ballot, []).append(row)
+    # All ballots first: the rows of a qualification may stand below the others.
+    failed = {ballot: fault for ballot, own in ballots.items() if (fault := _disqualification(own)) is not None}
+    faults += failed.values()
+    votes: dict[tuple[str, str, str], VoteRecord] = {}
+    items = _items_of_rows(kb, rows, schemas or {})
+    for row in rows:
+        if row.qualifies:
+            continue
+        reason, cells = _reason(row, items), row.cells
+        voter, item, question = cells["voter"], cells["item"], cells["question"]
+        # Without the sheet: a voter who has filled in two sheets has still one vote on a question.
+        key = (subject_id(item), question, voter)
+        # A question that may stay open has no answer and is not a vote.
+        is_vote = reason is None and bool(cells["answer"]) and row.ballot not in failed
+        if is_vote and key in votes:
+            reason = f"{voter} already answered {question!r} about {item}; keep one of the answers"
+        elif is_vote:
+            votes[key] = VoteRecord(*key, cells["answer"], cells["comment"])
+        if reason is not None:
+            faults.append(row.fault(reason))
+    faults.sort(key=lambda fault: (fault.file, fault.line))
+    if faults and not skip_faulty:
+        raise FactsRejected(faults)
+    # Read and written in one transaction, so that no other import comes between.
+    with kb.transaction():
+        before = {vote.id: vote for vote in kb.votes()}
+        kb.add(VOTES, votes.values())
+    repeated = [(before[vote.id], vote) for vote in votes.values() if vote.id in before]
+    replaced = []
+    # A vote with the same answer again counts as known, even if its comment is new.
+    for old, new in repeated:
+        if old.answer != new.answer:
+            replaced.append(f"{new.voter} changed {old.answer} to {new.answer}: {new.question}, {new.statement_id}")
+    counts = (len(votes) - len(repeated), len(repeated) - len(replaced))
+    return VotesReport(tuple(votes.values()), *counts, tuple(replaced), tuple(faults))
+
+
+def _reason(row: FilledRow, items: Mapping[SheetKind, Mapping[str, VotingItem]]) -> str | None:
+    """The fault of a row below the qualification, or None. `items`: known items by kind and id."""
+    name, key, answer = row.cells["item"], row.cells["question"], row.cells["answer"]
+    item = None if row.kind is None else items[row.kind].get(name)
+    if item is None and row.kind is SheetKind.SCHEMAS:
+        return (
+            f"{name} is not one of the given schemas; import the sheet with {Setting('schemas')} and the file of the "
+            "schemas"
+        )
+    if item is None:
+        return (
+            f"{name or 'a row without item'} is not in this knowledge base; import the sheet into the one from which "
+            "it was exported"
+        )
+    question = next((question for question in item.questions if question.key == key), None)
+    if question is None:
+        return f"{key!r} is not a question about {name}; restore the row as it was exported"
+    if (row.cells["text"], row.cells["asked"]) != (item.text, question.text):
+        return (
+            f"the text of {name} was changed here or in the knowledge base; restore it, or export it again and have it "
+            "judged anew"
+        )
+    if not answer:
+        return f"{key!r} about {name} has no answer; fill it in" if question.required else None
+    if answer not in question.choices:
+        return f"{answer[:40]!r} is not one of the answers; write {' or '.join(question.choices)}"
+    return None
+
+
+def _items_of_rows(
+    kb: KnowledgeBase, rows: Iterable[FilledRow], schemas: Mapping[str, VotingItem]
+) -> dict[SheetKind, Mapping[str, VotingItem]]:
+    """Items that the rows name, by kind and id; those that the knowledge base lacks are left out."""
+    named: dict[SheetKind, set[str]] = {}
+    for row in rows:
+        if row.kind is not None and not row.qualifies:
+            named.setdefault(row.kind, set()).add(row.cells["item"])
+    # A baseline may ask any template.
+    templates = [template.number for template in TEMPLATES]
+    items: dict[SheetKind, Mapping[str, VotingItem]] = {SheetKind.SCHEMAS: schemas}
+    for kind in named.keys() - items.keys():
+        items[kind] = ItemSource(kb, kind, templates).by_id(named[kind])
+    return items
+
+
+def _sound_rows(paths: Iterable[Path]) -> tuple[list[FilledRow], list[FactFault]]:
+    """The rows of the files that can be used whatever their answers are, and the faults of all others."""
+    sound: list[FilledRow] = []
+    faults: list[FactFault] = []
+    sheets: dict[tuple[str, str], list[FilledRow]] = {}
+    for path in paths:
+        rows, sheet_faults = _file_rows(path)
+        faults += sheet_faults
+        for row in rows:
+            sheets.setdefault((row.file, row.cells["sheet"]), []).append(row)
+            if row.cells["voter"]:
+                sound.append(row)
+            else:
+                faults.append(row.fault("the row names no voter; write a name or number into the cell"))
+    for (_, sheet), rows in sheets.items():
+        counts = {int(row.cells["rows"]) for row in rows if _NUMBER.fullmatch(row.cells["rows"])}
+        missing = max(counts, default=0) - len({row.cells["row"] for row in rows})
+        if missing > 0:
+            faults.append(rows[-1].fault(f"{counted(missing, 'row')} of sheet {sheet} not found; restore them"))
+    return sound, faults
+
+
+def _disqualification(rows: Sequence[FilledRow]) -> FactFault | None:
+    """The fault of a ballot whose qualification is missing or failed, or None."""
+    kind, voter = rows[0].kind, rows[0].cells["voter"]
+    right: dict[tuple[str, str], str] = {}
+    for example in WORDINGS[kind].qualification if kind else ():
+        for question, answer in zip(example.item.questions, example.answers, strict=True):
+            right[example.item.id, question.key] = answer
+    filled = {(row.cells["item"], row.cells["question"]): row for row in rows if row.qualifies}
+    if not filled:
+        return rows[0].fault(f"{voter} has no rows of the qualification; restore them, with this voter in each")
+    # A question of the qualification without a row is as wrong as a wrong answer.
+    wrong = [key for key, answer in right.items() if key not in filled or filled[key].cells["answer"] != answer]
+    if not wrong:
+        return None
+    # Reported at the first wrong answer; without one, all wrong answers are missing rows.
+    place = next((filled[key] for key in wrong if key in filled), rows[0])
+    return place.fault(
+        f"{voter} failed the qualification, by {len(wrong)} of {counted(len(right), 'question')}; leave this sheet "
+        "out, and give its items to somebody else"
+    )

@@ -26,7 +26,7 @@ from hapax.evaluation.link.judging import conjunction
 from hapax.evaluation.link.likelihood import methods_by_run, runs_of
 from hapax.evaluation.link.probing import TABLE_4, ProbeReport, measure
 from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
-from hapax.evaluation.shared.estimates import Estimate, percent, share
+from hapax.evaluation.shared.estimates import AnnotatorAgreement, Estimate, agreement, percent, share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
@@ -35,10 +35,14 @@ from hapax.evaluation.shared.stored_statements import (
     JudgedCounts,
     ordered_domains,
 )
-from hapax.evaluation.votes.agreement import AnnotatorAgreement, agreement
-from hapax.evaluation.votes.sheets import mended_lines
 from hapax.evaluation.votes.soundness import share_lines
-from hapax.evaluation.votes.voting_items import ItemSource, derivation_rules, judged_derived, subject_id
+from hapax.evaluation.votes.voting_items import (
+    ItemSource,
+    derivation_rules,
+    judged_derived,
+    mended_lines,
+    subject_id,
+)
 from hapax.evaluation.votes.voting_questions import AUDIT, BASELINE, SOUNDNESS_TEXT, SheetKind, visible
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -132,12 +136,6 @@ class VotedStatement:
         return types, [ballot for question, ballot in self.ballots.items() if question == ENTAILMENT_QUESTION]
 
     @property
-    def verdicts(self) -> tuple[bool | None, ...]:
-        """By the measures of table 3; None after a tie and if nobody was asked."""
-        parts = [conjunction(ballot.majority for ballot in part) if part else None for part in self.parts]
-        return (*parts, conjunction(parts))
-
-    @property
     def ties(self) -> list[str]:
         """Questions with as many yes as no votes."""
         return [question for question, ballot in self.ballots.items() if ballot.majority is None]
@@ -146,57 +144,50 @@ class VotedStatement:
 # --- sections of the report -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class VotedAccuracy:
-    """A column of table 3 or a line of table 17: shares of statements that are right, among those with a verdict."""
+def _accuracy(group: str, voted: Iterable[VotedStatement]) -> dict[str, Any]:
+    """A column of table 3 or a line of table 17: shares of statements that are right, among those with a verdict.
 
-    group: str
-    statements: int
-    data_type: Estimate
-    factuality: Estimate
-    overall: Estimate
-
-    @classmethod
-    def of(cls, group: str, voted: Iterable[VotedStatement]) -> VotedAccuracy:
-        """The shares of these statements, each id once. A tie on the type leaves the entailment decided."""
-        verdicts = [
-            statement.verdicts for statement in {statement.record.id: statement for statement in voted}.values()
-        ]
-        shares = [share([row[place] is True for row in verdicts if row[place] is not None]) for place in range(3)]
-        return cls(group, len(verdicts), shares[0], shares[1], shares[2])
-
-    @property
-    def percents(self) -> list[str]:
-        """The shares by `MEASURES`, in percent."""
-        return list(map(percent, (self.data_type, self.factuality, self.overall)))
+    Each id counts once. A tie on the type leaves the entailment decided.
+    """
+    verdicts = []
+    for statement in {statement.record.id: statement for statement in voted}.values():
+        # None after a tie and if nobody was asked.
+        parts = [conjunction(ballot.majority for ballot in part) if part else None for part in statement.parts]
+        verdicts.append((*parts, conjunction(parts)))
+    shares = {}
+    for name, column in zip(("data_type", "factuality", "overall"), range(3), strict=True):
+        shares[name] = share([row[column] is True for row in verdicts if row[column] is not None])
+    return {"group": group, "statements": len(verdicts), **shares}
 
 
-def _by_method(voted: Sequence[VotedStatement], methods: Mapping[str, str]) -> Iterator[VotedAccuracy]:
-    """Columns of table 3: for each method head, long tail and both. `methods`: names by run."""
-    for method, (name, ends) in product(
-        dict.fromkeys(methods.values()),
-        [*((name, (end,)) for end, name in DISTRIBUTION_NAMES.items()), ("both", tuple(Distribution))],
-    ):
-        own = [row for row in voted if methods[row.record.run_id] == method and row.record.distribution in ends]
-        if own:
-            yield VotedAccuracy.of(f"{method}: {name}", own)
-
-
-def _by_domain(voted: Sequence[VotedStatement]) -> Iterator[VotedAccuracy]:
-    """Lines of table 17, the total last."""
-    for domain in ordered_domains(row.domain for row in voted):
-        yield VotedAccuracy.of(domain, [row for row in voted if row.domain == domain])
-    yield VotedAccuracy.of(TOTAL, voted)
-
-
-def _agreements(voted: Iterable[VotedStatement]) -> dict[str, AnnotatorAgreement]:
-    """Table 19: on data types, on factuality, and on all these questions together."""
-    counts = []
-    # Each statement once, whatever distributions it is in: its votes are the same.
-    for statement in {row.record.id: row for row in voted}.values():
-        types, entailment = ([ballot.counts for ballot in part] for part in statement.parts)
-        counts.append((types, entailment, types + entailment))
-    return {name: agreement(row[place] for row in counts) for place, name in enumerate(MEASURES)}
+def _audit(kb: KnowledgeBase, statements: Iterable[StatementRecord], ballots: Ballots) -> tuple[Audit | None, set[str]]:
+    """The audit of the facts behind the statements, and the ids of these; None and none if no fact was audited."""
+    if set().union(*ballots.values()).isdisjoint(AUDIT_QUESTIONS):
+        return None, set()
+    source = ItemSource(kb, SheetKind.PREDICATES)
+    # By id and distribution of the statement.
+    facts_of = {(record.id, record.distribution): source.claims(record) for record in statements}
+    known = {claim.fact for claim in chain.from_iterable(facts_of.values())}
+    verdicts: dict[str, list[bool | None]] = {}
+    ties = 0
+    for fact in known & ballots.keys():
+        found = [ballots[fact].get(question) for question in AUDIT_QUESTIONS]
+        # A question without votes leaves the fact as undecided as a tie does.
+        verdicts[fact] = [None if ballot is None else ballot.majority for ballot in found]
+        ties += sum(ballot is not None and ballot.majority is None for ballot in found)
+    if not verdicts:
+        return None, known
+    errors = []
+    for answers in zip(*verdicts.values(), strict=True):
+        errors.append(share([not answer for answer in answers if answer is not None]))
+    correct: dict[Distribution, list[bool]] = {distribution: [] for distribution in Distribution}
+    for (_, distribution), claims in facts_of.items():
+        right = [conjunction(verdicts.get(claim.fact, [None])) for claim in claims]
+        # One undecided fact leaves the statement undecided, even if another fact is wrong.
+        if claims and None not in right:
+            correct[distribution].append(all(right))
+    shares = {end: share(rights) for end, rights in correct.items()}
+    return Audit(len(verdicts), tuple(errors), shares, ties), known
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,40 +206,6 @@ class Audit:
 
 AUDIT_QUESTIONS = tuple(f"{AUDIT} Q{number}".casefold() for number in range(1, 6))
 """The questions of table 6, folded like the questions of votes."""
-
-FactsOfStatements = Mapping[tuple[str, Distribution], list[str]]
-"""Ids of the facts behind each statement, by its id and distribution."""
-
-
-def _facts_of(kb: KnowledgeBase, statements: Iterable[StatementRecord], ballots: Ballots) -> FactsOfStatements:
-    """The facts behind the statements; empty if no fact was audited."""
-    if set().union(*ballots.values()).isdisjoint(AUDIT_QUESTIONS):
-        return {}
-    source = ItemSource(kb, SheetKind.PREDICATES)
-    return {(record.id, record.distribution): [claim.fact for claim in source.claims(record)] for record in statements}
-
-
-def _audit(facts_of: FactsOfStatements, ballots: Ballots) -> Audit | None:
-    verdicts: dict[str, list[bool | None]] = {}
-    ties = 0
-    for fact in chain.from_iterable(facts_of.values()):
-        if fact in ballots and fact not in verdicts:
-            found = [ballots[fact].get(question) for question in AUDIT_QUESTIONS]
-            # A question without votes leaves the fact as undecided as a tie does.
-            verdicts[fact] = [None if ballot is None else ballot.majority for ballot in found]
-            ties += sum(ballot is not None and ballot.majority is None for ballot in found)
-    if not verdicts:
-        return None
-    errors = []
-    for answers in zip(*verdicts.values(), strict=True):
-        errors.append(share([not answer for answer in answers if answer is not None]))
-    correct: dict[Distribution, list[bool]] = {distribution: [] for distribution in Distribution}
-    for (_, distribution), facts in facts_of.items():
-        right = [conjunction(verdicts[fact]) if fact in verdicts else None for fact in facts]
-        # One undecided fact leaves the statement undecided, even if another fact is wrong.
-        if facts and None not in right:
-            correct[distribution].append(all(right))
-    return Audit(len(verdicts), tuple(errors), {end: share(rights) for end, rights in correct.items()}, ties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,64 +300,59 @@ class _VoteReport:
 
     def __init__(self, kb: KnowledgeBase, votes: Sequence[VoteRecord]) -> None:
         statements, found = kb.statements(), Judgements.stored(kb)
-        known = {statement.id for statement in statements}
-        ballots = _ballots(votes)
-        facts_of = _facts_of(kb, statements, ballots)
-        on_derived = judged_derived(kb, derivation_rules(kb), found, known)
-        self._kb, self._votes, self._found, self._statements = kb, votes, found, statements
+        known, ballots = {statement.id for statement in statements}, _ballots(votes)
+        self._kb, self._found, self._statements = kb, found, statements
         self._rules = {rule.name: rule for rule in kb.select(RULES)}
-        self._voted = list(self._voted_statements(ballots))
-        # Each text once, even if several distributions, rules or methods have it.
-        self._distinct = list({voted.record.text: voted for voted in self._voted}.values())
-        self._failed = [voted for voted in self._distinct if voted.judgement.is_wrong]
-        self._derived = list(on_derived.values())
-        truths = [questions[SOUNDNESS_QUESTION] for questions in ballots.values() if SOUNDNESS_QUESTION in questions]
-        self._agreement = agreement([ballot.counts] for ballot in truths)
-        present = known.union(chain.from_iterable(facts_of.values()), on_derived)
-        self._strays = sum(vote.statement_id not in present for vote in votes)
-        self._audit = _audit(facts_of, ballots)
-        self._baseline = _baseline(kb, statements, votes, found)
-        judgements = [*shared_judgements(found, known), *(judgement for _, judgement in self._derived)]
-        self._counts = JudgedCounts.of(judgements)
-
-    def _voted_statements(self, ballots: Ballots) -> Iterator[VotedStatement]:
-        """Statements with votes on truth or data types; others have only a mark of harm, or answers to a baseline."""
-        for record in self._statements:
+        self._voted: list[VotedStatement] = []
+        for record in statements:
+            # Others have only a mark of harm, or answers to a baseline.
             quality = {}
             for question, ballot in ballots.get(record.id, {}).items():
-                is_truth = question in (ENTAILMENT_QUESTION, SOUNDNESS_QUESTION)
-                if is_truth or question.startswith(DATA_TYPE_QUESTION):
+                if question in (ENTAILMENT_QUESTION, SOUNDNESS_QUESTION) or question.startswith(DATA_TYPE_QUESTION):
                     quality[question] = ballot
             if quality:
                 domain = self._rules[record.rule].domain if record.rule in self._rules else None
-                yield VotedStatement(record, domain or NO_DOMAIN, quality, self._found.of(record.id))
+                self._voted.append(VotedStatement(record, domain or NO_DOMAIN, quality, found.of(record.id)))
+        # Each text once, even if several distributions, rules or methods have it.
+        self._distinct = list({voted.record.text: voted for voted in self._voted}.values())
+        self._failed = [voted for voted in self._distinct if voted.judgement.is_wrong]
+        on_derived = judged_derived(kb, derivation_rules(kb), found, known)
+        self._derived = list(on_derived.values())
+        truths = [questions[SOUNDNESS_QUESTION] for questions in ballots.values() if SOUNDNESS_QUESTION in questions]
+        self._agreement = agreement([ballot.counts] for ballot in truths)
+        self._audit, facts = _audit(kb, statements, ballots)
+        self._strays = sum(vote.statement_id not in known.union(facts, on_derived) for vote in votes)
+        self._baseline = _baseline(kb, statements, votes, found)
+        judgements = [*shared_judgements(found, known), *(judgement for _, judgement in self._derived)]
+        self._counts = JudgedCounts.of(judgements)
+        # Labels imported from LINT stand for a majority of LINK's annotators; they are nobody's votes.
+        people = [vote.voter for vote in votes if vote.voter != LINK_ANNOTATORS]
+        self._own, self._people, self._imported = len(people), len(set(people)), len(votes) - len(people)
 
     def to_result(self, failures: int | None) -> ExperimentResult:
         """Tables, ours before LINK's, figures, the first wrong statements, and notes."""
         statements = self._statement_figures()
         notes = [*self._notes(statements), self._counts.sentence(), *share_lines(self._kb)]
-        # The statements of LINK's tables: a question of its sheet was answered.
-        voted = [statement for statement in self._voted if any(statement.parts)]
-        methods = methods_by_run(runs_of(self._kb, self._statements)) if voted else {}
-        accuracies = list(_by_method(voted, {run: method.name for run, method in methods.items()}))
-        domains, agreements = (list(_by_domain(voted)), _agreements(voted)) if voted else ([], {})
+        tables: list[ResultTable] = []
+        if self._agreement.questions:
+            tables.append(_agreement_table("Agreement on whether statements are true", {"truth": self._agreement}))
+        accuracies, domains, agreements = self._sections()
+        tables += _accuracy_tables(accuracies, domains, agreements) if domains else ()
+        tables += _audit_tables(self._audit) if self._audit else ()
+        tables += _baseline_tables(self._baseline) if self._baseline else ()
         derived = self._derived_figures()
-        tables = [
-            *(
-                [_agreement_table("Agreement on whether statements are true", {"truth": self._agreement})]
-                if self._agreement.questions
-                else ()
-            ),
-            *(_accuracy_tables(accuracies, domains, agreements) if voted else ()),
-            *(_audit_tables(self._audit) if self._audit else ()),
-            *(_baseline_tables(self._baseline) if self._baseline else ()),
-            *_derived_tables(derived),
-            *_voter_tables(self._kb),
-        ]
-        people = {vote.voter for vote in self._votes} - {LINK_ANNOTATORS}
+        if derived:
+            rows = [tuple(rule.values()) for rule in derived]
+            tables.append(ResultTable("Derived statements, by majority", tuple(derived[0]), rows))
+        if (weighed := weighed_votes(self._kb)) is not None:
+            title = "Right votes on facts in percent, estimated (Dawid and Skene 1979); labels are weighed by them"
+            rates = []
+            for voter, rate in sorted(weighed.voters.items()):
+                rates.append((voter, rate.votes, f"{rate.on_true:.1%}", f"{rate.on_false:.1%}"))
+            tables.append(ResultTable(title, ("voter", "votes", "on true facts", "on false facts"), rates))
         figures = {
             "votes": self._own,
-            "voters": len(people),
+            "voters": self._people,
             "statements": statements,
             "ties": [{"statement": row.record.id, "questions": row.ties} for row in self._distinct if row.ties],
             "table_3": accuracies,
@@ -425,10 +377,29 @@ class _VoteReport:
         details = list(self._failure_lines(self._failed[:failures]))
         return ExperimentResult(tables, figures, details, [*notes, *mended_lines(self._kb)])
 
-    @property
-    def _own(self) -> int:
-        """Number of votes but for labels imported from LINT, which stand for a majority of LINK's annotators."""
-        return sum(vote.voter != LINK_ANNOTATORS for vote in self._votes)
+    def _sections(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, AnnotatorAgreement]]:
+        """Tables 3, 17 and 19, by the statements that were asked about on LINK's sheet; empty without any."""
+        voted = [statement for statement in self._voted if any(statement.parts)]
+        if not voted:
+            return [], [], {}
+        methods = {run: method.name for run, method in methods_by_run(runs_of(self._kb, self._statements)).items()}
+        # Columns of table 3: for each method head, long tail and both.
+        ends = {name: (end,) for end, name in DISTRIBUTION_NAMES.items()} | {"both": tuple(Distribution)}
+        accuracies = []
+        for method, (name, of) in product(dict.fromkeys(methods.values()), ends.items()):
+            own = [row for row in voted if methods[row.record.run_id] == method and row.record.distribution in of]
+            accuracies += [_accuracy(f"{method}: {name}", own)] if own else []
+        domains = []
+        for domain in ordered_domains(row.domain for row in voted):
+            domains.append(_accuracy(domain, [row for row in voted if row.domain == domain]))
+        domains.append(_accuracy(TOTAL, voted))
+        # Each statement once, whatever distributions it is in: its votes are the same.
+        counts = []
+        for statement in {row.record.id: row for row in voted}.values():
+            types, entailment = ([ballot.counts for ballot in part] for part in statement.parts)
+            counts.append((types, entailment, types + entailment))
+        agreements = {name: agreement(row[place] for row in counts) for place, name in enumerate(MEASURES)}
+        return accuracies, domains, agreements
 
     def _statement_figures(self) -> dict[str, Any]:
         """Numbers of statements, and the effect of the votes on a probing: flipped labels, and those left out."""
@@ -465,9 +436,8 @@ class _VoteReport:
 
     def _notes(self, statements: Mapping[str, Any]) -> Iterator[str]:
         """Notes on how to read the figures. `statements`: those of `_statement_figures`."""
-        voters = len({vote.voter for vote in self._votes} - {LINK_ANNOTATORS})
         yield (
-            f"{counted(self._own, 'vote')} of {counted(voters, 'voter')}; "
+            f"{counted(self._own, 'vote')} of {counted(self._people, 'voter')}; "
             f"{counted(statements['judged'], 'statement')} judged, {statements['found_wrong']} found wrong, "
             f"{len(statements['harmful'])} marked as harmful"
         )
@@ -484,18 +454,30 @@ class _VoteReport:
             yield f"{counted(len(ties), 'tie')}, counted for neither side: {'; '.join(ties[:TIES_SHOWN])}{more}"
         if self._audit is not None and self._audit.ties:
             yield f"{counted(self._audit.ties, 'tie')} in the audit of facts, counted for neither side"
-        if imported := len(self._votes) - self._own:
+        if self._imported:
             yield (
-                f"{counted(imported, 'label was', 'labels were')} flipped by LINK's annotators. Only these of their "
-                "votes are known, so they flip labels but are not in the tables."
+                f"{counted(self._imported, 'label was', 'labels were')} flipped by LINK's annotators. Only these of "
+                "their votes are known, so they flip labels but are not in the tables."
             )
         if self._strays:
             yield (
                 f"{counted(self._strays, 'vote is', 'votes are')} on statements or facts that this knowledge base does "
                 "not hold"
             )
-        if self._baseline is not None:
-            yield from _baseline_notes(self._baseline)
+        if (baseline := self._baseline) is None:
+            return
+        if baseline.ties:
+            yield f"{counted(baseline.ties, 'tie')} in the human baseline, counted as wrong and as off format"
+        if baseline.unlabelled:
+            yield (
+                f"{counted(baseline.unlabelled, 'statement')} of the human baseline without a label by people, taken "
+                "as entailed because the rule says so"
+            )
+        if baseline.both_roles:
+            yield (
+                f"{', '.join(map(visible, baseline.both_roles))} labelled statements and also answered the baseline; "
+                "in the paper these are different people (section 4)"
+            )
 
     # -- statements found wrong, with rule, values, votes and proof (table 20)
 
@@ -555,21 +537,6 @@ def _proof_lines(record: StatementRecord) -> list[str]:
     return proof_text(proof_from_json(record.proof), lambda goal: visible(str(goal))).splitlines()
 
 
-def _baseline_notes(baseline: HumanBaseline) -> Iterator[str]:
-    if baseline.ties:
-        yield f"{counted(baseline.ties, 'tie')} in the human baseline, counted as wrong and as off format"
-    if baseline.unlabelled:
-        yield (
-            f"{counted(baseline.unlabelled, 'statement')} of the human baseline without a label by people, taken as "
-            "entailed because the rule says so"
-        )
-    if baseline.both_roles:
-        yield (
-            f"{', '.join(map(visible, baseline.both_roles))} labelled statements and also answered the baseline; in "
-            "the paper these are different people (section 4)"
-        )
-
-
 def _baseline_figures(baseline: HumanBaseline) -> dict[str, Any]:
     figures: dict[str, Any] = {
         name: getattr(baseline, name) for name in ("templates", "ties", "unlabelled", "both_roles")
@@ -586,15 +553,23 @@ def _baseline_figures(baseline: HumanBaseline) -> dict[str, Any]:
 
 
 def _accuracy_tables(
-    methods: Sequence[VotedAccuracy], domains: Sequence[VotedAccuracy], agreements: Mapping[str, AnnotatorAgreement]
+    methods: Sequence[Mapping[str, Any]],
+    domains: Sequence[Mapping[str, Any]],
+    agreements: Mapping[str, AnnotatorAgreement],
 ) -> Iterator[ResultTable]:
     """Tables 3, 17 and 19."""
     # The paper's table 3 has a column for each method, so the rows are turned into columns.
-    by_method = [(group.group, *group.percents, str(group.statements)) for group in methods]
+    by_method = []
+    for found in methods:
+        group, count, *shares = found.values()
+        by_method.append((group, *map(percent, shares), str(count)))
     columns, *rows = zip(("accuracy", *MEASURES, "statements"), *by_method, strict=True)
     yield ResultTable("Ours, in the layout of LINK's table 3: accuracy by majority", columns, rows)
     yield _printed("LINK's table 3 as printed: other statements", ("", *METHODS), TABLE_3)
-    by_domain = [(group.group, group.statements, *group.percents) for group in domains]
+    by_domain = []
+    for found in domains:
+        group, count, *shares = found.values()
+        by_domain.append((group, count, *map(percent, shares)))
     columns = ("domain", "statements", *MEASURES)
     yield ResultTable("Ours, in the layout of LINK's table 17: accuracy by domain", columns, by_domain)
     yield _printed("LINK's table 17 as printed", ("domain", *MEASURES), TABLE_17)
@@ -639,23 +614,6 @@ def _baseline_tables(baseline: HumanBaseline) -> Iterator[ResultTable]:
     human = [printed for printed in TABLE_4 if printed.who == "Human"]
     figures = {printed.domain: (printed.head[2], printed.long_tail[2], printed.delta) for printed in human}
     yield _printed("LINK's table 4 as printed: people", ("domain", "head", "long tail", "delta"), figures)
-
-
-def _derived_tables(derived: Sequence[Mapping[str, object]]) -> Iterator[ResultTable]:
-    if derived:
-        rows = [tuple(rule.values()) for rule in derived]
-        yield ResultTable("Derived statements, by majority", tuple(derived[0]), rows)
-
-
-def _voter_tables(kb: KnowledgeBase) -> Iterator[ResultTable]:
-    """The estimated rates of right votes of each person, where enough people judged the same facts."""
-    weighed = weighed_votes(kb)
-    if weighed is not None:
-        title = "Right votes on facts in percent, estimated (Dawid and Skene 1979); labels are weighed by them"
-        rows = []
-        for voter, rates in sorted(weighed.voters.items()):
-            rows.append((voter, rates.votes, f"{rates.on_true:.1%}", f"{rates.on_false:.1%}"))
-        yield ResultTable(title, ("voter", "votes", "on true facts", "on false facts"), rows)
 
 
 def _printed(title: str, columns: Sequence[str], table: Mapping[str, Sequence[float]]) -> ResultTable:

@@ -1,21 +1,34 @@
-"""Items of sheets, made from the statements of a knowledge base: drawn for an export, found by id for an import."""
+"""Items of sheets from the statements of a knowledge base: drawn for an export or to judge next, and found by id."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from hapax.engine.answers.derivation import RUN_ID, current_rules, read_statements, statement_by_id
+from hapax.engine.certificates import Promise
 from hapax.engine.inference.proof import By, proof_from_json
-from hapax.engine.judgements import ENTAILMENT_QUESTION, SOUNDNESS_QUESTION, Judgement, Judgements
+from hapax.engine.judgements import (
+    ENTAILMENT_QUESTION,
+    SOUNDNESS_QUESTION,
+    DrawKind,
+    Judgement,
+    Judgements,
+    cut_of,
+    draw_weights,
+    is_given_out,
+    random_number,
+)
 from hapax.engine.kept_rules import kept_rules
-from hapax.engine.questions.score_maps import proposed_atoms
-from hapax.engine.search.promises import StatementScores
-from hapax.evaluation.link.probing_questions import TEMPLATES, ProbeItem, items_of
+from hapax.engine.questions.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms
+from hapax.engine.run_memory import models_of
+from hapax.engine.search.promises import StatementScores, distinct_statements, fact_scores, statement_truths
+from hapax.evaluation.link.probing_questions import TEMPLATES, items_of
+from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import (
     draw_order_key,
     draw_sample,
@@ -37,13 +50,17 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option
 from hapax.grammar.parsing.declarations import PredicateKind
-from hapax.grammar.remedies import Operation, Remedy
+from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, variable_names
 from hapax.grammar.writing.verbalize import literal_text, stated_literals
+from hapax.grammar.writing.words import counted
 from hapax.kb.atoms.derived_ids import DerivedIds
-from hapax.kb.records import Distribution, StatementRecord, fact_id
+from hapax.kb.files import system
+from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw
+from hapax.kb.records import Distribution, StatementRecord, content_id, fact_id
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import CRITIC
 from hapax.llm_oracle.questions.prompts import sentence
 
 STATEMENT, FACT = "statement:", "fact:"
@@ -190,14 +207,13 @@ class ItemSource:
             claims = {claim.fact: claim for statement in statements for claim in self.claims(statement)}
             return [predicate_item(FACT + claim.fact, claim.text, claim.typed) for claim in claims.values()]
         if self._kind is SheetKind.BASELINE:
-            probes, _ = items_of(self._kb, statements)
-            return [self._baseline_item(probe) for probe in probes]
+            items = []
+            for probe in items_of(self._kb, statements)[0]:
+                asked = [(template.number, template.question(probe), template.pair) for template in self._templates]
+                items.append(baseline_item(STATEMENT + probe.statement_id, tuple(asked)))
+            return items
         make = self._soundness_item if self._kind is SheetKind.SOUNDNESS else self._statement_item
         return [make(statement) for statement in statements]
-
-    def _baseline_item(self, probe: ProbeItem) -> VotingItem:
-        questions = [(template.number, template.question(probe), template.pair) for template in self._templates]
-        return baseline_item(STATEMENT + probe.statement_id, tuple(questions))
 
     def _soundness_item(self, statement: StatementRecord) -> VotingItem:
         """The item with the facts of the statement's proof in words and their ids; a failed search has none."""
@@ -410,3 +426,175 @@ def judged_derived(
     """The derived statements that are judged and up to date, by id; `known`: ids that are counted elsewhere."""
     judged = [identity for identity in found.texts if identity not in known]
     return {record.id: (record, found.texts[record.id]) for record in derived_records(kb, library, judged)}
+
+
+# --- the items to judge next ------------------------------------------------------------------------------------------
+
+DRAWN: Mapping[DrawKind, str] = {"predicates": "facts", "soundness": "statements", "derived": "derived statements"}
+"""Names of what is judged, by the kind of its draw."""
+
+ENOUGH = 1e12
+"""Reach of a draw that has given out all its items."""
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class NextOptions:
+    """Options of a draw. `promise`: the one that the labels are meant for. `anew`: begin another draw."""
+
+    kind: DrawKind
+    count: int = 50
+    promise: Promise = field(default_factory=Promise)
+    anew: bool = False
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise HapaxError(f"count is {self.count}. Ask for 1 item or more.")
+
+    @classmethod
+    def of(cls, kind: str, count: int, precision: float, anew: bool, derived: bool = False) -> NextOptions:
+        """The options of a draw of `facts` or `statements` by those of the command line."""
+        if derived and kind == "facts":
+            raise HapaxError(
+                "`derive` concludes statements.",
+                Remedy("Draw statements, or omit {}.", Setting("options.sample.derived")),
+            )
+        statements: DrawKind = "derived" if derived else "soundness"
+        return cls("predicates" if kind == "facts" else statements, count, Promise(precision), anew)
+
+
+class JudgingPool(NamedTuple):
+    """The facts or statements that can be judged. `truths`: of those that were judged or labelled already."""
+
+    critic: str
+    probabilities: Mapping[str, float]
+    truths: Mapping[str, bool]
+
+
+class NextItems(NamedTuple):
+    """Ids to judge next, with the number of them above the cut, and the share of true items of the whole pool.
+
+    `share`: by the labels that the draw has brought, mended for its weights; `judged`: their number.
+    """
+
+    ids: tuple[str, ...]
+    above: int
+    cut: float
+    pool: int
+    judged: int
+    share: Estimate
+
+
+def next_items(kb: KnowledgeBase, options: NextOptions) -> NextItems:
+    """Give out the next items of the draw of a kind, which begins with the first call, and store their chances."""
+    pool = judging_pool(kb, options.kind)
+    probabilities = list(pool.probabilities.values())
+    draw = None if options.anew else kb.first(JUDGING_DRAWS, kind=options.kind)
+    # Another critic's probabilities give other weights, so its items need a draw of their own.
+    if draw is None or draw.settings.get("critic") != pool.critic:
+        created = system.now().isoformat(timespec="microseconds")
+        cut = cut_of(probabilities, options.promise.risk)
+        settings = {"critic": pool.critic, "cut": cut, "low": draw_weights(probabilities, cut)[1]}
+        salt = content_id("judging", options.kind, created)
+        draw = JudgingDraw(options.kind, salt, settings, 0.0, created)
+    known = {item.item_id: item for item in kb.matching(DRAWN_ITEMS, salt=draw.salt)}
+    cut = float(draw.settings["cut"])
+    weights, _ = draw_weights(probabilities, cut, float(draw.settings["low"]))
+    new = []
+    for (identity, probability), weight in zip(pool.probabilities.items(), weights, strict=True):
+        if identity not in known:
+            # It depends on the draw's salt alone, so new items join an old draw without changing it.
+            number = random_number(draw.salt, identity)
+            new.append(DrawnItem(draw.salt, identity, probability, weight, number))
+    items = [*known.values(), *new]
+    # Priority sampling (Duffield, Lund, Thorup 2007): the smallest quotients of random number and weight come first.
+    order = sorted(items, key=lambda item: item.draw / item.weight)
+    waiting = [item for item in order if item.item_id in pool.probabilities and item.item_id not in pool.truths]
+    chosen, later = waiting[: options.count], waiting[options.count :]
+    # The first item that is not given out bounds the draw, so that each item's chance depends on the others alone.
+    reach = later[0].draw / later[0].weight if later else ENOUGH
+    # The reach never shrinks: what was given out stays given out, also after its labels are in.
+    draw = replace(draw, reach=max(draw.reach, reach))
+    kb.set_judging_draw(draw, new)
+    share, judged = _share(kb, draw, items, pool.truths)
+    above = sum(item.score >= cut for item in chosen)
+    return NextItems(tuple(item.item_id for item in chosen), above, cut, len(items), judged, share)
+
+
+def mended_lines(kb: KnowledgeBase) -> list[str]:
+    """The shares of true facts and statements by the draws of `votes next`, mended for their weights, in words."""
+    lines = []
+    for kind, name in DRAWN.items():
+        draw = kb.first(JUDGING_DRAWS, kind=kind)
+        if draw is not None:
+            share, judged = _share(kb, draw, kb.matching(DRAWN_ITEMS, salt=draw.salt), _truths(kb, kind))
+            if judged:
+                lines.append(
+                    f"Of all {name} of the draw by `hapax votes next`, {percent(share)} % are true, with a 95 % "
+                    f"interval: mended for its chances, by {counted(judged, 'label')}."
+                )
+    return lines
+
+
+def judging_pool(kb: KnowledgeBase, kind: DrawKind) -> JudgingPool:
+    """The facts that the last search's critic judged, or the statements that stand, with their probabilities.
+
+    Raises HapaxError where there are none.
+    """
+    chains = [models_of(run).get(CRITIC) for run in kb.runs() if run.command == "search"]
+    last = next(filter(None, reversed(chains)), None)
+    # NAME@REVISION of the critics of the last search; none without a search.
+    critics = chained_critics(str(last)) if last else []
+    maps, truths = ScoreMaps.stored(kb), _truths(kb, kind)
+    critic = ",".join(critics)
+    if kind == "derived":
+        # Without a search nothing tells one fact from another, and the draw is even.
+        scores = StatementScores(kb, derivation_rules(kb), critics, maps)
+        return JudgingPool(critic, derived_scores(scores), truths)
+    if not critics:
+        raise HapaxError(
+            f"{kb.place}: no search has stored anything to judge.",
+            Remedy(
+                "Run {} first, or draw from what {} concluded: `hapax votes next 50 statements --derived`.",
+                Operation("search"),
+                Operation("derive"),
+            ),
+        )
+    library = stored_library(kb)
+    if kind == "predicates":
+        critic = critics[-1]
+        found = fact_scores(kb, proposed_atoms(kb, library), critic, maps)
+    else:
+        distinct = distinct_statements(kb, {rule.name for rule in library.rules})
+        found = StatementScores(kb, library, critics, maps).scores(distinct.values())
+    if not found:
+        raise HapaxError(f"{kb.place}: its last critic has scored nothing to judge. Search with another.")
+    return JudgingPool(critic, found, truths)
+
+
+def _truths(kb: KnowledgeBase, kind: DrawKind) -> dict[str, bool]:
+    """Truth by id of the facts or statements that were judged."""
+    if kind == "predicates":
+        return fact_truths(kb)
+    return statement_truths(kb, distinct_statements(kb, {rule.name for rule in stored_library(kb).rules}))
+
+
+def _share(
+    kb: KnowledgeBase, draw: JudgingDraw, items: Sequence[DrawnItem], truths: Mapping[str, bool]
+) -> tuple[Estimate, int]:
+    """The share of true items of a draw's pool, mended for its weights, and the number of its labels."""
+    # Facts that stored labels decide, which are not votes.
+    labelled = {label.fact_id for label in kb.labels()} if draw.kind == "predicates" else set()
+    given = [item for item in items if is_given_out(draw, item)]
+    # People have not answered all that was given out yet; the answered part is taken for a random one. Labels of other
+    # sources, which may well be of the true values only, are all there before and are no part of what is answered.
+    asked = [item for item in given if item.item_id not in labelled]
+    answered = sum(item.item_id in truths for item in asked)
+    if asked and not answered:
+        return NOTHING, 0
+    rows = []
+    for item in given:
+        if item.item_id in truths:
+            part = 1.0 if item.item_id in labelled else answered / len(asked)
+            rows.append((item.score, truths[item.item_id], min(1.0, draw.reach * item.weight) * part))
+    return mended_share([item.score for item in items], rows), len(rows)

@@ -13,9 +13,8 @@ from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.formats import METADATA, Function, group_files, yaml_text
-from hapax.evaluation.shared.estimates import share
+from hapax.evaluation.shared.estimates import agreement, share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
-from hapax.evaluation.votes.agreement import agreement
 from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
 from hapax.evaluation.votes.voting_items import subject_id
 from hapax.evaluation.votes.voting_questions import (

@@ -13,7 +13,7 @@ from any_input import assert_explained, check_any_input, text_of
 from hapax.engine.entailment.graph import read_entailments
 from hapax.evaluation.entailment.pairs import read_levy_holt, read_scores, read_sherliic
 from hapax.evaluation.link.lint_import import LintReader, read_flips
-from hapax.evaluation.votes.sheet_import import import_sheets
+from hapax.evaluation.votes.sheets import import_sheets
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.parser import parse_library, read_texts
 from hapax.grammar.rules import Library

@@ -35,8 +35,10 @@ from hapax.evaluation.calibration.fitting import (
 from hapax.evaluation.entailment import metrics
 from hapax.evaluation.link.long_tail import LongTailStudy, evaluate_long_tail
 from hapax.evaluation.shared.estimates import (
+    agreement,
     auc,
     difference_of_means,
+    krippendorff_alpha,
     mean,
     mean_difference,
     mean_share,
@@ -45,7 +47,6 @@ from hapax.evaluation.shared.estimates import (
     share,
     spearman,
 )
-from hapax.evaluation.votes.agreement import agreement, krippendorff_alpha
 from hapax.grammar.rules import Library
 from hapax.kb.judgement_records import CALIBRATIONS, CalibrationRecord
 from hapax.kb.records import RUNS, DenialRecord, Distribution, FactRecord, RunRecord, Source, StatementRecord
