@@ -57,7 +57,7 @@ from hapax.kb.records import (
     fact_id,
 )
 from hapax.kb.store import KnowledgeBase
-from hapax.kb.story import CandidateStory, FactStory, fact_story
+from hapax.kb.story import CandidateStory, fact_story
 from hapax.llm_oracle.critics.measures import Measure
 from hapax.llm_oracle.journal import REFUSED
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD
@@ -85,11 +85,15 @@ def why(
     if statement is not None:
         if gone := what_fell(worded, statement):
             raise gone
-        proof = why_statement(worded, statement)
+        proof = Explainer(worded).statement(statement)
         return proof if probability is None else _with_first(proof, _statement_chance(worded, statement, probability))
     if not ATOM.match(text):
         refuse_withdrawn(theory, text)
-        _refuse_sentence(worded, text)
+        if found := sentence_rules(worded.library, text):
+            raise HapaxError(
+                f'"{text.strip()}" is no stored statement of rule {found[0][0].name}.',
+                Remedy("Run {} to see what is missing.", Operation("why_not", text.strip())),
+            )
     worded, asked = named_atom(text, theory)
     atoms = [asked.atom] if asked.atom.is_ground else atoms_that_hold(worded, asked, EXAMPLES + 1)
     stories = [story for atom in atoms[:EXAMPLES] if (story := _why_atom(worded, atom, probability)) is not None]
@@ -133,15 +137,6 @@ def sentence_rules(library: Library, text: str) -> list[tuple[Rule, Substitution
     return [(rule, values) for rule in library.rules for values in values_in_sentence(rule, library, text)]
 
 
-def _refuse_sentence(worded: Theory, text: str) -> None:
-    """Raise HapaxError for the sentence of a statement that no rule derives."""
-    if found := sentence_rules(worded.library, text):
-        raise HapaxError(
-            f'"{text.strip()}" is no stored statement of rule {found[0][0].name}.',
-            Remedy("Run {} to see what is missing.", Operation("why_not", text.strip())),
-        )
-
-
 def _with_first(story: Story, line: Story) -> Story:
     return replace(story, children=(line, *story.children))
 
@@ -152,7 +147,7 @@ def _statement_chance(worded: Theory, statement: StatementRecord, options: Proba
     if rule is None:
         unknown = f"no probability: no loaded rule file has rule {statement.rule}. Name it with {Setting('rules')}."
         return Story(unknown, "probability")
-    values = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
+    values = Substitution.of(statement.substitution)
     return _chance(worded, *probable_premise(worded, rule, values, options))
 
 
@@ -167,11 +162,6 @@ def _chance(theory: Theory, probability: Probability, proofs: Sequence[ProofSupp
     return Story(
         f"P {probability}, {probability.method}. {basis_of(theory.kb, theory.library)}", "probability", tuple(lines)
     )
-
-
-def why_statement(worded: Theory, statement: StatementRecord) -> Story:
-    """Explain why a statement holds. `worded` comes from `with_stored_predicates`."""
-    return Explainer(worded).statement(statement)
 
 
 def unknown_text(atom: Atom) -> str:
@@ -257,16 +247,13 @@ def named_atom(text: str, theory: Theory) -> tuple[Theory, AskedAtom]:
     """The atom that a user named, as `worded_atom` gives it. Raises HapaxError for a text that is none."""
     try:
         return worded_atom(text, theory)
-    except GoalRejected as rejected:
-        reason = " ".join(diagnostic.text for diagnostic in rejected.diagnostics)
-    except RulesRejected:
-        raise  # of a rule that was left out
     except HapaxError as fault:
-        reason = str(fault)
-    # Raised out here, so that the parser's error is not shown as its cause.
-    raise HapaxError(
-        f"No statement has this id or text, and it is not an atom: {reason}" if not ATOM.match(text) else reason
-    )
+        # An error that a rule was left out stays as it is.
+        if isinstance(fault, RulesRejected) and not isinstance(fault, GoalRejected):
+            raise
+        reason = " ".join(item.text for item in fault.diagnostics) if isinstance(fault, GoalRejected) else str(fault)
+        no_statement = "" if ATOM.match(text) else "No statement has this id or text, and it is not an atom: "
+        raise HapaxError(no_statement + reason) from None
 
 
 class Explainer:
@@ -348,7 +335,7 @@ class Explainer:
                 fact = self.kb.fact(*fact_key(part.goal.atom))
                 # The spelling of the user's file, if the fact was imported under canonical names.
                 if fact is not None and fact.source is Source.GIVEN and fact.basis:
-                    lines.append(Story(_given_line(fact), "fact", by=_origin(fact)))
+                    lines.append(Story(_fact_line(fact), "fact", by=_origin(fact)))
             if part.left_out:
                 text = f"and {part.left_out:,} more rows of the group; {Operation('query')} lists them"
                 lines.append(Story(text, "goal", more=part.left_out))
@@ -398,12 +385,14 @@ def _postorder(proof: Proof) -> Iterator[Proof]:
 
 def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Story]:
     """Everything stored about an atom, whether it holds or not: the fact, its proposals, decisions and scores."""
-    story = fact_story(kb, *fact_key(atom), texts=_claims(atom, library))
+    # Models are asked about an atom as a clause and as a sentence.
+    words = atom_text(atom, library)
+    story = fact_story(kb, *fact_key(atom), texts=(words, words[:1].upper() + words[1:] + "."))
     if story.fact is not None:
         # The promise of the fact's run that covers it; none for a fact that a source states.
         promises = (f"certificate of {certificate.text}" for certificate in certificates_of(kb, [story.fact]))
         promised = tuple(Story(promise, "certificate") for promise in promises)
-        yield Story(_fact_line(story), "fact", promised, by=_origin(story.fact))
+        yield Story(_fact_line(story.fact), "fact", promised, by=_origin(story.fact))
     identity = fact_id(*fact_key(atom))
     withdrawals = kb.withdrawals(identity, undone=True)
     overruled = ""
@@ -418,16 +407,9 @@ def fact_lines(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[Stor
         undone = f"; restored on {item.restored[:19].replace('T', ' ')} UTC" if item.restored else ""
         yield Story(f"{item.text}{undone}", "withdrawal")
     # Skip scores already shown with a candidate.
-    shown: set[str] = set()
-    for candidate in story.candidates:
-        shown.update(assessment.id for assessment in candidate.assessments)
-    others = [assessment for assessment in story.assessments if assessment.id not in shown]
-    yield from first_of(others, partial(_assessment_story, kb), "assessment")
-
-
-def _given_line(fact: FactRecord) -> str:
-    written = f", {fact.basis}" if fact.basis else ""
-    return f"fact {fact.id}, given by the user{written}"
+    shown = {item.id for item in chain.from_iterable(candidate.assessments for candidate in story.candidates)}
+    unshown = [assessment for assessment in story.assessments if assessment.id not in shown]
+    yield from first_of(unshown, partial(_assessment_story, kb), "assessment")
 
 
 def _origin(fact: FactRecord) -> str:
@@ -437,20 +419,12 @@ def _origin(fact: FactRecord) -> str:
     return f"{fact.basis or 'from a model'}, P(yes) {fact.probability:.2f}"
 
 
-def _claims(atom: Atom, library: Library) -> tuple[str, ...]:
-    """The two forms in which models are asked about an atom: as a clause and as a sentence."""
-    words = atom_text(atom, library)
-    return words, words[:1].upper() + words[1:] + "."
-
-
-def _fact_line(story: FactStory) -> str:
-    assert story.fact is not None  # noqa: S101  the caller has looked
-    if story.fact.source is Source.GIVEN:
-        return _given_line(story.fact)
-    probability = story.fact.probability
-    sure = "" if probability is None else f", P(yes) {probability:.3f}"
-    source = f", source: {story.fact.basis}" if story.fact.basis else ""
-    return f"fact {story.fact.id}{sure}, run {story.fact.run_id or 'unknown'}{source}"
+def _fact_line(fact: FactRecord) -> str:
+    if fact.source is Source.GIVEN:
+        return f"fact {fact.id}, given by the user" + (f", {fact.basis}" if fact.basis else "")
+    sure = "" if fact.probability is None else f", P(yes) {fact.probability:.3f}"
+    source = f", source: {fact.basis}" if fact.basis else ""
+    return f"fact {fact.id}{sure}, run {fact.run_id or 'unknown'}{source}"
 
 
 def _candidate_story(kb: KnowledgeBase, decided: Callable[[Decision], Story], story: CandidateStory) -> Story:
@@ -483,24 +457,22 @@ def _decision_story(decision: Decision, overruled: str = "") -> Story:
 
 def _assessment_story(kb: KnowledgeBase, assessment: Assessment) -> Story:
     """A model's score of a text, or its refusal to judge it, with the reason."""
+    model = "likelihood model"
     if assessment.measure == "log_likelihood":
         mean = f" ({assessment.score / assessment.token_count:.3f} a token)" if assessment.token_count else ""
         tokens = counted(assessment.token_count or 0, "token")
         score = f"log-likelihood {assessment.score:.3f} nats over {tokens}{mean}"
-        model = "likelihood model"
     elif assessment.measure in list(Measure):
         score = f"{assessment.measure} {assessment.score:.3f} nats"
-        model = "likelihood model"
     else:
         score = f"P({'type' if assessment.measure == 'type_probability' else 'yes'}) {assessment.score:.3f}"
         model = "critic"
-    model += f" {short_model_name(assessment.model)}"
     call = kb.call(assessment.call_id) if assessment.call_id else None
     refused = call.response.get(REFUSED) if call else None
     refusal = f", which refused it: {_quote(refused)}" if refused else ""
-    if assessment.basis:
-        refusal += f": {assessment.basis}"
-    return Story(f"{score} for {_quote(assessment.text)} by the {model}{refusal}", "assessment")
+    basis = f": {assessment.basis}" if assessment.basis else ""
+    named = f"{model} {short_model_name(assessment.model)}"
+    return Story(f"{score} for {_quote(assessment.text)} by the {named}{refusal}{basis}", "assessment")
 
 
 def _quote(text: object) -> str:

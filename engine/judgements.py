@@ -19,8 +19,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
+from hapax.grammar.terms import grouped
 from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, VoteRecord
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
@@ -79,11 +81,8 @@ def weigh_shared(votes: Collection[Vote]) -> WeighedVotes | None:
 
 def weigh(votes: Iterable[Vote]) -> WeighedVotes:
     """Estimate truth and voters' rates from votes, of which there is at least one. A voter has one vote an item."""
-    by_item: dict[str, list[Vote]] = {}
-    by_voter: dict[str, list[Vote]] = {}
-    for vote in votes:
-        by_item.setdefault(vote.item, []).append(vote)
-        by_voter.setdefault(vote.voter, []).append(vote)
+    votes = list(votes)
+    by_item, by_voter = grouped(votes, attrgetter("item")), grouped(votes, attrgetter("voter"))
     # The first guess is the share of yes among an item's votes.
     probabilities: dict[str, float] = {}
     for item, own in by_item.items():

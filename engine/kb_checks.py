@@ -5,17 +5,18 @@ ungrammatical.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, combinations, product
 
 from hapax.engine.entailment.entailment_checks import EntailmentLimits, entailment_faults
-from hapax.engine.entailment.graph import edges_out_of
+from hapax.engine.entailment.graph import PREMISE, Edge, edges_of
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import RULE_BAR, unsound_rules
-from hapax.engine.logic.conflicts import conflicts, constrained_predicates, fact_text
+from hapax.engine.logic.conflicts import conflicts, constrained_predicates
 from hapax.engine.logic.demand import joined_names
 from hapax.engine.logic.goal_rules import rule_of
 from hapax.engine.logic.products import LARGE, large_products, row_counts
@@ -27,7 +28,7 @@ from hapax.grammar.checking.rule_checks import self_joins
 from hapax.grammar.data_types import OBJECT, PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.grammar.rules import Library, Rule, atoms_of
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, is_text
 from hapax.grammar.writing.verbalize import text_errors
 from hapax.grammar.writing.words import counted, some
@@ -52,6 +53,12 @@ class KbFinding:
 def check_kb(library: Library, kb: KnowledgeBase, limits: EntailmentLimits | None = None) -> tuple[KbFinding, ...]:
     """Run all checks. `limits`: of entailments that count against rules."""
     limits = limits or EntailmentLimits()
+
+    @cache
+    def entailed_by(indicator: str) -> list[Edge]:
+        found = edges_of(kb, PREMISE, _name(indicator), limits.at_least)
+        return [edge for edge in found if edge.premise.indicator == indicator]
+
     return (
         *unfit_facts(library, kb),
         *contradictions(library, kb),
@@ -59,16 +66,11 @@ def check_kb(library: Library, kb: KnowledgeBase, limits: EntailmentLimits | Non
         *functional_with_two_values(library, kb),
         *broken_declarations(library, kb),
         *constants_under_two_types(library, kb),
-        *map(KbFinding, entailment_faults(library, edges_out_of(kb, _predicates(library), limits.at_least), limits)),
+        *map(KbFinding, entailment_faults(library, entailed_by, limits)),
         *rules_below_the_bar(kb),
         *ill_formed_statements(kb),
         *many_combinations(library, kb),
     )
-
-
-def _predicates(library: Library) -> list[str]:
-    """Names of the predicates that the rules have."""
-    return list(dict.fromkeys(atom.predicate for atom in atoms_of(library.rules)))
 
 
 def contradictions(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
@@ -103,10 +105,6 @@ def _opposite_predicates(library: Library) -> list[tuple[str, str]]:
 
 def _name(indicator: str) -> str:
     return indicator.rpartition("/")[0]
-
-
-def _constants(values: Iterable[Value]) -> tuple[Constant, ...]:
-    return tuple(Constant(value) for value in values)
 
 
 # Statements
@@ -262,7 +260,7 @@ _MEND_FACTS = Remedy(
 
 def _facts_text(facts: Sequence[FactRecord]) -> str:
     """The number of facts and the first of them: `4 facts (p("a"), p("b"), p("c") and 1 more)`."""
-    return f"{counted(len(facts), 'fact')} ({some(map(fact_text, facts), CONSTANTS_SHOWN)})"
+    return f"{counted(len(facts), 'fact')} ({some((fact.text for fact in facts), CONSTANTS_SHOWN)})"
 
 
 def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
@@ -278,7 +276,7 @@ def functional_with_two_values(library: Library, kb: KnowledgeBase) -> Iterator[
             for found in groups.values():
                 agree = tolerance is not None and tolerance.covers_all([seen[-1] for seen in found])
                 if len(found) > 1 and not agree:
-                    atoms = ", ".join(sorted(map(fact_text, found.values())))
+                    atoms = ", ".join(sorted(fact.text for fact in found.values()))
                     message = f"{signature.name} {words}, but has {len(found)} values: {atoms}"
                     yield _finding(faults.TWO_VALUES, kb, message, "Retract all but the right one")
 

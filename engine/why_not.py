@@ -20,7 +20,6 @@ from hapax.engine.inference.derive import fact_key, matched
 from hapax.engine.inference.proof import instantiated
 from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.compile import join_order
-from hapax.engine.logic.conflicts import fact_text
 from hapax.engine.logic.proofs import atoms_that_hold, holding_prefixes, prove
 from hapax.engine.run_memory import ATOM, search_story, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.demand_loop import is_asked_by_queries
@@ -95,8 +94,7 @@ def _of_statement(theory: Theory, text: str) -> Story | None:
         if fallen is None:
             raise HapaxError(f'"{statement.text}" holds.', Remedy("Run {} to see why.", Operation("why", text)))
         rule = stored_rule(worded.kb, statement.rule, worded.library)
-        values = Substitution(tuple((name, Constant(value)) for name, value in statement.substitution))
-        found = [(rule, values)] if rule is not None else []
+        found = [(rule, Substitution.of(statement.substitution))] if rule is not None else []
         text, reasons = statement.text, [Story(fallen.message, "withdrawal")]
     for rule, values in found:
         # What a statement supposes of a person needs no fact.
@@ -113,11 +111,6 @@ def _written(atom: Atom, library: Library) -> str:
     pairs = zip(columns, atom.arguments, strict=True)
     named = [f"{name}: {term}" for name, term in pairs if not (isinstance(term, Variable) and term.is_anonymous)]
     return f"{atom.predicate}({', '.join(named)})"
-
-
-def _bound(atom: Atom) -> dict[int, Value]:
-    """The values of an atom's arguments by place, without those that are left open."""
-    return {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
 
 
 def _not_accepted(theory: Theory, atom: Atom) -> Iterator[Story]:
@@ -152,16 +145,14 @@ def _other_value(theory: Theory, atom: Atom) -> Story:
     for place, (term, stated) in enumerate(zip(atom.arguments, rule.conclusion.atom.arguments, strict=True)):
         terms.append(term if stated in group else Variable(f"_{place}", types[place]))
     found = atoms_that_hold(theory, AskedAtom(Atom(atom.predicate, tuple(terms))), EXAMPLES)
-    proofs = [proof for held in found if (proof := prove(theory, held)) is not None]
-    if not proofs:
-        return Story("the aggregate has no row in this group", "given")
-    explainer = Explainer(theory)
-    return Story("the aggregate has another value", "given", tuple(map(explainer.proof, proofs)))
+    proofs = filter(None, (prove(theory, holding) for holding in found))
+    stories = tuple(map(Explainer(theory).proof, proofs))
+    return Story(f"the aggregate has {'another value' if stories else 'no row in this group'}", "given", stories)
 
 
 def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Iterator[Story]:
     """The facts with the same key, or that differ in one argument, and the rows that an import left out."""
-    bound = _bound(atom)
+    bound = atom.bound
     key = {place: bound[place] for place in signature.key if place in bound}
     names = signature.columns or tuple(f"argument {place + 1}" for place in range(len(atom.arguments)))
     has_key = bool(key) and len(key) == len(signature.key)
@@ -177,7 +168,7 @@ def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Ite
         rows = chain.from_iterable(islice(_facts_with(theory, atom, {at: bound[at]}), SOME_ROWS) for at in bound)
         nearest = sorted(rows, key=lambda fact: -sum(fact.arguments[at] == bound[at] for at in bound))[:1]
     for fact in nearest[:EXAMPLES]:
-        yield Story(f"in {fact_text(fact)}, {', '.join(_differing(fact, atom, names))}", "given")
+        yield Story(f"in {fact.text}, {', '.join(_differing(fact, atom, names))}", "given")
     if has_key and not found:
         wanted = ", ".join(f"{names[place]} {Constant(value)}" for place, value in key.items())
         yield Story(f"no fact has {wanted}", "given")
@@ -195,7 +186,7 @@ def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Ite
 def _differing(fact: FactRecord, atom: Atom, names: Sequence[str]) -> Iterator[str]:
     """The cells of a row that differ from those of an atom, whose variables have one value each, and no empty one."""
     cells = dict(enumerate(fact.arguments))
-    for place, value in _bound(atom).items():
+    for place, value in atom.bound.items():
         if cells[place] != value:
             yield f"{names[place]} is {_cell(cells[place])} and not {_cell(value)}"
     for variable in atom.variables:
@@ -225,11 +216,8 @@ def _computed(atom: Atom, signature: PredicateSignature) -> str:
             f"{atom.indicator} is computed, and no loaded rule file defines it; name the one that does with "
             f"{Setting('rules')}"
         )
-    pairs: list[tuple[str, Constant]] = []
-    for parameter, term in zip(signature.parameters, atom.arguments, strict=True):
-        if isinstance(term, Constant):
-            pairs.append((parameter.name, term))
-    return _falsehood(instantiated(signature.definition, Substitution(tuple(pairs))))
+    values = ((signature.parameters[place].name, value) for place, value in atom.bound.items())
+    return _falsehood(instantiated(signature.definition, Substitution.of(values)))
 
 
 def _falsehood(item: BodyLiteral) -> str:
@@ -249,7 +237,11 @@ def _asked_or_not(kb: KnowledgeBase, library: Library, atom: Atom) -> Iterator[S
     """The questions whose answers could have contained the value, if any were asked; another known value, if any."""
     asked: list[Story] = []
     for question in _questions(library, atom):
-        asked.extend(_question_story(kb, question))
+        state = kb.question_state(question)
+        if state.calls:
+            cells = ("?" if value is None else str(Constant(value)) for value in question.patterns[0].arguments)
+            end = f"{counted(state.calls, 'call')}, {'' if state.exhausted else 'not '}exhausted"
+            asked.append(Story(f"{atom.predicate}({', '.join(cells)}) as {question.data_type}: {end}", "question"))
     if asked:
         yield Story("it was asked for, and no model proposed it", "question", tuple(asked))
     known = _known_value(kb, library, atom)
@@ -263,18 +255,17 @@ def _known_value(kb: KnowledgeBase, library: Library, atom: Atom) -> str | None:
     """A fact, stored or stated in a rule file, that gives a functional predicate another last argument, as text."""
     if library.kind(atom.indicator) is not PredicateKind.FUNCTIONAL:
         return None
-    key = fact_key(atom)[1][:-1]
-    stored = map(fact_text, kb.relations.at(atom.indicator, dict(enumerate(key))))
-    stated = (str(fact) for fact in library.facts if fact.indicator == atom.indicator and fact_key(fact)[1][:-1] == key)
+    key = atom.values[:-1]
+    stored = (fact.text for fact in kb.relations.at(atom.indicator, dict(enumerate(key))))
+    stated = (str(fact) for fact in library.facts if fact.indicator == atom.indicator and fact.values[:-1] == key)
     return next(chain(stored, stated), None)
 
 
 def _questions(library: Library, atom: Atom) -> Iterator[Question]:
     """The questions about this atom with one argument open, for each type in its signature and in rules."""
     signature = library.signature(atom.indicator)
-    values = fact_key(atom)[1]
     for position, declared in enumerate(signature.argument_types):
-        arguments = tuple(None if i == position else value for i, value in enumerate(values))
+        arguments = (*atom.values[:position], None, *atom.values[position + 1 :])
         data_types = dict.fromkeys([declared])
         # Rules may ask for narrower types than the declared one.
         for rule in library.rules:
@@ -287,19 +278,9 @@ def _questions(library: Library, atom: Atom) -> Iterator[Question]:
             yield Question((AtomPattern(atom.predicate, arguments),), data_type, functional)
 
 
-def _question_story(kb: KnowledgeBase, question: Question) -> Iterator[Story]:
-    state = kb.question_state(question)
-    if state.calls:
-        pattern = question.patterns[0]
-        cells = ", ".join("?" if value is None else str(Constant(value)) for value in pattern.arguments)
-        calls = counted(state.calls, "call")
-        end = "exhausted" if state.exhausted else "not exhausted"
-        yield Story(f"{pattern.predicate}({cells}) as {question.data_type}: {calls}, {end}", "question")
-
-
 def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
     """For every rule that concludes the predicate, the first item of its premise that fails."""
-    bound = _bound(atom)
+    bound = atom.bound
     for rule in theory.library.rules:
         if rule.conclusion.atom.indicator != atom.indicator:
             continue
@@ -307,8 +288,7 @@ def _no_rule(theory: Theory, atom: Atom) -> Iterator[Story]:
         if bindings is None:
             yield Story(f"rule {rule.name}: its conclusion {rule.conclusion} does not match", "rule")
         else:
-            values = tuple((name, Constant(value)) for name, value in bindings.items())
-            yield _failure(theory, rule, Substitution(values))
+            yield _failure(theory, rule, Substitution.of(bindings.items()))
 
 
 def _failure(theory: Theory, rule: Rule, bound: Substitution) -> Story:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from hapax.engine.answers.derivation import current_rules, derive_all
@@ -15,7 +16,7 @@ from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Constant, Substitution
+from hapax.grammar.terms import Substitution, grouped
 from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import USER, FactRecord, StatementRecord, Withdrawal, fact_id
 from hapax.kb.store import KnowledgeBase
@@ -150,21 +151,15 @@ def _revised(
 def prove_again(theory: Theory, statements: Iterable[StatementRecord]) -> list[StatementRecord]:
     """Prove statements from the facts that stand, store the new proofs, and return the statements that have one."""
     worded = with_stored_predicates(theory)
-    by_rule: dict[str, list[StatementRecord]] = {}
-    for statement in statements:
-        by_rule.setdefault(statement.rule, []).append(statement)
     proved: list[StatementRecord] = []
-    for name, group in by_rule.items():
+    for name, group in grouped(statements, attrgetter("rule")).items():
         rule = stored_rule(worded.kb, name, worded.library)
         if rule is None:
             continue
         rule = replace(rule, name=name)
         part = worded.relevant_to(rule)
         # A statement of several runs or of both distributions has the same proofs in all of them.
-        substitutions = {}
-        for item in group:
-            values = tuple((name, Constant(value)) for name, value in item.substitution)
-            substitutions[item.id] = Substitution(values)
+        substitutions = {item.id: Substitution.of(item.substitution) for item in group}
         kept = KeptSubstitutions(rule, {group[0].distribution: list(substitutions.values())}, group[0].run_id)
         found = derive_statements(worded.kb, worded.library, part.facts(), kept, list(part.denied()))
         proofs = {record.id: record.proof for record in found}
@@ -222,8 +217,7 @@ def _stored_fact(theory: Theory, text: str) -> FactRecord:
         fact, stated = kb.facts_by_id([identity]).get(identity), False
     else:
         _, asked = worded_atom(text, theory)
-        bound = {place: term.value for place, term in enumerate(asked.atom.arguments) if isinstance(term, Constant)}
-        fact = _single(text, _matching(asked, kb.relations.at(asked.atom.indicator, bound)))
+        fact = _single(text, _matching(asked, kb.relations.at(asked.atom.indicator, asked.atom.bound)))
         stated = asked.atom in theory.library.facts
     if fact is None:
         if gone := _withdrawn_fact(theory, text):

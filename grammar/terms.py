@@ -18,6 +18,7 @@ from hapax.grammar.errors import Place
 from hapax.grammar.values.moments import written_duration
 
 Name = TypeVar("Name")
+Item = TypeVar("Item")
 
 Value: TypeAlias = str | int | Decimal
 """The value of a constant. Texts are never numbers: `"1876"` and `1876` are two constants."""
@@ -193,6 +194,11 @@ class Atom:
         return tuple(term.value for term in self.arguments if isinstance(term, Constant))
 
     @property
+    def bound(self) -> dict[int, Value]:
+        """The values of its constants, by place."""
+        return {place: term.value for place, term in enumerate(self.arguments) if isinstance(term, Constant)}
+
+    @property
     def is_ground(self) -> bool:
         return not self.variables
 
@@ -358,6 +364,11 @@ class Substitution(Mapping[str, Constant]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", dict(self.bindings))  # the way to set a field of a frozen dataclass
 
+    @classmethod
+    def of(cls, values: Iterable[tuple[str, Value]]) -> Substitution:
+        """The substitution of values by name."""
+        return cls(tuple((name, Constant(value)) for name, value in values))
+
     def __getitem__(self, name: str) -> Constant:
         return self._index[name]
 
@@ -434,6 +445,14 @@ def reached(starts: Iterable[Name], following: Callable[[Name], Iterable[Name]])
                 found[name] = None
                 waiting.append(name)
     return list(found)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Name]) -> dict[Name, list[Item]]:
+    """The items by their key, in their order."""
+    groups: dict[Name, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def quoted(text: str) -> str:

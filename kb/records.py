@@ -346,6 +346,11 @@ class FactRecord:
         return Atom(self.predicate, tuple(map(Constant, self.arguments)))
 
     @property
+    def text(self) -> str:
+        """The fact as rule text."""
+        return str(self.ground_atom)
+
+    @property
     def id(self) -> str:
         return fact_id(self.predicate, self.arguments)
 

@@ -11,7 +11,7 @@ from itertools import islice
 from hapax.api.browser import table_pages as tables
 from hapax.api.browser.table_pages import Page, StoredTable
 from hapax.engine.answers.derivation import statement_by_id
-from hapax.engine.explain import refuse_withdrawn, what_fell, why_statement
+from hapax.engine.explain import Explainer, refuse_withdrawn, what_fell
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import with_stored_predicates
@@ -91,7 +91,7 @@ class ShownStatement:
         cls, theory: Theory, statement: StatementRecord, votes: Iterable[VoteRecord], judged: Judgements
     ) -> ShownStatement:
         """A statement as pages show it. `votes`: those on its text."""
-        story = why_statement(theory, statement)
+        story = Explainer(theory).statement(statement)
         # The proof comes last.
         *ranked, proof = story.children
         ranking, _ = nested(Story("How its values were chosen and ranked", "ranking", tuple(ranked)))
@@ -169,7 +169,7 @@ class StatementReader:
         ends = sorted({statement.distribution for statement in stored})
         facts = kb.facts_by_id(text for (text,) in kb.sql(_PROOF_FACTS, (record.id,))).values()
         certificates = [*certificates_of_statement(kb, record), *certificates_of(kb, facts)]
-        misses = near_misses(kb, [fact.candidate_id for fact in facts if fact.candidate_id])
+        misses = rejected_rivals(kb, [fact.candidate_id for fact in facts if fact.candidate_id])
         return StatementPage(shown, ends, values, certificates, misses)
 
 
@@ -198,7 +198,7 @@ class NearMiss:
     reason: str
 
 
-def near_misses(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMiss]:
+def rejected_rivals(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[NearMiss]:
     """Rejected answers to the questions of these candidates that are not facts all the same, the closest first."""
     closest: dict[str, NearMiss] = {}
     for candidate_id in candidate_ids:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import subsumes
@@ -29,8 +29,8 @@ from hapax.grammar.errors import HapaxError, Place, RulesRejected
 from hapax.grammar.options import Option
 from hapax.grammar.parsing.declarations import Chance, default_polarity, default_principle
 from hapax.grammar.parsing.parser import parse_rule
-from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable
+from hapax.grammar.rules import Library, Rule, literals_of
+from hapax.grammar.terms import Atom, Constant, Literal, Value, Variable, grouped
 from hapax.grammar.writing.words import counted
 from hapax.kb import rows
 from hapax.kb.records import PREDICATES, FactRecord, PredicateRecord, Source
@@ -82,11 +82,6 @@ class Edge:
             raise HapaxError(f"{premise} -> {hypothesis}: the score is {score}; write a number from 0 to 1.")
         names = {variable.name: chr(ord("A") + number) for number, variable in enumerate(rule.variables)}
         return cls(_renamed(lone.atom, names), _renamed(rule.conclusion.atom, names), score)
-
-    @property
-    def is_trivial(self) -> bool:
-        """True if an atom entails itself."""
-        return self.premise == self.hypothesis
 
     @property
     def name(self) -> str:
@@ -145,11 +140,9 @@ def stored_edge(arguments: Sequence[Value | None]) -> Edge:
     if premise is None or hypothesis is None or not 0 <= score <= 1:
         return Edge.of(texts[0], texts[1], score)
     names = [term.name for term in premise.variables]
-    if names != [chr(ord("A") + number) for number in range(len(names))]:
-        return Edge.of(texts[0], texts[1], score)
-    if {term.name for term in hypothesis.variables} - set(names):
-        return Edge.of(texts[0], texts[1], score)
-    return Edge(premise, hypothesis, score)
+    letters = [chr(ord("A") + number) for number in range(len(names))]
+    is_plain = names == letters and {term.name for term in hypothesis.variables} <= set(names)
+    return Edge(premise, hypothesis, score) if is_plain else Edge.of(texts[0], texts[1], score)
 
 
 @lru_cache(maxsize=100_000)
@@ -168,7 +161,7 @@ def store_entailments(kb: KnowledgeBase, entailments: Iterable[Edge]) -> int:
 
     Entailments of an atom by itself are skipped, and those that are stored already stay.
     """
-    facts = [edge.fact for edge in entailments if not edge.is_trivial]
+    facts = [edge.fact for edge in entailments if edge.premise != edge.hypothesis]
     with kb.transaction():
         kb.add(PREDICATES, [DECLARATION])
         kb.add_facts(facts)
@@ -186,7 +179,6 @@ def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
 
 
 def _read_edges(path: Path, library: Library) -> list[Edge]:
-    """Read lines of `premise TAB hypothesis TAB score`. Raises HapaxError for an empty file and for faulty lines."""
     try:
         # `-sig`: spreadsheets write a byte order mark, which would become part of the first predicate's name.
         text = path.read_text("utf-8-sig")
@@ -196,22 +188,21 @@ def _read_edges(path: Path, library: Library) -> list[Edge]:
     faults: list[str] = []
     # Without quoting: a stray quotation mark must not join lines.
     for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE), 1):
-        if not any(cell.strip() for cell in row):
-            continue
-        try:
-            found.append(_edge(row, library))
-        except HapaxError as fault:
-            faults.append(f"{path}:{number}: {fault}")
+        if any(cell.strip() for cell in row):
+            try:
+                found.append(_edge(row, library))
+            except HapaxError as fault:
+                faults.append(f"{path}:{number}: {fault}")
+    if len(faults) > FAULTS_SHOWN:
+        faults[FAULTS_SHOWN:] = [f"and {counted(len(faults) - FAULTS_SHOWN, 'more faulty line')}"]
+    if not found and not faults:
+        faults = [f"{path} contains no entailment. Write lines of premise TAB hypothesis TAB score."]
     if faults:
-        more = len(faults) - FAULTS_SHOWN
-        shown = faults[:FAULTS_SHOWN]
-        raise HapaxError("\n".join([*shown, f"and {counted(more, 'more faulty line')}"] if more > 0 else shown))
-    if not found:
-        raise HapaxError(f"{path} contains no entailment. Write lines of premise TAB hypothesis TAB score.")
+        raise HapaxError("\n".join(faults))
     return found
 
 
-def _edge(row: Sequence[str], library: Library | None) -> Edge:
+def _edge(row: Sequence[str], library: Library) -> Edge:
     if len(row) != 3:
         raise HapaxError(
             f"the line has {counted(len(row), 'field')}. Write premise, hypothesis and score, separated by tabs."
@@ -242,70 +233,40 @@ PREMISE, HYPOTHESIS = 0, 1
 # `went_to(`, perhaps with a blank before the bracket
 _CALLED = re.compile(r"(?:'((?:[^'\\\n]|\\.)+)'|(\w+))\s*\(")
 
-Types = tuple[str, ...] | None
-"""The types of a predicate's arguments, None where they are not known."""
 
+def edges_of(kb: KnowledgeBase, place: int, predicate: str, at_least: float = 0.0) -> list[Edge]:
+    """The stored entailments with this predicate as PREMISE or as HYPOTHESIS; of equal ones the strongest.
 
-class StoredEdges:
-    """The entailments of a knowledge base by the predicate on one side."""
-
-    def __init__(self, kb: KnowledgeBase) -> None:
-        self._kb = kb
-        self._relation = kb.relations.get(INDICATOR)
-
-    def into(self, predicate: str, at_least: float = 0.0) -> list[Edge]:
-        """The entailments whose hypothesis has this predicate; of equal ones the strongest.
-
-        Those between two predicates are left out if none of them, whatever its types, has this score.
-        """
-        return self._at(HYPOTHESIS, predicate, at_least)
-
-    def out_of(self, predicate: str, at_least: float = 0.0) -> list[Edge]:
-        """The same for entailments whose premise has this predicate."""
-        return self._at(PREMISE, predicate, at_least)
-
-    def _at(self, place: int, predicate: str, at_least: float) -> list[Edge]:
-        if self._relation is None:
-            return []
-        self._kb.index_facts([INDICATOR])
-        found: dict[str, list[tuple[Value, ...]]] = {}
-        # A file may have a name with blanks for underscores.
-        for beginning in {predicate, predicate.replace("_", " ")}:
-            low = rows.VALUE.encode(beginning)
-            # The text of an atom that begins like this: `"went_to(` and what follows.
-            span = (str(low)[:-1], str(low)[:-1] + "\U0010ffff")
-            sql = "SELECT id, symbol FROM symbols WHERE symbol >= ? AND symbol < ?"
-            for tag, text in self._kb.sql(sql, span):
-                if _name(text) == predicate:
-                    for _, fact in self._kb.relations.records(self._relation, f"WHERE r.a{place + 1} = ?", (tag,)):
-                        partner = str(fact.arguments[1 - place]).partition("(")[0]
-                        found.setdefault(partner, []).append(fact.arguments)
-        strong: list[Edge] = []
-        for same in found.values():
-            # Before atoms are made, which takes longest: most entailments of a graph are weak.
-            if max(float(arguments[-1] or 0) for arguments in same) >= at_least:
-                strong.extend(map(stored_edge, same))
-        return strongest_of(strong)
-
-
-def _name(symbol: str) -> str:
-    """The name of the predicate of an atom, which is given as the text of its symbol."""
-    return symbol[1:].partition("(")[0].strip().replace(" ", "_")
+    Those between two predicates are left out if none of them, whatever its types, has this score.
+    """
+    relation = kb.relations.get(INDICATOR)
+    if relation is None:
+        return []
+    kb.index_facts([INDICATOR])
+    facts: list[tuple[Value, ...]] = []
+    # A file may have a name with blanks for underscores.
+    for beginning in {predicate, predicate.replace("_", " ")}:
+        low = str(rows.VALUE.encode(beginning))[:-1]
+        # The text of an atom that begins like this: `"went_to(` and what follows.
+        sql = "SELECT id, symbol FROM symbols WHERE symbol >= ? AND symbol < ?"
+        for tag, text in kb.sql(sql, (low, low + "\U0010ffff")):
+            if text[1:].partition("(")[0].strip().replace(" ", "_") == predicate:
+                found = kb.relations.records(relation, f"WHERE r.a{place + 1} = ?", (tag,))
+                facts += (fact.arguments for _, fact in found)
+    strong: list[Edge] = []
+    for same in grouped(facts, lambda arguments: str(arguments[1 - place]).partition("(")[0]).values():
+        # Before atoms are made, which takes longest: most entailments of a graph are weak.
+        if max(float(arguments[-1] or 0) for arguments in same) >= at_least:
+            strong.extend(map(stored_edge, same))
+    return strongest_of(strong)
 
 
 def strongest(kb: KnowledgeBase, indicator: str) -> float | None:
     """The highest score of a stored entailment from or to a predicate; None if there is none."""
-    stored, name = StoredEdges(kb), indicator.rpartition("/")[0]
-    scores: list[float] = []
-    for edge in (*stored.into(name), *stored.out_of(name)):
-        if indicator in (edge.premise.indicator, edge.hypothesis.indicator):
-            scores.append(edge.score)
-    return max(scores, default=None)
-
-
-def called_names(text: str) -> list[str]:
-    """The names before brackets in a goal, quoted or not: those of its predicates, and perhaps of others."""
-    return list(dict.fromkeys(quoted or bare for quoted, bare in _CALLED.findall(text)))
+    name = indicator.rpartition("/")[0]
+    found = (*edges_of(kb, PREMISE, name), *edges_of(kb, HYPOTHESIS, name))
+    named = (edge.score for edge in found if indicator in (edge.premise.indicator, edge.hypothesis.indicator))
+    return max(named, default=None)
 
 
 @checked
@@ -316,13 +277,15 @@ def with_entailments(rules: Library, kb: KnowledgeBase, at_least: float, goal: s
     graph of a million entailments costs a goal no more than its own chains. A text without an atom, such as a
     statement, stands for every predicate of the rules.
     """
+    signatures = rules.completed().signatures
     if goal is None:
         found = edges(kb, at_least)
     else:
-        names = called_names(goal) or [signature.name for signature in rules.completed().signatures]
-        found = edges_into(kb, rules, names, at_least)
+        # The names before brackets, quoted or not: those of predicates, and perhaps of others.
+        called = dict.fromkeys(quoted or bare for quoted, bare in _CALLED.findall(goal))
+        found = edges_into(kb, rules, [*called] or [signature.name for signature in signatures], at_least)
     # A declared oracle predicate is still asked about when rules conclude it.
-    declared = tuple(replace(signature, declared=True) for signature in rules.completed().signatures)
+    declared = tuple(replace(signature, declared=True) for signature in signatures)
     return replace(rules, signatures=declared, rules=(*rules.rules, *(edge.rule for edge in found)))
 
 
@@ -331,60 +294,81 @@ def edges_into(kb: KnowledgeBase, library: Library, goals: Iterable[str], at_lea
 
     `goals`: names of predicates. A rule passes a chain on with the same score.
     """
-    rules_of: dict[str, list[str]] = {}
-    for rule in library.with_closure().rules:
-        names = rules_of.setdefault(rule.conclusion.atom.predicate, [])
-        names.extend(literal.atom.predicate for literal in rule.literals)
+    rules_of = grouped(library.with_closure().rules, lambda rule: rule.conclusion.atom.predicate)
     types = {signature.name: tuple(signature.argument_types) for signature in library.completed().signatures}
-    stored = StoredEdges(kb)
-
-    def before(name: str, wanted: Types, least: float) -> Iterator[tuple[Edge | None, str, Types]]:
-        for premise in rules_of.get(name, ()):
-            yield None, premise, types.get(premise)
-        for edge in by_types(stored.into(name, least), types.get(name, wanted), library):
-            premise = edge.premise.predicate
-            yield edge, premise, types.get(premise, _types(edge.premise))
-
-    return _walked([(name, types.get(name)) for name in goals], before, at_least)
-
-
-def edges_out_of(kb: KnowledgeBase, starts: Iterable[str], at_least: float) -> list[Edge]:
-    """The entailments on chains of at least this score that begin in one of these predicates."""
-    stored = StoredEdges(kb)
-
-    def after(name: str, _: Types, least: float) -> Iterator[tuple[Edge | None, str, Types]]:
-        for edge in stored.out_of(name, least):
-            yield edge, edge.hypothesis.predicate, None
-
-    return _walked([(name, None) for name in starts], after, at_least)
-
-
-def _walked(
-    starts: Iterable[tuple[str, Types]],
-    steps: Callable[[str, Types, float], Iterator[tuple[Edge | None, str, Types]]],
-    at_least: float,
-) -> list[Edge]:
-    """The edges of a best-first walk, by Dijkstra's algorithm: a longer chain is never stronger."""
-    # The empty tuple stands for unknown types, because None has no order.
-    waiting: list[tuple[float, str, tuple[str, ...]]] = [(-1.0, name, types or ()) for name, types in starts]
-    visited: set[tuple[str, tuple[str, ...]]] = set()
     used: list[Edge] = []
-    waiting.sort()
-    while waiting:
-        negated, name, types = heappop(waiting)
-        if (name, types) in visited:
-            continue
-        visited.add((name, types))
+
+    def before(chain: Chain[tuple[str, Types]]) -> Iterator[tuple[float, tuple[str, Types]]]:
+        name, wanted = chain.end
+        for premise in literals_of(rules_of.get(name, ())):
+            yield 1.0, (premise.atom.predicate, types.get(premise.atom.predicate))
         # The further steps of the chain need at least this score.
-        for edge, following, following_types in steps(name, types or None, at_least / -negated if negated else 0.0):
-            score = -negated * (1.0 if edge is None else edge.score)
-            if score < at_least:
-                continue
-            if edge is not None:
+        least = at_least / chain.score if chain.score else 0.0
+        for edge in by_types(edges_of(kb, HYPOTHESIS, name, least), types.get(name, wanted), library):
+            if chain.score * edge.score >= at_least:
                 used.append(edge)
-            if (following, following_types or ()) not in visited:
-                heappush(waiting, (-score, following, following_types or ()))
+            premise_name = edge.premise.predicate
+            yield edge.score, (premise_name, types.get(premise_name, _types(edge.premise)))
+
+    for _ in strongest_chains([(name, types.get(name)) for name in goals], before, at_least):
+        pass  # the walk collects the edges
     return strongest_of(used)
+
+
+Types = tuple[str, ...] | None
+"""The types of a predicate's arguments, None where they are not known."""
+
+Node = TypeVar("Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(Generic[Node]):
+    """The strongest way from a start to a node. `before` is the chain to the node before the last."""
+
+    end: Node
+    before: Chain[Node] | None = None
+    score: float = 1.0
+    """Product of the scores along the way: ten steps of .5 are .001."""
+
+    length: int = 1
+    """Number of nodes."""
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Every node on the way, from the first."""
+        found: list[Node] = []
+        chain: Chain[Node] | None = self
+        while chain is not None:
+            found.append(chain.end)
+            chain = chain.before
+        return found[::-1]
+
+    def __str__(self) -> str:
+        # `a(A) entails b(A), which entails c(A)`
+        return ", which entails ".join(map(str, self.nodes)).replace(", which entails ", " entails ", 1)
+
+
+def strongest_chains(
+    starts: Iterable[Node], steps: Callable[[Chain[Node]], Iterable[tuple[float, Node]]], at_least: float
+) -> Iterator[Chain[Node]]:
+    """The strongest chain to each node that the starts reach with this score, strongest first; of equal ones the
+    shortest. `steps` gives the scores and the ends of the steps that lead on from a chain.
+
+    By Dijkstra's algorithm: a longer chain is never stronger.
+    """
+    number = count()
+    waiting = [(-1.0, 1, next(number), Chain(start)) for start in starts]
+    seen: set[Node] = set()
+    while waiting:
+        *_, chain = heappop(waiting)
+        if chain.end in seen:
+            continue
+        seen.add(chain.end)
+        yield chain
+        for score, end in steps(chain):
+            product, length = chain.score * score, chain.length + 1
+            if end not in seen and product >= at_least:
+                heappush(waiting, (-product, length, next(number), Chain(end, chain, product, length)))
 
 
 def by_types(found: Iterable[Edge], wanted: Types, library: Library) -> list[Edge]:
@@ -392,32 +376,26 @@ def by_types(found: Iterable[Edge], wanted: Types, library: Library) -> list[Edg
 
     The strongest of those whose hypothesis has the types, or supertypes of them. Without one, the mean over all types.
     """
-    pairs: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Edge]] = {}
-    for edge in found:
-        # With the names: an entailment that exchanges arguments is another one.
-        pairs.setdefault((edge.premise.predicate, _names(edge.premise), _names(edge.hypothesis)), []).append(edge)
+
+    def fits(edge: Edge) -> bool:
+        types = _types(edge.hypothesis)
+        return wanted is not None and len(types) == len(wanted) and all(map(library.is_subtype, wanted, types))
+
+    # With the names: an entailment that exchanges arguments is another one.
+    pairs = grouped(found, lambda edge: (edge.premise.predicate, names_of(edge.premise), names_of(edge.hypothesis)))
     chosen: list[Edge] = []
     for same in pairs.values():
-        fitting = [edge for edge in same if wanted is not None and _fits(edge.hypothesis, wanted, library)]
-        if fitting:
-            chosen.append(max(fitting, key=lambda edge: edge.score))
-        else:
-            chosen.append(replace(same[0], score=sum(edge.score for edge in same) / len(same)))
+        mean = replace(same[0], score=sum(edge.score for edge in same) / len(same))
+        chosen.append(max(filter(fits, same), key=lambda edge: edge.score, default=mean))
     return chosen
-
-
-def _fits(atom: Atom, wanted: Sequence[str], library: Library) -> bool:
-    types = _types(atom)
-    if len(types) != len(wanted):
-        return False
-    return all(map(library.is_subtype, wanted, types))
 
 
 def _types(atom: Atom) -> tuple[str, ...]:
     return tuple(term.data_type for term in atom.arguments if isinstance(term, Variable))
 
 
-def _names(atom: Atom) -> tuple[str, ...]:
+def names_of(atom: Atom) -> tuple[str, ...]:
+    """The names of an entailment's variables, in the order of the arguments."""
     return tuple(term.name for term in atom.arguments if isinstance(term, Variable))
 
 
@@ -458,28 +436,23 @@ def suggest_rules(
     are left out, and those of which the rules know neither predicate, because nothing would use them.
     """
     # All entailments: the converse of a strong one may be weak.
-    found = list(edges(kb, 0.0))
-    suggested = []
+    found = edges(kb, 0.0)
     scores = {(edge.premise, edge.hypothesis): edge.score for edge in found}
+    suggested = []
     # The surest first; the texts make the order of ties the same in every run.
     for edge in sorted(found, key=lambda edge: (-edge.score, str(edge.premise), str(edge.hypothesis))):
-        converse = scores.get(_converse(edge), 0.0)
-        # Rounded: .85 - .55 is less than .3 in floats.
-        if edge.score < at_least or round(edge.score - converse, 9) < margin:
-            continue
+        # The converse names its variables in the order of its own premise.
+        names = {variable.name: chr(ord("A") + place) for place, variable in enumerate(edge.hypothesis.variables)}
+        converse = scores.get((_renamed(edge.hypothesis, names), _renamed(edge.premise, names)), 0.0)
         known = rules.knows(edge.premise.indicator) or rules.knows(edge.hypothesis.indicator)
-        if not known or any(subsumes(rule, edge.rule, rules) for rule in rules.rules):
+        # Rounded: .85 - .55 is less than .3 in floats.
+        if edge.score < at_least or round(edge.score - converse, 9) < margin or not known:
             continue
-        suggested.append(Suggestion(edge, converse, _used_by(edge.hypothesis, rules)))
+        if not any(subsumes(rule, edge.rule, rules) for rule in rules.rules):
+            users = (
+                rule.name
+                for rule in rules.rules
+                if edge.hypothesis.indicator in [literal.atom.indicator for literal in rule.literals]
+            )
+            suggested.append(Suggestion(edge, converse, tuple(users)))
     return suggested
-
-
-def _converse(edge: Edge) -> tuple[Atom, Atom]:
-    """The atoms of the opposite direction, with variables named in the order of its own premise."""
-    names = {variable.name: chr(ord("A") + place) for place, variable in enumerate(edge.hypothesis.variables)}
-    return _renamed(edge.hypothesis, names), _renamed(edge.premise, names)
-
-
-def _used_by(atom: Atom, library: Library) -> tuple[str, ...]:
-    users = (rule for rule in library.rules if any(atom.indicator == item.atom.indicator for item in rule.literals))
-    return tuple(rule.name for rule in users)

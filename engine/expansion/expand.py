@@ -211,9 +211,9 @@ def expand_rules(
     deferrals = DeferralCollector()
     for meta in metas:
         with deferrals:
-            expansion = expander.expand(meta, [proposal.addition for proposal in proposals])
-            proposals += expansion.proposals
-            left_out += expansion.left_out
+            found, unusable = expander.expand(meta, [proposal.addition for proposal in proposals])
+            proposals += found
+            left_out += unusable
     deferrals.raise_first()
     added = write_proposals(files.output, proposals, sources.whole, sources.beside, accept=accept)
     return ProposedRules(tuple(proposals), tuple(added), tuple(left_out))

@@ -18,7 +18,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.checking.library_checks import check_library
 from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.data_types import OBJECT, type_key
-from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, Severity
+from hapax.grammar.errors import HapaxError, RulesRejected, Severity
 from hapax.grammar.options import Option, Seed
 from hapax.grammar.parsing.declarations import GenericBy, PredicateKind, PredicateSignature, Templates, default_polarity
 from hapax.grammar.parsing.parser import parse_addition
@@ -75,30 +75,6 @@ def _common_supertype(types: tuple[str, str], library: Library) -> str:
     return next(common, types[0])
 
 
-def check_addition(addition: Library, library: Library, earlier: Sequence[Library] = ()) -> tuple[Diagnostic, ...]:
-    """Diagnostics of the addition's rule and declarations, checked together with the library and earlier additions.
-
-    The library and the earlier additions must be free of errors: every error is taken to be the addition's.
-    """
-    file = addition.rules[0].place.file
-    found: list[Diagnostic] = []
-    for diagnostic in check_library(with_additions(library, (*earlier, addition))):
-        files = {diagnostic.place.file, *(place.file for place in diagnostic.related)}
-        if file in files or diagnostic.severity is Severity.ERROR:
-            found.append(diagnostic)
-    return tuple(found)
-
-
-def objection_to(addition: Library, diagnostics: Sequence[Diagnostic]) -> str | None:
-    """Why the addition cannot be accepted: it has an error, or concludes nothing new. None if it can be."""
-    file = addition.rules[0].place.file
-    for diagnostic in diagnostics:
-        redundant = diagnostic.code in _REDUNDANT and diagnostic.place.file == file
-        if redundant or diagnostic.severity is Severity.ERROR:
-            return f"{diagnostic.code}: {diagnostic.message}"
-    return None
-
-
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 MAX_REPLY_CHARACTERS = 20_000
@@ -135,8 +111,8 @@ _SUBJECTS = frozenset(
 _SLOT = re.compile(r"\[\d{1,3}\]")
 
 
-@dataclass(frozen=True, slots=True)
-class UnusableReply:
+@dataclass(eq=False)
+class UnusableReply(Exception):  # noqa: N818  named after the situation
     """A part of a reply that cannot be used, and the reason."""
 
     said: str
@@ -174,9 +150,8 @@ def _type_name(line: str) -> str | None:
     fits = 0 < len(words) <= MAX_TYPE_WORDS and all(map(_TYPE_WORD.fullmatch, words)) and ":-" not in line
     if not fits or len(" ".join(words)) > MAX_TYPE_CHARACTERS:
         return None
-    if {words[0].casefold(), words[-1].casefold()} & _SMALL_WORDS:
-        return None
-    if _TALK.intersection(map(str.casefold, words)):
+    small = list(map(str.casefold, words))
+    if {small[0], small[-1]} & _SMALL_WORDS or _TALK.intersection(small):
         return None
     singular = _singular(" ".join(words)).split()
     name = " ".join(word if word in _SMALL_WORDS else word[0].upper() + word[1:] for word in singular)
@@ -193,23 +168,25 @@ def _singular(noun: str) -> str:
     return str(inflect.engine().singular_noun(noun) or noun)
 
 
-def read_predicate(reply: str, arguments: Sequence[str] = ()) -> Verb | UnusableReply:
+def read_predicate(reply: str, arguments: Sequence[str] = ()) -> Verb:
     """The predicate of a reply such as `cannot_drive`, `cannot_drive(Person A, Vehicle B)` or `cannot drive`.
 
-    `arguments`: as the prompt named them; a reply with one of them in the verb's place is a sentence, and unusable.
+    `arguments`: as the prompt named them. Raises UnusableReply for anything else, such as a sentence, which has one of
+    them in the verb's place.
     """
-    lines = [line for line in reply[:MAX_REPLY_CHARACTERS].splitlines() if line.strip()]
-    if not lines:
-        return UnusableReply("", "is not a verb")
+    line = next((line for line in reply[:MAX_REPLY_CHARACTERS].splitlines() if line.strip()), "")
     # A reply in words may name the predicate: `Use cannot_drive here.`
-    named = dict.fromkeys(_SNAKE.findall(lines[0].lower()))
+    named = list(dict.fromkeys(_SNAKE.findall(line.lower())))
+    plain = without_numbering(line.split("(")[0].strip(_MARKS)).strip(_MARKS)
+    words = (named[0] if named else plain).replace("_", " ")
     if len(named) > 1:
-        return UnusableReply(_shown(lines[0]), "names several verbs")
-    plain = without_numbering(lines[0].split("(")[0].strip(_MARKS)).strip(_MARKS)
-    words = (next(iter(named), None) or plain).replace("_", " ")
-    if is_sentence(words, arguments):
-        return UnusableReply(_shown(lines[0]), "is a sentence, where a verb such as 'cannot drive' is wanted")
-    return read_verb(words.lower()) or UnusableReply(_shown(lines[0]), "is not a verb")
+        raise UnusableReply(_shown(line), "names several verbs")
+    if line and is_sentence(words, arguments):
+        raise UnusableReply(_shown(line), "is a sentence, where a verb such as 'cannot drive' is wanted")
+    verb = read_verb(words.lower())
+    if verb is None:
+        raise UnusableReply(_shown(line), "is not a verb")
+    return verb
 
 
 def is_sentence(words: str, arguments: Sequence[str]) -> bool:
@@ -259,20 +236,16 @@ def read_verb(words: str, slots: int = 0) -> Verb | None:
     return Verb(name, " ".join(plain.split()) if found else None)
 
 
-def read_conclusions(reply: str, arguments: Sequence[str]) -> Iterator[Verb | UnusableReply]:
+def read_conclusions(reply: str, arguments: Sequence[str]) -> Iterator[Verb]:
     """The verbs of statements that end in the conclusion: `If ..., then Person A cannot drive Vehicle B.`
 
-    `arguments`: how the prompt named the conclusion's arguments, in order.
+    `arguments`: how the prompt named the conclusion's arguments, in order. Other lines are left out.
     """
     for line in reply[:MAX_REPLY_CHARACTERS].splitlines():
-        # The second case is a line that introduces a list.
-        if not line.strip() or line.strip().endswith(":"):
-            continue
-        verb = read_verb(_slotted(line, arguments), len(arguments))
+        # A line that ends in a colon introduces a list.
+        verb = None if line.strip().endswith(":") else read_verb(_slotted(line, arguments), len(arguments))
         if verb is not None and verb.sentence:
             yield verb
-        else:
-            yield UnusableReply(_shown(line), "is not a sentence about the conclusion's arguments")
 
 
 def _slotted(line: str, arguments: Sequence[str]) -> str:
@@ -333,14 +306,6 @@ class Proposal:
         return (self.origin, self.statement, *self.notes)
 
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """The result of expanding a meta-rule."""
-
-    proposals: tuple[Proposal, ...]
-    left_out: tuple[UnusableReply, ...]
-
-
 def addition_text(addition: Library, library: Library) -> str:
     """The addition as rule text. Parts that the library makes superfluous, such as default annotations, are omitted."""
     whole = with_additions(library, [addition])
@@ -355,7 +320,7 @@ def free_name(wanted: str, taken: Container[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def rule_sentence(addition: Library, library: Library, verb: str = "") -> str:
+def statement_of(addition: Library, library: Library, verb: str = "") -> str:
     """The addition's rule as a sentence with data types: `If Person A is Age X years old and ..., then Person A ...`.
 
     `verb` replaces that of the conclusion.
@@ -387,8 +352,11 @@ class Expander:
         self._settings = settings
         self.library = replace(library, rules=tuple(rule for rule in library.rules if rule not in metas))
 
-    def expand(self, meta: Rule, earlier: Sequence[Library] = ()) -> Expansion:
-        """Make a proposal for each data type that gives a rule. `earlier`: additions that it must not repeat."""
+    def expand(self, meta: Rule, earlier: Sequence[Library] = ()) -> tuple[list[Proposal], list[UnusableReply]]:
+        """Make a proposal for each data type that gives a rule. `earlier`: additions that it must not repeat.
+
+        Also returns the replies that gave none.
+        """
         variables = {variable.name: variable for variable in meta.variables}
         variable = variables.get(self._settings.variable)
         if variable is None:
@@ -406,13 +374,12 @@ class Expander:
             # Where an answer will come later, the other types are asked for first.
             with deferrals:
                 before = (*earlier, *(proposal.addition for proposal in proposals))
-                result = self._proposal(meta, variable, data_type, before)
-                if isinstance(result, Proposal):
-                    proposals.append(result)
-                else:
-                    left_out.append(result)
+                try:
+                    proposals.append(self._proposal(meta, variable, data_type, before))
+                except UnusableReply as unusable:
+                    left_out.append(unusable)
         deferrals.raise_first()
-        return Expansion(tuple(proposals), tuple(left_out))
+        return proposals, left_out
 
     # Data types
 
@@ -421,19 +388,14 @@ class Expander:
         literals = [str(item) for item in (*meta.literals, meta.conclusion) if variable in item.variables]
         reply = self._ask(types_prompt(" & ".join(literals), variable.name, variable.data_type, self._settings.types))
         kept: set[str] = set()
-        for data_type in read_types(reply):
+        for named in read_types(reply):
             # A reply may be longer than was asked for.
             if len(kept) == self._settings.types:
                 break
-            if isinstance(data_type, UnusableReply):
-                yield data_type
-                continue
-            reason = self._misfit(data_type, variable.data_type, kept)
-            if reason is not None:
-                yield UnusableReply(data_type, reason)
-                continue
-            kept.add(type_key(data_type))
-            yield data_type
+            reason = self._misfit(named, variable.data_type, kept) if isinstance(named, str) else None
+            if isinstance(named, str) and reason is None:
+                kept.add(type_key(named))
+            yield named if reason is None else UnusableReply(str(named), reason)
         if not kept:
             raise HapaxError(
                 f"{self._model.identity.name} named no data type below {variable.data_type} for rule "
@@ -460,10 +422,8 @@ class Expander:
 
     # Rules
 
-    def _proposal(
-        self, meta: Rule, variable: Variable, data_type: str, earlier: Sequence[Library]
-    ) -> Proposal | UnusableReply:
-        """The rule over the narrower type with the first verb that makes it acceptable."""
+    def _proposal(self, meta: Rule, variable: Variable, data_type: str, earlier: Sequence[Library]) -> Proposal:
+        """The rule over the narrower type with the first verb that makes it acceptable. Raises UnusableReply."""
         narrow = Variable(variable.name, data_type)
         narrowed, notes = self._narrowed(meta, variable, narrow)
         verbs, unusable = self._conclusion_verbs(meta, narrowed, narrow)
@@ -472,17 +432,12 @@ class Expander:
         signature = self._signature(meta.conclusion.atom, variable, narrow)
         refused: dict[str, str] = {}
         for verb in verbs:
-            atom = self._reworded_atom(old, verb, signature, narrowed.subtypes)
-            if isinstance(atom, UnusableReply):
-                refused[verb.words] = atom.reason
-                continue
-            addition = self._concluded(narrowed, atom)
-            if isinstance(addition, UnusableReply):
-                refused[verb.words] = addition.reason
-                continue
-            objection = objection_to(addition, check_addition(addition, self.library, earlier))
-            if objection is not None:
-                refused[verb.words] = objection
+            try:
+                atom = self._reworded_atom(old, verb, signature, narrowed.subtypes)
+                addition = self._concluded(narrowed, atom)
+                self._refuse_useless(addition, earlier)
+            except UnusableReply as objection:
+                refused[verb.words] = objection.reason
                 continue
             rule = addition.rules[0]
             alternatives = [item.words for item in verbs if item is not verb and item.words not in refused]
@@ -492,10 +447,21 @@ class Expander:
             if alternatives:
                 notes.append(f"other verbs: {'; '.join(alternatives)}")
             origin = f"{data_type} in {meta.name}, proposed by {self._model.identity.name}"
-            statement = rule_sentence(addition, self.library)
+            statement = statement_of(addition, self.library)
             # One reply may be of no use at several places.
             return Proposal(addition, f"@name {rule.name}", statement, origin, tuple(dict.fromkeys(notes)))
-        return UnusableReply(data_type, f"gives no rule: {next(iter(refused.values()))}")
+        raise UnusableReply(data_type, f"gives no rule: {next(iter(refused.values()))}")
+
+    def _refuse_useless(self, addition: Library, earlier: Sequence[Library]) -> None:
+        """Raise UnusableReply for a rule that has an error beside the library, or concludes nothing new there.
+
+        The library and the earlier additions must be free of errors: every error is taken to be the addition's.
+        """
+        rule = addition.rules[0]
+        for diagnostic in check_library(with_additions(self.library, (*earlier, addition))):
+            is_redundant = diagnostic.code in _REDUNDANT and diagnostic.place.file == rule.place.file
+            if is_redundant or diagnostic.severity is Severity.ERROR:
+                raise UnusableReply(rule.name, f"{diagnostic.code}: {diagnostic.message}")
 
     def _narrowed(self, meta: Rule, variable: Variable, narrow: Variable) -> tuple[Library, list[str]]:
         """The meta-rule over the narrower type, with fitting verbs in its premise only, and notes for a person."""
@@ -531,28 +497,26 @@ class Expander:
         signature = self._signature(atom, variable, narrow)
         notes: tuple[str, ...] = ()
         if self._settings.verbs and narrowed != atom and signature.kind is not PredicateKind.COMPUTED:
-            verb = self._ask_verb(atom, narrowed)
-            if isinstance(verb, UnusableReply):
-                notes = _notes(verb)
-            else:
-                reworded = self._reworded_atom(narrowed, verb, signature, subtypes)
-                if isinstance(reworded, _RewordedAtom):
-                    return reworded
+            try:
+                return self._reworded_atom(narrowed, self._ask_verb(atom, narrowed), signature, subtypes)
+            except UnusableReply as unusable:
+                notes = _notes(unusable)
         # The verb that is kept was declared for the wide type.
         own = self._signature(atom, variable, variable)
-        kept = self._reworded_atom(narrowed, Verb(atom.predicate), own, subtypes)
-        if not isinstance(kept, _RewordedAtom):
+        try:
+            kept = self._reworded_atom(narrowed, Verb(atom.predicate), own, subtypes)
+        except UnusableReply:
             return _RewordedAtom(narrowed, notes=notes)
         return replace(kept, notes=(*notes, *kept.notes))
 
     def _reworded_atom(
         self, atom: Atom, verb: Verb, signature: PredicateSignature, subtypes: Sequence[tuple[str, str]]
-    ) -> _RewordedAtom | UnusableReply:
-        """The atom with another verb. `signature`: the declaration that a new predicate needs."""
+    ) -> _RewordedAtom:
+        """The atom with another verb. `signature`: the declaration that a new predicate needs. Raises UnusableReply."""
         new = Atom(verb.name, atom.arguments)
         # `can_use` in place of `cannot_operate` would make the rule its own contrary.
         if default_polarity(Literal(new)) is not default_polarity(Literal(atom)):
-            return UnusableReply(verb.words, f"is the contrary of '{atom.predicate.replace('_', ' ')}'")
+            raise UnusableReply(verb.words, f"is the contrary of '{atom.predicate.replace('_', ' ')}'")
         library = with_additions(self._whole, [Library(subtypes=tuple(subtypes))])
         known = library.declared_as(verb.name)
         if known is None:
@@ -567,7 +531,7 @@ class Expander:
             if isinstance(term, Variable)
         ):
             return _RewordedAtom(new)
-        return UnusableReply(
+        raise UnusableReply(
             verb.words, f"is declared differently: {known.kind} {known.name}({', '.join(known.argument_types)})"
         )
 
@@ -579,8 +543,11 @@ class Expander:
         kind = own.kind if own.declared else guessed_kind(atom, self._whole)
         return replace(own, argument_types=narrowed, kind=kind)
 
-    def _concluded(self, addition: Library, conclusion: _RewordedAtom) -> Library | UnusableReply:
-        """The addition with this conclusion. It is printed and parsed again, so that it can be written to a file."""
+    def _concluded(self, addition: Library, conclusion: _RewordedAtom) -> Library:
+        """The addition with this conclusion. It is printed and parsed again, so that it can be written to a file.
+
+        Raises UnusableReply if it cannot.
+        """
         rule = replace(addition.rules[0], conclusion=Literal(conclusion.atom))
         used = {atom.indicator for atom in rule.atoms}
         signatures: dict[str, PredicateSignature] = {}
@@ -593,7 +560,7 @@ class Expander:
             return parse_addition(f"proposal {rule.name}", addition_text(concluded, self.library), self.library)
         except RulesRejected as rejected:
             reason = f"cannot be written as a rule: {rejected.diagnostics[0].message}"
-            return UnusableReply(conclusion.atom.predicate, reason)
+            raise UnusableReply(conclusion.atom.predicate, reason) from None
 
     def _name(self, wanted: str) -> str:
         """The name in lower case, with a number if a rule has it already."""
@@ -614,19 +581,19 @@ class Expander:
         found: dict[str, Verb] = {}
         if self._settings.verbs and narrow in atom.variables:
             arguments = _spelled(atom)
-            reply = self._ask(conclusion_prompt(rule_sentence(narrowed, self.library, "[mask]").rstrip(".")))
-            sentences = {verb.name: verb for verb in read_conclusions(reply, arguments) if isinstance(verb, Verb)}
-            best = self._ask_verb(old, atom)
-            if isinstance(best, UnusableReply):
-                notes = _notes(best)
-            else:
+            reply = self._ask(conclusion_prompt(statement_of(narrowed, self.library, "[mask]").rstrip(".")))
+            sentences = {verb.name: verb for verb in read_conclusions(reply, arguments)}
+            try:
+                best = self._ask_verb(old, atom)
                 # The preferred verb comes first, with the sentence in which the model used it.
                 found = {best.name: sentences.get(best.name, best)}
+            except UnusableReply as unusable:
+                notes = _notes(unusable)
             found |= sentences
         # The meta-rule's own verb comes last, as the fallback.
         return tuple({**found, old.predicate: Verb(old.predicate)}.values()), notes
 
-    def _ask_verb(self, old: Atom, new: Atom) -> Verb | UnusableReply:
+    def _ask_verb(self, old: Atom, new: Atom) -> Verb:
         return read_predicate(self._ask(verb_prompt(str(old), str(Atom("[mask]", new.arguments)))), _spelled(new))
 
     def _ask(self, prompt: str) -> str:

@@ -30,6 +30,7 @@ from hapax.grammar.terms import (
     Term,
     Value,
     Variable,
+    grouped,
     reached,
 )
 from hapax.grammar.writing.verbalize import StatementText, atom_text, is_worded, statement_text
@@ -42,8 +43,6 @@ BULK_LIMITS = QueryLimits(seconds=600.0, inferences=10**14, answers=10**8, memor
 
 MOST_PARTS = 1000
 """Parts of a library that are kept."""
-
-_KEPT = Variable("Kept", "Number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,15 +261,12 @@ def _is_identity(atom: Atom) -> bool:
 
 def _with_whole_groups(instances: Iterable[RuleInstance]) -> Iterator[RuleInstance]:
     """The instances of one conclusion, in which those of an aggregate are a single one."""
-    groups: dict[AggregateDeclaration, list[RuleInstance]] = {}
-    for instance in instances:
+    for aggregate, (first, *others) in grouped(instances, lambda instance: instance.rule.aggregate).items():
         # A row with the smallest or largest value proves it by itself.
-        if instance.rule.aggregate is None or instance.rule.aggregate.is_improved:
-            yield instance
+        if aggregate is None or aggregate.is_improved:
+            yield from (first, *others)
         else:
-            groups.setdefault(instance.rule.aggregate, []).append(instance)
-    for first, *others in groups.values():
-        yield replace(first, others=tuple(others))
+            yield replace(first, others=tuple(others))
 
 
 # --- records --------------------------------------------------------------------------------------------------------
@@ -307,7 +303,7 @@ class StatementWriter:
 
 def _with_slots(rule: Rule, library: Library) -> StatementText:
     """The text of a rule's statements, with the names of its variables between NULs, which no value contains."""
-    slots = Substitution(tuple((variable.name, Constant(f"\0{variable.name}\0")) for variable in rule.searched))
+    slots = Substitution.of((variable.name, f"\0{variable.name}\0") for variable in rule.searched)
     return statement_text(rule, library, slots)
 
 
@@ -338,7 +334,7 @@ def atoms_in_sentence(library: Library, text: str) -> list[Atom]:
         names = [f"V{place}" for place in range(len(signature.argument_types))]
         atom = Atom(signature.name, tuple(map(Variable, names, signature.argument_types)))
         if is_worded(atom, library):
-            slots = Substitution(tuple((name, Constant(f"\0{name}\0")) for name in names))
+            slots = Substitution.of((name, f"\0{name}\0") for name in names)
             pieces = atom_text(atom, library, slots).split("\0")
             read = [slots.apply(atom) for slots in _values_in(pieces, text)]
             found += [(-len("".join(pieces[::2])), atom) for atom in read if atom.is_ground]
@@ -362,15 +358,13 @@ def _values_in(pieces: Sequence[str], text: str) -> list[Substitution]:
     found = re.fullmatch("".join(pattern), text.strip().rstrip("."), re.IGNORECASE | re.DOTALL)
     if found is None:
         return []
-    values = {name: found[f"v{number}"] for name, number in seen.items()}
-    texts = Substitution(tuple((name, Constant(value)) for name, value in values.items()))
-    numbers = Substitution(tuple((name, Constant(_number_or_text(value))) for name, value in values.items()))
+    texts: dict[str, Value] = {name: found[f"v{number}"] for name, number in seen.items()}
+    numbers = dict(texts)
+    for name, value in texts.items():
+        if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", str(value)):
+            numbers[name] = canonical(Decimal(value))
     # They are equal where no value is written like a number.
-    return list(dict.fromkeys((texts, numbers)))
-
-
-def _number_or_text(text: str) -> Value:
-    return canonical(Decimal(text)) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) else text
+    return list(dict.fromkeys((Substitution.of(texts.items()), Substitution.of(numbers.items()))))
 
 
 def filled(pieces: Sequence[str], substitution: Substitution) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from operator import attrgetter
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.parsing.declarations import SAME_AS, ClosedDeclaration
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom
+from hapax.grammar.terms import grouped
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 
@@ -23,13 +24,9 @@ class Fingerprints:
 
     def __init__(self, kb: KnowledgeBase, library: Library) -> None:
         self._kb, self._library = kb, library.with_closure()
-        self._stated: dict[str, list[Atom]] = {}
-        for fact in library.facts:
-            self._stated.setdefault(fact.indicator, []).append(fact)
-        self._closed: dict[str, list[str]] = {}
-        for item in library.declarations:
-            if isinstance(item, ClosedDeclaration):
-                self._closed.setdefault(item.indicator, []).append(str(item))
+        self._stated = grouped(library.facts, attrgetter("indicator"))
+        closed = (item for item in library.declarations if isinstance(item, ClosedDeclaration))
+        self._closed = grouped(closed, attrgetter("indicator"))
 
     def atoms(self, indicator: str) -> str:
         """The fingerprint of a derived predicate's atoms; predicates that depend on each other share it."""
@@ -67,7 +64,7 @@ class Fingerprints:
             if self._library.knows(name):
                 known = self._library.signature(name)
                 texts.append(f"{known.argument_types} {known.kind} {known.definition}")
-            texts += [*map(str, self._stated.get(name, ())), *sorted(self._closed.get(name, ()))]
+            texts += [*map(str, self._stated.get(name, ())), *sorted(map(str, self._closed.get(name, ())))]
         for rule in rules:
             texts += self._rule(rule)
         return content_id("atoms", *texts, *self._below(rules, members))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from graphlib import TopologicalSorter
 from typing import Any
 
 from hapax.engine.stories import indented
@@ -105,27 +106,11 @@ def proof_from_json(tree: Mapping[str, Any]) -> Proof:
 
 
 def _from_steps(steps: Sequence[Mapping[str, Any]]) -> Proof:
-    """Build each step after its premises, without recursion."""
     done: dict[int, Proof] = {}
-    begun: set[int] = set()
-    waiting = [0]
-    while waiting:
-        number = waiting[-1]
-        if number in done:
-            waiting.pop()
-            continue
+    # Premises come before the steps that need them; a step that is its own premise is an error of the sorter.
+    for number in TopologicalSorter({at: step.get("premises", ()) for at, step in enumerate(steps)}).static_order():
         step = steps[number]
-        missing = [premise for premise in step.get("premises", ()) if premise not in done]
-        if missing:
-            # Its premises were built before, and one of them waits for this very step.
-            if number in begun:
-                raise ValueError("a step is its own premise")
-            begun.add(number)
-            # The step itself stays below them, and is looked at again when they are done.
-            waiting.extend(missing)
-            continue
-        waiting.pop()
-        children = tuple(done[premise] for premise in step.get("premises", ()))
+        children = tuple(map(done.__getitem__, step.get("premises", ())))
         done[number] = Proof(_goal_from(step["goal"]), By(step["by"]), step.get("rule"), children, step.get("fact"))
     return done[0]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 
 from hapax.engine.inference.derive import fact_key
 from hapax.engine.inference.proof import By, Proof, proof_from_json
@@ -12,7 +15,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import SAME_AS, PredicateKind
 from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Arithmetic, BodyLiteral, Comparison, Constant, Expression, Literal, Variable
+from hapax.grammar.terms import BodyLiteral, Comparison, Constant, Expression, Literal, Variable
 from hapax.grammar.values.calculation import evaluated, holds
 from hapax.grammar.writing.verbalize import StatementText
 from hapax.kb.exchange.values import ValueRefused
@@ -90,28 +93,24 @@ class StepChecker:
         known = kb.sql("SELECT id FROM facts UNION SELECT fact_id FROM withdrawals")
         self._facts = {identity for (identity,) in known}
         self._denials = {denial.id for denial in kb.denials()}
-        self._rules: dict[str, list[Rule]] = {}
-        self._searches: dict[str, int] = {}
+        self._rules: defaultdict[str, list[Rule]] = defaultdict(list)
+        self._searches: Counter[str] = Counter()
         for record in kb.select(RULES):
-            self._add_text(record.name, record.text)
+            # Another version of the language may have written it.
+            with suppress(HapaxError):
+                self._rules[record.name].extend(parse_library([(f"rule {record.name}", record.text)]).rules)
         for run in kb.runs():
-            for name in run.settings.get("rules", ()) if run.command == "search" else ():
-                self._searches[str(name)] = self._searches.get(str(name), 0) + 1
+            if run.command == "search":
+                self._searches.update(map(str, run.settings.get("rules", ())))
         self._kinds: dict[str, PredicateKind] = {}
         if library is not None:
             for rule in library.with_closure().rules:
-                self._rules.setdefault(rule.name, []).append(rule)
+                self._rules[rule.name].append(rule)
             self._kinds = {item.indicator: item.kind for item in library.completed().signatures}
-
-    def _add_text(self, name: str, text: str) -> None:
-        try:
-            self._rules.setdefault(name, []).extend(parse_library([(f"rule {name}", text)]).rules)
-        except HapaxError:
-            return  # written by another version of the language
 
     def is_certain(self, rule: str) -> bool:
         """True if only one search used the rule, so that its stored text is certainly that of its statements."""
-        return self._searches.get(rule) == 1
+        return self._searches[rule] == 1
 
     def misfit(self, rule: str, run: str, substitution: object, text: object) -> tuple[tuple[str, str], str] | None:
         """The (run, rule) of the first step that does not fit its rule, with the reason; None if all fit.
@@ -223,43 +222,38 @@ def _justifications(item: BodyLiteral, *, is_hypothesis: bool) -> tuple[By, ...]
 
 def _matches(item: BodyLiteral, goal: BodyLiteral, bindings: dict[str, Constant | Variable]) -> bool:
     """True if the goal is the item under the bindings, which are extended."""
-    if isinstance(item, Comparison) or isinstance(goal, Comparison):
-        if not isinstance(item, Comparison) or not isinstance(goal, Comparison) or item.operator != goal.operator:
-            return False
-        return _same(item.left, goal.left, bindings) and _same(item.right, goal.right, bindings)
-    if item.negated != goal.negated or item.atom.indicator != goal.atom.indicator:
-        return False
-    pairs = zip(item.atom.arguments, goal.atom.arguments, strict=True)
-    return all(_same(term, cell, bindings) for term, cell in pairs)
+    own, stored = _parts(item), _parts(goal)
+    return len(own) == len(stored) and all(_same(*pair, bindings) for pair in zip(own, stored, strict=True))
 
 
-def _same(expression: Expression, cell: Expression, bindings: dict[str, Constant | Variable]) -> bool:
-    if isinstance(expression, Variable):
-        if isinstance(cell, Arithmetic):
-            return False
-        bound = bindings.setdefault(expression.name, cell)
-        if isinstance(bound, Variable) and isinstance(cell, Variable):
-            return bound.name == cell.name  # its type may be written differently in the rule files
-        return bound == cell
-    if isinstance(expression, Constant) or not isinstance(cell, Arithmetic):
-        return expression == cell
-    if expression.operator != cell.operator or len(expression.operands) != len(cell.operands):
-        return False
-    return all(_same(part, found, bindings) for part, found in zip(expression.operands, cell.operands, strict=True))
+def _parts(item: BodyLiteral | Expression) -> list[object]:
+    """The signs, names and terms of an item of a premise, in order."""
+    if isinstance(item, Literal):
+        return [item.negated, item.atom.indicator, *item.atom.arguments]
+    if isinstance(item, Variable | Constant):
+        return [item]
+    operands = item.sides if isinstance(item, Comparison) else item.operands
+    return [item.operator, len(operands), *chain.from_iterable(map(_parts, operands))]
+
+
+def _same(part: object, stored: object, bindings: dict[str, Constant | Variable]) -> bool:
+    if not isinstance(part, Variable) or not isinstance(stored, Constant | Variable):
+        return part == stored
+    bound = bindings.setdefault(part.name, stored)
+    if isinstance(bound, Variable) and isinstance(stored, Variable):
+        return bound.name == stored.name  # its type may be written differently in the rule files
+    return bound == stored
 
 
 def _is_true(comparison: Comparison) -> bool:
     if holds(comparison, {}):
         return True
     left, right = evaluated(comparison.left, {}), evaluated(comparison.right, {})
-    if (
-        comparison.operator not in ("=", "=<", ">=")
-        or not isinstance(left, Fraction)
-        or not isinstance(right, Fraction)
-    ):
+    if not isinstance(left, Fraction) or not isinstance(right, Fraction):
         return False
     # A third is stored as a decimal of many digits.
-    return abs(left - right) <= ROUNDED * max(abs(left), abs(right))
+    is_rounded = abs(left - right) <= ROUNDED * max(abs(left), abs(right))
+    return is_rounded and comparison.operator in ("=", "=<", ">=")
 
 
 def _named(part: Proof) -> str:

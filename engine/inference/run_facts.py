@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from operator import attrgetter
 
 from hapax.engine.inference.derive import stated_fact
 from hapax.grammar.parsing.declarations import Closedness, PredicateKind, Property
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, CutDecimal, Value
+from hapax.grammar.terms import Atom, CutDecimal, Value, grouped
 from hapax.grammar.values.calculation import holds
 from hapax.kb.records import DENIALS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, fact_id
 from hapax.kb.store import KnowledgeBase
@@ -26,9 +27,7 @@ class RunFacts:
 
     def __init__(self, kb: KnowledgeBase, library: Library) -> None:
         self.kb, self.library = kb, library
-        self._stated: dict[str, list[FactRecord]] = {}
-        for atom in library.facts:
-            self._stated.setdefault(atom.indicator, []).append(stated_fact(library, atom))
+        self._stated = grouped((stated_fact(library, atom) for atom in library.facts), attrgetter("indicator"))
         self._found: dict[str, dict[str, FactRecord]] = {}
         """By indicator and id."""
         self._supports: dict[str, set[str]] = {}
@@ -110,22 +109,20 @@ class RunFacts:
     def add_types(self, types: Sequence[TypeFact]) -> None:
         """Add types of values, to the knowledge base too (inside the caller's transaction)."""
         self.kb.add(TYPE_FACTS, types)
-        for type_fact in types:
-            self._types[type_fact.constant, type_fact.data_type] = type_fact
+        self._types |= {(type_fact.constant, type_fact.data_type): type_fact for type_fact in types}
 
     def deny(self, denials: Sequence[DenialRecord]) -> None:
         """Add atoms that a critic denied, to the knowledge base too (inside the caller's transaction).
 
         Only negations of open predicates need them, so those of other predicates are not stored.
         """
-        needed = [item for item in denials if f"{item.predicate}/{len(item.arguments)}" in self.library.open_negations]
+        needed = [denial for denial in denials if denial.indicator in self.library.open_negations]
         self.kb.add(DENIALS, needed)
-        for denial in needed:
-            self._denials[denial.id] = denial
+        self._denials |= {denial.id: denial for denial in needed}
 
     def denials(self, indicator: str) -> list[DenialRecord]:
         """The atoms of the predicate that a critic denied in this run."""
-        return [item for item in self._denials.values() if f"{item.predicate}/{len(item.arguments)}" == indicator]
+        return [denial for denial in self._denials.values() if denial.indicator == indicator]
 
     def is_covered(self, atom: Atom) -> bool:
         """True if the atom is false unless it is known: by the declared closedness of its predicate."""

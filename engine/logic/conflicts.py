@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 
 from hapax.engine.inference.derive import matched, relevant_library, stated_fact
 from hapax.engine.inference.proof import Proof, instantiated
@@ -15,7 +16,7 @@ from hapax.engine.logic.entity_names import Names
 from hapax.engine.logic.proofs import given_facts, join_premise
 from hapax.grammar.parsing.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, is_text
+from hapax.grammar.terms import Atom, Literal, Substitution, Value, is_text
 from hapax.kb.records import DenialRecord, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -31,20 +32,7 @@ class FactConflict:
     @property
     def text(self) -> str:
         """The facts as atoms, in alphabetical order."""
-        return " and ".join(map(fact_text, self.facts))
-
-
-def fact_text(fact: FactRecord) -> str:
-    """The fact as rule text."""
-    return str(_atom(fact))
-
-
-def _atom(fact: FactRecord) -> Atom:
-    return Atom(fact.predicate, tuple(map(Constant, fact.arguments)))
-
-
-def _indicator(fact: FactRecord) -> str:
-    return f"{fact.predicate}/{len(fact.arguments)}"
+        return " and ".join(fact.text for fact in self.facts)
 
 
 def conflicts(
@@ -84,11 +72,11 @@ def _ordered(found: Iterable[FactConflict]) -> list[FactConflict]:
 def new_conflicts(kb: KnowledgeBase, library: Library, facts: Iterable[FactRecord]) -> list[FactConflict]:
     """The conflicts that facts would bring into a knowledge base, which are not stored yet."""
     constrained = constrained_predicates(library)
-    arriving = {fact.id: fact for fact in facts if _indicator(fact) in constrained}
+    arriving = {fact.id: fact for fact in facts if fact.indicator in constrained}
     if not arriving:
         return []
     # A constraint that no arriving fact can break has no new conflict.
-    changed = set(map(_indicator, arriving.values()))
+    changed = {fact.indicator for fact in arriving.values()}
     stored = [fact for fact in chain.from_iterable(map(kb.facts, sorted(constrained))) if fact.id not in arriving]
     found = conflicts(kb, library, [*stored, *arriving.values()], kb.denials(), changed)
     return [conflict for conflict in found if any(fact.id in arriving for fact in conflict.facts)]
@@ -160,7 +148,7 @@ def conflicts_around(
     denials = list(denied)
     found: list[FactConflict] = []
     for rule, needed in _constraint_rules(library):
-        if not any(needed.knows(_indicator(fact)) for fact in new):
+        if not any(needed.knows(fact.indicator) for fact in new):
             continue
         kept = _instances(rule, needed, new)
         if not kept:
@@ -184,13 +172,13 @@ def _standing(
     new: Iterable[FactRecord], known: Iterable[FactRecord], indicator: str, lost: Container[str]
 ) -> list[FactRecord]:
     """The facts of a predicate that are new or known and have not lost."""
-    return [fact for fact in (*new, *known) if _indicator(fact) == indicator and fact.id not in lost]
+    return [fact for fact in (*new, *known) if fact.indicator == indicator and fact.id not in lost]
 
 
 def _instances(rule: Rule, needed: Library, facts: Sequence[FactRecord]) -> list[Substitution]:
     """The bindings by which the facts are premises of a constraint; none in one of them if a rule may be between."""
     below = {literal.atom.indicator for item in needed.rules for literal in item.literals}
-    if not below.isdisjoint(map(_indicator, facts)):
+    if not below.isdisjoint(fact.indicator for fact in facts):
         return [Substitution()]
     return list(dict.fromkeys(premises_among(rule, facts)))
 
@@ -200,10 +188,10 @@ def premises_among(rule: Rule, facts: Iterable[FactRecord]) -> Iterator[Substitu
     literals = [item for item in rule.literals if not item.negated and not rule.is_information(item)]
     for fact in facts:
         for literal in literals:
-            if literal.atom.indicator == _indicator(fact):
+            if literal.atom.indicator == fact.indicator:
                 bindings = matched(literal.atom.arguments, fact.arguments)
                 if bindings is not None:
-                    yield Substitution(tuple((name, Constant(value)) for name, value in bindings.items()))
+                    yield Substitution.of(bindings.items())
 
 
 def _of_equal_values(
@@ -228,7 +216,7 @@ def _facts_behind(proofs: Iterable[Proof], by_id: Mapping[str, FactRecord]) -> t
     used: dict[str, FactRecord] = {}
     for proof in proofs:
         used |= {fact_id: by_id[fact_id] for fact_id in proof.fact_ids()}
-    return tuple(sorted(used.values(), key=fact_text))
+    return tuple(sorted(used.values(), key=attrgetter("text")))
 
 
 def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord], names: Names) -> Iterator[FactConflict]:
@@ -242,7 +230,7 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord], name
     typed: dict[Value, list[tuple[str, FactRecord]]] = {}
     for fact in facts:
         # Facts that were imported without rules have no types of their own.
-        types = fact.types or declared.get(_indicator(fact), ())
+        types = fact.types or declared.get(fact.indicator, ())
         for value, data_type in zip(fact.arguments, types, strict=False):
             if is_text(value):
                 typed.setdefault(names.name(value), []).append((data_type, fact))
@@ -254,10 +242,10 @@ def _facts_of_disjoint_types(library: Library, facts: Iterable[FactRecord], name
                 continue
             # A single pair for each fact is enough, the same in any order of the facts: the caller looks for conflicts
             # again.
-            fact_of_second = min(second.values(), key=fact_text)
+            fact_of_second = min(second.values(), key=attrgetter("text"))
             for fact_of_first in first.values():
                 both = {fact.id: fact for fact in (fact_of_first, fact_of_second)}
-                yield FactConflict(str(item), tuple(sorted(both.values(), key=fact_text)))
+                yield FactConflict(str(item), tuple(sorted(both.values(), key=attrgetter("text"))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import attrgetter
 
 from hapax.engine.inference.derive import (
     FactIndex,
@@ -20,7 +21,17 @@ from hapax.engine.inference.theory import AskedAtom, FactSource, Theory, sort_ke
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import rule_of, with_rules
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
+from hapax.grammar.terms import (
+    Atom,
+    BodyLiteral,
+    Constant,
+    Literal,
+    Substitution,
+    Value,
+    Variable,
+    grouped,
+    variable_names,
+)
 from hapax.grammar.writing.prolog_text import definition_of
 from hapax.kb.atoms.facts import one_state
 from hapax.kb.records import DenialRecord, FactRecord, StatementRecord
@@ -40,12 +51,7 @@ def reading(kb: KnowledgeBase) -> Iterator[None]:
 
 def given_facts(kb: KnowledgeBase, facts: Iterable[FactRecord], denied: Iterable[DenialRecord] = ()) -> FactSource:
     """A source of these facts and denials alone; the knowledge base only lends its connection."""
-    by_indicator: dict[str, list[FactRecord]] = {}
-    for fact in facts:
-        by_indicator.setdefault(f"{fact.predicate}/{len(fact.arguments)}", []).append(fact)
-    denials: dict[str, list[DenialRecord]] = {}
-    for denial in denied:
-        denials.setdefault(f"{denial.predicate}/{len(denial.arguments)}", []).append(denial)
+    by_indicator, denials = grouped(facts, attrgetter("indicator")), grouped(denied, attrgetter("indicator"))
     return FactSource(kb, lambda name: by_indicator.get(name, ()), lambda name: denials.get(name, ()))
 
 
@@ -78,7 +84,7 @@ def atoms_that_hold(theory: Theory, asked: AskedAtom, most: int) -> list[Atom]:
     with reading(theory.kb):
         found = Demand(part.source(), part.library).answers([Literal(asked.atom), *asked.tests], names)
         rows = sorted(islice(found, most), key=sort_key)
-    return [Substitution(tuple(zip(names, map(Constant, row), strict=True))).apply(asked.atom) for row in rows]
+    return [Substitution.of(zip(names, row, strict=True)).apply(asked.atom) for row in rows]
 
 
 def holds(theory: Theory, atom: Atom) -> bool:
@@ -102,8 +108,7 @@ def _premises(instances: Mapping[Atom, Sequence[RuleInstance]]) -> Iterable[Atom
 def _facts_of(theory: Theory, atom: Atom) -> list[FactRecord]:
     """The stored facts that may be equal to a ground atom."""
     # By the index, since the predicate may have a million facts.
-    bound = {place: term.value for place, term in enumerate(atom.arguments) if isinstance(term, Constant)}
-    return list(theory.kb.relations.at(atom.indicator, bound))
+    return list(theory.kb.relations.at(atom.indicator, atom.bound))
 
 
 # -- premises

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hapax.engine.expansion.expand import write_proposals
-from hapax.engine.expansion.propose import Proposal, rule_sentence
+from hapax.engine.expansion.propose import Proposal, statement_of
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.mining.fact_tables import (
@@ -380,7 +380,7 @@ def _proposal(mined: MinedRule, library: Library) -> Proposal:
     for name, texts in (("for", mined.examples), ("against", mined.counter_examples)):
         notes += [f"{name} it: {text}" for text in texts]
     return Proposal(
-        addition, mined.rule.sentence, rule_sentence(addition, library), f"mined: {summary(mined)}", tuple(notes)
+        addition, mined.rule.sentence, statement_of(addition, library), f"mined: {summary(mined)}", tuple(notes)
     )
 
 

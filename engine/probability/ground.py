@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import networkx as nx
 
 from hapax.engine.probability.probability_options import MOST_NODES
+from hapax.grammar.terms import grouped
 
 if TYPE_CHECKING:
     from pysdd.sdd import SddManager, SddNode
@@ -83,10 +84,7 @@ class GroundProgram:
 
     def by_layer(self, nodes: Iterable[int]) -> list[list[int]]:
         """These nodes, which come in the order of their layers, as a list for each layer."""
-        groups: dict[int, list[int]] = {}
-        for node in nodes:
-            groups.setdefault(self.layers.get(node, 0), []).append(node)
-        return [groups[layer] for layer in sorted(groups)]
+        return list(grouped(nodes, lambda node: self.layers.get(node, 0)).values())
 
     def users(self, nodes: Sequence[int]) -> Mapping[int, list[GroundInstance]]:
         """The instances that conclude one of these nodes, by each of their positive premises."""

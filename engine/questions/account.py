@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
-from hapax.engine.questions.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE
+from hapax.engine.questions.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE, GateCount
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.grammar.writing.words import counted, one_line
 from hapax.kb.records import Candidate, Decision
@@ -71,6 +71,15 @@ class PremiseLoss:
         return PremiseLoss(self.count + other.count, self.gate, max(scores, default=None))
 
 
+Part = TypeVar("Part", DroppedLines, GateLoss, PremiseLoss, GateCount)
+
+
+def merge(totals: dict[str, Part], more: Mapping[str, Part]) -> None:
+    """Add further counts to those of the same names."""
+    for name, part in more.items():
+        totals[name] = totals[name] + part if name in totals else part
+
+
 @dataclass(frozen=True, slots=True)
 class DistributionCut:
     """Partial substitutions of one distribution that a step ranked, and those that it kept.
@@ -106,17 +115,12 @@ def question_account(
     unique: dict[str, tuple[Candidate, Decision]] = {}
     for candidate, decision in decisions:
         unique.setdefault(candidate.id, (candidate, decision))
-    accepted = 0
     for candidate, decision in unique.values():
-        if decision.accepted:
-            accepted += 1
-        elif decision.gate == PARSER.name:
-            line = DroppedLines(1, excerpt(candidate.raw))
-            reason = _NUMBER.sub("N", decision.reason)
-            dropped[reason] = dropped[reason] + line if reason in dropped else line
-        else:
-            loss = GateLoss(1, decision.score, decision.threshold)
-            losses[decision.gate] = losses[decision.gate] + loss if decision.gate in losses else loss
+        if not decision.accepted and decision.gate == PARSER.name:
+            merge(dropped, {_NUMBER.sub("N", decision.reason): DroppedLines(1, excerpt(candidate.raw))})
+        elif not decision.accepted:
+            merge(losses, {decision.gate: GateLoss(1, decision.score, decision.threshold)})
+    accepted = sum(decision.accepted for _, decision in unique.values())
     return QuestionAccount(calls, len(unique) + unjudged, dropped, unjudged, losses, accepted, given)
 
 
@@ -207,15 +211,8 @@ class StepAccount:
         self.unjudged += question.unjudged
         self.accepted += question.accepted
         self.given += question.given
-        for reason, lines in question.dropped.items():
-            self.dropped[reason] = self.dropped[reason] + lines if reason in self.dropped else lines
-        for gate, loss in question.losses.items():
-            self.losses[gate] = self.losses[gate] + loss if gate in self.losses else loss
-
-    def fail(self, premise: str, loss: PremiseLoss) -> None:
-        """Add partial substitutions that fail a premise."""
-        if loss.count:
-            self.failed[premise] = self.failed[premise] + loss if premise in self.failed else loss
+        merge(self.dropped, question.dropped)
+        merge(self.losses, question.losses)
 
     def to_json(self) -> dict[str, Any]:
         """The step as the run record stores it."""
@@ -223,26 +220,10 @@ class StepAccount:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> StepAccount:
-        """A stored step. Raises AttributeError, KeyError or TypeError for one of another shape."""
-        given: dict[str, Any] = {}
-        for item in fields(cls):
-            if item.name in _PARTS:
-                kind = _PARTS[item.name]
-                given[item.name] = {str(key): kind(**part) for key, part in stored[item.name].items()}
-            elif item.name in stored:
-                given[item.name] = _TYPES[str(item.type)](stored[item.name])
-        return cls(**given)
+        """A stored step. Raises ValueError for one of another shape."""
+        from pydantic import TypeAdapter
 
-
-_TYPES: Mapping[str, type[Any]] = {"int": int, "str": str, "bool": bool}
-
-_PARTS: Mapping[str, type[Any]] = {
-    "dropped": DroppedLines,
-    "losses": GateLoss,
-    "failed": PremiseLoss,
-    "cuts": DistributionCut,
-}
-"""The records in a step's mappings."""
+        return TypeAdapter(cls).validate_python(stored)
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from hapax.engine.logic.conflicts import (
     Settlement,
     conflicts_around,
     constrained_predicates,
-    fact_text,
     settlement,
 )
 from hapax.engine.questions.gates import CONSISTENCY
@@ -132,10 +131,8 @@ class Consistency:
                 item.question.gates.objections[CONSISTENCY.name, item.candidate] = reasons[item.fact.id]
         records = []
         for made in settled:
-            facts, lost = map(fact_text, made.conflict.facts), map(fact_text, made.lost)
-            records.append(
-                ConflictRecord(made.conflict.declaration, tuple(facts), tuple(lost), made.reason, self.run_id)
-            )
+            facts, lost = (tuple(fact.text for fact in found) for found in (made.conflict.facts, made.lost))
+            records.append(ConflictRecord(made.conflict.declaration, facts, lost, made.reason, self.run_id))
         decisions: list[Decision] = []
         stored: dict[FactRecord, str] = {}
         for fact in chain.from_iterable(item.lost for item in settled):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
+from operator import attrgetter
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.run_facts import RunFacts
@@ -29,6 +30,7 @@ from hapax.grammar.terms import (
     Term,
     Value,
     Variable,
+    grouped,
     variable_names,
 )
 from hapax.grammar.writing.prolog_text import assignment
@@ -95,10 +97,7 @@ class GivenFacts:
         wanted = dict.fromkeys(atoms)
         if (name, wanted) != self._newest[:2]:
             found: dict[Atom, list[Value]] = {atom: [] for atom in wanted}
-            shapes: dict[Atom, list[Atom]] = {}
-            for atom in wanted:
-                shapes.setdefault(shape_of(atom), []).append(atom)
-            for shape, own in shapes.items():
+            for shape, own in grouped(wanted, shape_of).items():
                 # A predicate without given facts that nothing else derives has no values.
                 is_derived = origin_of(Literal(shape), self._library) is Origin.DERIVED
                 if is_derived or self.known.has_given(shape.indicator):
@@ -115,11 +114,11 @@ class GivenFacts:
     def truths(self, atoms: Iterable[Atom]) -> dict[Atom, float | None]:
         """The truth of ground atoms, as `RunFacts.truth` has it, and 1 for those that follow by declared properties."""
         truths = {atom: self.known.truth(atom) for atom in atoms}
-        open_atoms: dict[str, list[Atom]] = {}
-        for atom, truth in truths.items():
-            if truth != 1.0 and atom.indicator in self._library.generating and self.known.has_given(atom.indicator):
-                open_atoms.setdefault(atom.indicator, []).append(atom)
-        for own in open_atoms.values():
+        generating = self._library.generating
+        unknown = [atom for atom, truth in truths.items() if truth != 1.0 and atom.indicator in generating]
+        for indicator, own in grouped(unknown, attrgetter("indicator")).items():
+            if not self.known.has_given(indicator):
+                continue
             shape, rows = shape_of(own[0]), [atom.values for atom in own]
             for (number,) in self._joined(shape.arguments, rows, [Literal(shape)]):
                 truths[own[int(number)]] = 1.0

@@ -471,73 +471,42 @@ class QuestionGates:
 
 
 @dataclass(slots=True)
-class VerdictCounts:
-    """Numbers of decisions on values, from which follows how many values came to each gate.
-
-    The search counts its decisions as it makes them, and the report those that are stored, in the same way.
-    """
-
-    rejected: Counter[str] = field(default_factory=Counter)
-    accepted: Counter[str] = field(default_factory=Counter)
-    unscored: int = 0
-    """Accepted without a score, because there was nothing to judge."""
-
-    def add(self, gate: str, accepted: bool, scored: bool, count: int = 1) -> None:
-        """Count decisions of one gate; `scored`: they have a score."""
-        if not accepted:
-            self.rejected[gate] += count
-        elif scored:
-            self.accepted[gate] += count
-        else:
-            self.unscored += count
-
-    def by_gate(self, order: Sequence[Gate]) -> dict[str, GateCount]:
-        """Accepted and judged values of each gate on values, in this order.
-
-        A rejected value came to the gates up to the one that rejected it. An accepted one came to the gates up to the
-        last that scored it, and to all that score nothing.
-        """
-        values_left = self.rejected.total() + self.accepted.total() + self.unscored
-        unscored = self.unscored
-        counts: dict[str, GateCount] = {}
-        for gate in order:
-            if not gate.on_values:
-                continue
-            judged = values_left - (unscored if gate.scoring is not None else 0)
-            counts[gate.name] = GateCount(judged - self.rejected[gate.name], judged)
-            # The next gate sees only what this one let pass.
-            values_left -= self.rejected[gate.name]
-            # The decision names the last gate with a score: no later gate scored these values.
-            unscored += self.accepted[gate.name]
-        return counts
-
-
-@dataclass(slots=True)
 class LastVerdicts:
     """The last verdict on each value where beams judge the same values apart, as under `--compat released`.
 
     A verdict that a value has had before is not stored again, so it is not the last one of the knowledge base either.
     """
 
-    _known: set[tuple[str, str, bool]] = field(default_factory=set)
-    _last: dict[str, Decision] = field(default_factory=dict)
+    _stored: dict[tuple[str, str, bool], Decision] = field(default_factory=dict)
 
     def add(self, decisions: Iterable[Decision]) -> None:
         """Take further verdicts, in the order in which they are stored."""
         for decision in decisions:
-            verdict = (decision.subject, decision.gate, decision.accepted)
-            if verdict not in self._known:
-                self._known.add(verdict)
-                self._last[decision.subject] = decision
+            self._stored.setdefault((decision.subject, decision.gate, decision.accepted), decision)
 
     def by_gate(self, order: Sequence[Gate]) -> dict[str, GateCount]:
         """Accepted and judged values of each gate on values, each value counted once."""
-        return count_by_gate(self._last.values(), order) if self._last else {}
+        last = {decision.subject: decision for decision in self._stored.values()}
+        return count_by_gate(last.values(), order) if last else {}
 
 
 def count_by_gate(decisions: Collection[Decision], order: Sequence[Gate]) -> dict[str, GateCount]:
-    """Accepted and judged values of each gate on values, by these decisions."""
-    counts = VerdictCounts()
-    for decision in decisions:
-        counts.add(decision.gate, decision.accepted, decision.score is not None)
-    return counts.by_gate(order)
+    """Accepted and judged values of each gate on values, by these decisions.
+
+    A rejected value came to the gates up to the one that rejected it. An accepted one came to the gates up to the last
+    that scored it, and to all that score nothing.
+    """
+    rejected = Counter(decision.gate for decision in decisions if not decision.accepted)
+    scored = Counter(item.gate for item in decisions if item.accepted and item.score is not None)
+    values_left = len(decisions)
+    unscored = values_left - rejected.total() - scored.total()
+    counts: dict[str, GateCount] = {}
+    for gate in order:
+        if gate.on_values:
+            judged = values_left - (unscored if gate.scoring is not None else 0)
+            counts[gate.name] = GateCount(judged - rejected[gate.name], judged)
+            # The next gate sees only what this one let pass.
+            values_left -= rejected[gate.name]
+            # The decision names the last gate with a score: no later gate scored these values.
+            unscored += scored[gate.name]
+    return counts

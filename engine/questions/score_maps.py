@@ -15,7 +15,7 @@ from typing import Any
 from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
 from hapax.engine.questions.inquiry import filled, opened_atom
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Constant, Value
+from hapax.grammar.terms import Constant, Value, grouped
 from hapax.kb.judgement_records import FactLabel
 from hapax.kb.records import AtomPattern, DenialRecord, FactRecord, Source, content_id, fact_id
 from hapax.kb.store import KnowledgeBase
@@ -342,15 +342,14 @@ def reply_members(scores: Mapping[str, float], atoms: Mapping[str, ProposedAtom]
     Facts of one reply are wrong together: a model that knows nothing of a thing says much that is false about it, and
     a critic to whom it sounds right affirms all of that.
     """
-    by_question: dict[str, list[float]] = {}
-    for fact, score in scores.items():
-        by_question.setdefault(atoms[fact].question, []).append(logit(score))
+    by_question = grouped(scores, lambda fact: atoms[fact].question)
+    sums = {question: math.fsum(logit(scores[fact]) for fact in own) for question, own in by_question.items()}
     members = {}
     for fact, score in scores.items():
-        logits = by_question[atoms[fact].question]
-        others = len(logits) - 1
+        question = atoms[fact].question
+        others = len(by_question[question]) - 1
         # As if two undecided values were there, so that one other value says little.
-        mean = (math.fsum(logits) - logit(score)) / (others + 2)
+        mean = (sums[question] - logit(score)) / (others + 2)
         members[fact] = {OWN: score, OTHERS: sigmoid(mean), COUNT: sigmoid(math.log1p(others))}
     return members
 

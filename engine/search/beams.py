@@ -14,7 +14,7 @@ from math import ceil, inf, prod
 from typing import NamedTuple
 
 from hapax.engine.prolog.session import LimitExceeded
-from hapax.engine.questions.account import DistributionCut, PremiseLoss, StepAccount
+from hapax.engine.questions.account import DistributionCut, PremiseLoss, StepAccount, merge
 from hapax.engine.questions.decidable import GivenFacts, Origin, PremisePart, open_parts, origin_of
 from hapax.engine.questions.gates import (
     COMPUTED,
@@ -428,8 +428,9 @@ class RuleSearch:
 
         `highest`: the highest P(yes) of those that do not pass.
         """
-        self.count(gate.name, GateCount(sum(passed), len(passed)))
-        self.account_now.fail(premise, PremiseLoss(len(passed) - sum(passed), gate.name, highest))
+        merge(self.gates, {gate.name: GateCount(sum(passed), len(passed))})
+        if not all(passed):
+            merge(self.account_now.failed, {premise: PremiseLoss(len(passed) - sum(passed), gate.name, highest)})
         reason = f"{premise} does not hold"
         left: list[Beam] = []
         dropped: list[Beam] = []
@@ -588,7 +589,7 @@ class RuleSearch:
             is_reversed = self.settings.compat and not self.step_number and distribution is Distribution.LONG_TAIL
             self._orders[distribution] = order[::-1] if is_reversed else order
             scores, limits = own[0].scores, [side.limit for side in own if side.limit is not None]
-            self.count(LIKELIHOOD.name, GateCount(len(chosen), len(scores)))
+            merge(self.gates, {LIKELIHOOD.name: GateCount(len(chosen), len(scores))})
             # Of the others those nearest to a limit; the limits and the stored likelihoods tell of the rest.
             others = [beam for beam in scores if beam not in chosen]
             distances = {beam: min((abs(scores[beam] - limit) for limit in limits), default=inf) for beam in others}
@@ -677,12 +678,7 @@ class RuleSearch:
         self.hits += answer.calls - sent
         self.verdicts.add(answer.verdicts)
         if not answer.verdicts:
-            for gate, count in answer.gates.items():
-                self.count(gate, count)
-
-    def count(self, gate: str, more: GateCount) -> None:
-        """Add a gate's counts."""
-        self.gates[gate] = self.gates.get(gate, GateCount()) + more
+            merge(self.gates, answer.gates)
 
     def _decision(self, gate: Gate, beam: Beam, distribution: Distribution, verdict: _Verdict) -> Decision:
         subject, rule = substitution_subject(zip(self.names, beam.values, strict=True)), self.plan.rule.name

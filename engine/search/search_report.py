@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.questions.account import Shortage, StepAccount, equal_scores, shortage
+from hapax.engine.questions.account import Shortage, StepAccount, equal_scores, merge, shortage
 from hapax.engine.questions.decidable import Origin, origin_of
 from hapax.engine.questions.gates import START, GateCount
 from hapax.engine.search.ranking import SMALL_POOL
@@ -222,8 +222,7 @@ def rule_report(search: RuleSearch, kept: Mapping[Distribution, Sequence[Stateme
     """The line of a rule whose search is over, with its statements."""
     rule, division = search.plan.rule, search.division
     gates = dict(search.gates)
-    for gate, count in search.verdicts.by_gate(search.settings.gates).items():
-        gates[gate] = gates.get(gate, GateCount()) + count
+    merge(gates, search.verdicts.by_gate(search.settings.gates))
     ids = {end: {statement.id for statement in statements} for end, statements in kept.items()}
     return RuleReport(
         rule.name,

@@ -487,7 +487,7 @@ class DatasetSource:
                     "predicate": fact.predicate,
                     "arguments": [str(value) for value in fact.arguments],
                     "types": list(fact.types),
-                    "text": fact_text(fact, self.library),
+                    "text": worded_fact(fact, self.library),
                     "source": fact.source.value,
                     "probability": fact.probability,
                     "run": fact.run_id,
@@ -573,7 +573,7 @@ class DatasetSource:
 
     def _fact_cell(self, fact: FactRecord) -> Row:
         cell = {"source": fact.source.value, "probability": fact.probability}
-        return {"id": fact.id, "fact": fact_text(fact, self.library), **cell}
+        return {"id": fact.id, "fact": worded_fact(fact, self.library), **cell}
 
     def _other_proof(self, record: StatementRecord) -> Row:
         """The cell of a further proof of the same text."""
@@ -618,7 +618,7 @@ def run_models(run: RunRecord) -> dict[str, str]:
     return models
 
 
-def fact_text(fact: FactRecord, library: Library) -> str:
+def worded_fact(fact: FactRecord, library: Library) -> str:
     """The fact in the words of its predicate."""
     return atom_text(Atom(fact.predicate, tuple(map(Constant, fact.arguments))), library)
 
