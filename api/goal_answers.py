@@ -16,13 +16,12 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import kept_rules, sound_rules
 from hapax.engine.logic.goal_rules import column_kinds
-from hapax.engine.logic.time_limit import time_limit
-from hapax.engine.near_misses import capitalised_values, idle_premises
-from hapax.engine.probability.probability_options import ProbabilityOptions
+from hapax.engine.logic.proofs import time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologTerm
-from hapax.engine.query_options import QueryOptions
+from hapax.engine.query_options import ProbabilityOptions, QueryOptions
 from hapax.engine.stories import Story, story_text
+from hapax.engine.why_not import capitalised_values, idle_premises
 from hapax.engine.why_not import why_not as explain_failure
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError

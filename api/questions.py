@@ -16,9 +16,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hapax.api.goal_answers import Answers, Explanation, query, why, why_not
-from hapax.engine.near_misses import near_misses
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.query_options import QueryOptions
+from hapax.engine.why_not import near_misses
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import GoalRejected
 from hapax.grammar.parsing.declarations import PredicateSignature

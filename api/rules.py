@@ -28,7 +28,7 @@ from hapax.grammar.writing.prolog_text import program_text
 from hapax.kb.files.whole_files import atomic_path
 
 if TYPE_CHECKING:
-    from hapax.engine.entailment.entailment_checks import EntailmentLimits
+    from hapax.engine.entailment.graph import EntailmentLimits
     from hapax.engine.kb_checks import KbFinding
     from hapax.kb.store import KnowledgeBase
 

@@ -17,8 +17,8 @@ from hapax.engine.answers.statement_lines import LineWriter, statement_lines
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, proof_from_json, proof_text
 from hapax.engine.kept_rules import chosen_rules, sound_rules
-from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.probability.probable_answers import Probability, basis_of, statement_probabilities
+from hapax.engine.query_options import ProbabilityOptions
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named

@@ -16,7 +16,6 @@ from hapax.engine.inference.proof import By, Proof, proof_from_json, reason
 from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.conflicts import premises_among
 from hapax.engine.logic.proofs import atoms_that_hold, derive_statements, prove
-from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.probability.probable_answers import (
     Probability,
     ProofSupport,
@@ -24,6 +23,7 @@ from hapax.engine.probability.probable_answers import (
     probable_atom,
     probable_premise,
 )
+from hapax.engine.query_options import ProbabilityOptions
 from hapax.engine.questions.gates import PARSER, substitution_subject
 from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.run_memory import (

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, combinations, product
 
-from hapax.engine.entailment.entailment_checks import EntailmentLimits, entailment_faults
-from hapax.engine.entailment.graph import PREMISE, Edge, edges_of
+from hapax.engine.entailment.graph import PREMISE, Edge, EntailmentLimits, edges_of, entailment_faults
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
 from hapax.engine.inference.theory import Theory
@@ -29,7 +28,7 @@ from hapax.grammar.data_types import OBJECT, PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, is_text
+from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, grouped, is_text
 from hapax.grammar.writing.verbalize import text_errors
 from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
@@ -123,30 +122,27 @@ def contrary_statements(library: Library, kb: KnowledgeBase) -> Iterator[KbFindi
 
     One pair is reported for each conclusion and pair of rules; other pairs differ only in their premises.
     """
-    by_conclusion: dict[str, dict[Atom, list[InstantiatedStatement]]] = {}
-    for record in kb.statements():
-        # Statements of rules that are not loaded cannot be checked.
-        if any(rule.name == record.rule for rule in library.rules):
-            rule = _instance(library.rule(record.rule), record)
-            key = _without_names(rule)
-            by_key = by_conclusion.setdefault(key.predicate, {})
-            by_key.setdefault(key, []).append(InstantiatedStatement(rule, record))
-    for predicate, conclusions in by_conclusion.items():
-        opposite = library.opposite_of(predicate)
-        if opposite is None or (opposite < predicate and opposite in by_conclusion):
-            continue  # the pair of predicates comes up twice; the alphabetically first one reports it
-        for key, statements in conclusions.items():
-            contraries = by_conclusion.get(opposite, {}).get(replace(key, predicate=opposite), [])
-            for statement, contrary in _first_meetings(statements, contraries, library):
-                yield _finding(
-                    faults.CONTRARY_STATEMENTS,
-                    kb,
-                    f'"{statement.text}" ({statement.rule}) and "{contrary.text}" ({contrary.rule}) contradict each '
-                    "other where both premises hold",
-                    "Add a condition to one rule that excludes the other, or retract the fact that is wrong",
-                    proof_from_json(statement.proof),
-                    proof_from_json(contrary.proof),
-                )
+    names = {rule.name for rule in library.rules}
+    # Statements of rules that are not loaded cannot be checked.
+    known = (record for record in kb.statements() if record.rule in names)
+    statements = (InstantiatedStatement(_instance(library.rule(record.rule), record), record) for record in known)
+    by_conclusion = grouped(statements, lambda item: _without_names(item.rule))
+    for conclusion, group in by_conclusion.items():
+        opposite = library.opposite_of(conclusion.predicate)
+        # The pair of predicates comes up twice; the alphabetically first one reports it.
+        if opposite is None or opposite < conclusion.predicate:
+            continue
+        contraries = by_conclusion.get(replace(conclusion, predicate=opposite), [])
+        for statement, contrary in _first_meetings(group, contraries, library):
+            yield _finding(
+                faults.CONTRARY_STATEMENTS,
+                kb,
+                f'"{statement.text}" ({statement.rule}) and "{contrary.text}" ({contrary.rule}) contradict each '
+                "other where both premises hold",
+                "Add a condition to one rule that excludes the other, or retract the fact that is wrong",
+                proof_from_json(statement.proof),
+                proof_from_json(contrary.proof),
+            )
 
 
 def _instance(rule: Rule, statement: StatementRecord) -> Rule:

@@ -46,10 +46,14 @@ def with_stored_predicates(theory: Theory, *, thorough: bool = False) -> Theory:
     for signature in theory.library.completed().signatures:
         templates = _templates(stored.get(signature.indicator)) or signature.templates
         signatures.append(replace(signature, templates=templates))
+    known = {*(signature.name for signature in signatures), *(record.name for record in stored.values())}
+    names = frozenset() if thorough else frozenset(known)
     # Predicates that only the store knows are undeclared: no rule file says what could be asked about them.
-    signatures += [_signature(record) for name, record in stored.items() if not theory.library.knows(name)]
-    known = [*stored, *(signature.indicator for signature in theory.library.completed().signatures)]
-    names = frozenset() if thorough else frozenset(indicator.rpartition("/")[0] for indicator in known)
+    for record in stored.values():
+        if not theory.library.knows(record.indicator):
+            kind = PredicateKind(record.kind) if record.kind in list(PredicateKind) else PredicateKind.GIVEN
+            templates = _templates(record)
+            signatures.append(PredicateSignature(record.name, record.argument_types, kind, templates, declared=False))
     for indicator in theory.kb.fact_indicators(names):
         if indicator not in stored and not theory.library.knows(indicator):
             # Only imported facts use it, so nothing but its name and its number of arguments is known.
@@ -94,11 +98,6 @@ def _templates(record: PredicateRecord | None) -> Templates | None:
     if record is None or record.affirmative is None:
         return None
     return Templates(record.affirmative, record.negated, record.question)
-
-
-def _signature(record: PredicateRecord) -> PredicateSignature:
-    kind = PredicateKind(record.kind) if record.kind in list(PredicateKind) else PredicateKind.GIVEN
-    return PredicateSignature(record.name, record.argument_types, kind, _templates(record), declared=False)
 
 
 def last_account(kb: KnowledgeBase, rule: str) -> tuple[RunRecord, list[StepAccount]] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -15,7 +15,7 @@ from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Substitution, grouped
 from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import USER, FactRecord, StatementRecord, Withdrawal, fact_id
@@ -58,12 +58,7 @@ def retract(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase, *, re
     if not reason.strip():
         raise HapaxError("A withdrawal needs a reason.", Remedy("Add {}.", Setting("reason", "TEXT")))
     by_id = {fact.id: fact for fact in (_stored_fact(theory, text) for text in texts(facts))}
-    with kb.transaction():
-        # What had fallen before is no effect of this change.
-        before, followed = _fallen(kb), current_rules(kb, theory.library)
-        kb.withdraw(by_id.values(), reason.strip(), USER)
-        change = _revised(theory, before)
-        return replace(change, facts=tuple(by_id.values()), derived=_derived_again(theory, followed))
+    return _followed(theory, by_id, lambda: kb.withdraw(by_id.values(), reason.strip(), USER))
 
 
 @checked
@@ -82,11 +77,7 @@ def restore(facts: str | Sequence[str], rules: Library, kb: KnowledgeBase) -> Fa
                 Remedy("Run {} to see whether any fact is.", Operation("withdrawn_facts")),
             )
         restored[fact.id] = fact
-    with kb.transaction():
-        before, followed = _fallen(kb), current_rules(kb, theory.library)
-        kb.restore(restored)
-        change = _revised(theory, before)
-        return replace(change, facts=tuple(restored.values()), derived=_derived_again(theory, followed))
+    return _followed(theory, restored, lambda: kb.restore(restored))
 
 
 @checked
@@ -95,14 +86,20 @@ def withdrawn_facts(kb: KnowledgeBase) -> list[Withdrawal]:
     return kb.withdrawals()
 
 
-def _derived_again(theory: Theory, rules: Sequence[Rule]) -> dict[str, tuple[int, int]]:
-    """Let the statements that `derive` stored follow a change of the facts; the numbers that differ, by rule."""
-    if not rules:
-        return {}
-    before = theory.kb.derived_counts()
-    derive_all(theory.kb, theory.library, rules)
-    now = theory.kb.derived_counts()
-    return {rule.name: (before[rule.name], now[rule.name]) for rule in rules if before[rule.name] != now[rule.name]}
+def _followed(theory: Theory, facts: Mapping[str, FactRecord], change: Callable[[], object]) -> FactChange:
+    """Change facts, and let the stored statements of searches and of `derive` follow."""
+    kb = theory.kb
+    with kb.transaction():
+        # What had fallen before is no effect of this change.
+        before, rules, counts = _fallen(kb), current_rules(kb, theory.library), kb.derived_counts()
+        change()
+        effect = _revised(theory, before)
+        if rules:
+            derive_all(kb, theory.library, rules)
+        now = kb.derived_counts()
+    pairs = {rule.name: (counts[rule.name], now[rule.name]) for rule in rules}
+    derived = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    return replace(effect, facts=tuple(facts.values()), derived=derived)
 
 
 def revise_statements(

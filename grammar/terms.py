@@ -7,7 +7,7 @@ from LINK's JSON and from its own printed form are equal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -445,6 +445,17 @@ def reached(starts: Iterable[Name], following: Callable[[Name], Iterable[Name]])
                 found[name] = None
                 waiting.append(name)
     return list(found)
+
+
+def connected(items: Iterable[Item], names: Callable[[Item], Collection[Name]], start: Iterable[Name]) -> list[Item]:
+    """The items that share a name with the start or with an item before them in the result."""
+    found: list[Item] = []
+    reached_names, waiting = set(start), list(items)
+    while near := next((item for item in waiting if not reached_names.isdisjoint(names(item))), None):
+        waiting.remove(near)
+        found.append(near)
+        reached_names.update(names(near))
+    return found
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Name]) -> dict[Name, list[Item]]:

@@ -41,7 +41,7 @@ from .engine.contents import Contents as Contents
 from .engine.contents import stats as stats
 from .engine.doctor import Examination as Examination
 from .engine.doctor import doctor as doctor
-from .engine.entailment.entailment_checks import EntailmentLimits as EntailmentLimits
+from .engine.entailment.graph import EntailmentLimits as EntailmentLimits
 from .engine.entailment.graph import read_entailments as read_entailments
 from .engine.entailment.graph import store_entailments as store_entailments
 from .engine.entailment.graph import suggest_rules as suggest_rules
@@ -49,9 +49,9 @@ from .engine.entailment.graph import with_entailments as with_entailments
 from .engine.expansion.expand import ExpansionFiles as ExpansionFiles
 from .engine.expansion.expand import ProposedRules as ProposedRules
 from .engine.expansion.expand import expand_rules as expand_rules
+from .engine.expansion.expand import lint_rules as lint_rules
+from .engine.expansion.expand import verbalise_rules as verbalise_rules
 from .engine.expansion.propose import ExpansionSettings as ExpansionSettings
-from .engine.expansion.sentences import lint_rules as lint_rules
-from .engine.expansion.sentences import verbalise_rules as verbalise_rules
 from .engine.kept_rules import RulesKept as RulesKept
 from .engine.kept_rules import keep_rules as keep_rules
 from .engine.kept_rules import kept_rules as kept_rules
@@ -59,14 +59,14 @@ from .engine.mining.fact_tables import MiningOptions as MiningOptions
 from .engine.mining.mine import MinedRule as MinedRule
 from .engine.mining.mine import MinedRules as MinedRules
 from .engine.mining.mine import mine_rules as mine_rules
-from .engine.near_misses import near_misses as near_misses
-from .engine.probability.probability_options import ProbabilityOptions as ProbabilityOptions
 from .engine.prolog.limits import QueryLimits as QueryLimits
 from .engine.prolog.session import LimitExceeded as LimitExceeded
+from .engine.query_options import ProbabilityOptions as ProbabilityOptions
 from .engine.query_options import QueryOptions as QueryOptions
 from .engine.questions.gates import CriticRule as CriticRule
 from .engine.search.progress import Progress as Progress
 from .engine.search.settings import SearchSettings as SearchSettings
+from .engine.why_not import near_misses as near_misses
 from .engine.withdrawal import FactChange as FactChange
 from .engine.withdrawal import restore as restore
 from .engine.withdrawal import retract as retract

@@ -37,10 +37,10 @@ from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.api.goal_answers import Answers, query, why, why_not
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import read_kept
-from hapax.engine.near_misses import near_misses
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.query_options import QueryOptions
+from hapax.engine.why_not import near_misses
 from hapax.evaluation.dataset.dataset_rows import rarest_word
 from hapax.evaluation.votes.voting_questions import WORDINGS
 from hapax.evaluation.winograd.schema_export import schema_items

@@ -14,8 +14,8 @@ import hapax
 from hapax.commands.shared.console import NAMED_DATABASE, NAMED_PATHS, note, use_json
 from hapax.commands.shared.declared import Finite, declared, together
 from hapax.engine.kept_rules import sound_rules
-from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.prolog.limits import MOST_SECONDS, QueryLimits
+from hapax.engine.query_options import ProbabilityOptions
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import ChosenRules, from_options
 

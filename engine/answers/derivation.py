@@ -23,7 +23,7 @@ from hapax.engine.inference.derive import (
     sentence_pieces,
     values_in_sentence,
 )
-from hapax.engine.inference.fingerprints import Fingerprints
+from hapax.engine.inference.stored_atoms import Fingerprints
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import CompiledPremise
 from hapax.engine.logic.demand import joined_names

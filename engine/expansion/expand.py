@@ -1,4 +1,8 @@
-"""The files of an expansion: proposals are added to a rule file, as comments that a person makes rules of."""
+"""The files of an expansion: proposals are added to a rule file, as comments that a person makes rules of.
+
+LINK leaves out predicates beyond a model's knowledge (section 2.2): `grammar/checking/predicate_checks.py` recognises
+some by their words; here a model is asked about the others, and writes sentences that the grammar cannot.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +18,31 @@ from hapax.engine.expansion.propose import (
     Proposal,
     UnusableReply,
     free_name,
+    guessed_kind,
+    sentences_for,
     with_additions,
 )
 from hapax.grammar.arguments import checked
+from hapax.grammar.checking import faults
 from hapax.grammar.checking.library_checks import check_library
+from hapax.grammar.checking.predicate_checks import asked_atoms
 from hapax.grammar.data_types import type_key
-from hapax.grammar.errors import HapaxError, RulesRejected, Severity
+from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected, Severity
 from hapax.grammar.parsing.parser import load_library, parse_addition, rule_files
 from hapax.grammar.rule_paths import rule_paths
 from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import Atom, Constant
 from hapax.grammar.writing.printing import rule_text, signature_text
+from hapax.grammar.writing.verbalize import atom_text
 from hapax.grammar.writing.words import one_line
 from hapax.kb.files.unfinished import replace_file
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import DeferralCollector
-from hapax.llm_oracle.journaled_models import JournaledGenerator
-from hapax.llm_oracle.protocols import KNOWLEDGE
+from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledGenerator
+from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, CriticScore
+from hapax.llm_oracle.questions.prompts import scope_claim, sense_claim
+from hapax.llm_oracle.questions.rewriting import FormWriter
 from hapax.llm_oracle.registry import open_instructed, with_journal
 
 
@@ -217,3 +229,96 @@ def expand_rules(
     deferrals.raise_first()
     added = write_proposals(files.output, proposals, sources.whole, sources.beside, accept=accept)
     return ProposedRules(tuple(proposals), tuple(added), tuple(left_out))
+
+
+# --- sentences and scope of predicates --------------------------------------------------------------------------------
+
+
+@checked
+def verbalise_rules(
+    rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Name, declaration and notes of each predicate that lacks a sentence; the model writes what grammar cannot.
+
+    The notes name templates that failed.
+    """
+    opening, journal = with_journal(kb, opening)
+    opened = open_instructed(model, KNOWLEDGE, replace(opening, library=rules))
+    writer = FormWriter(JournaledGenerator(opened, journal, role="rules"), opening.seed)
+    atoms: dict[str, Atom] = {}
+    for rule in rules.rules:
+        atoms |= {atom.indicator: atom for atom in rule.atoms}
+    indicators = [*(signature.indicator for signature in rules.signatures), *atoms]
+    deferrals = DeferralCollector()
+    for signature in dict.fromkeys(map(rules.signature, indicators)):
+        given = signature.templates
+        if given and given.negated and given.question:
+            continue
+        # A declared predicate may occur in no rule.
+        atom = atoms.get(signature.indicator) or Atom(signature.name, signature.parameters)
+        made = None
+        with deferrals:
+            made = sentences_for(atom, given, writer)
+        if made is None:
+            continue
+        kind = signature.kind if signature.declared else guessed_kind(atom, rules)
+        declaration = replace(signature, kind=kind, templates=made.templates, declared=True)
+        yield declaration.name, signature_text(declaration), made.notes
+    deferrals.raise_first()
+
+
+# --- predicates that a model cannot know ------------------------------------------------------------------------------
+
+MIN_PROBABILITY = 0.5
+"""P(yes) below which the model objects to a claim."""
+
+
+@checked
+def lint_rules(
+    rules: Library, kb: KnowledgeBase, model: str, opening: OpeningOptions | None = None
+) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Ask a model if predicates make sense over their types. Gives their number, and its warnings in rule order.
+
+    A predicate counts once for each combination of argument types. A claim that the model refuses to judge gives no
+    warning.
+    """
+    opening, journal = with_journal(kb, opening)
+    critic = JournaledCritic(open_instructed(model, CRITIC, replace(opening, library=rules)), journal, role="rules")
+    first: dict[tuple[str, tuple[str, ...]], tuple[Place, str, Atom]] = {}
+    for place, owner, atom, types in asked_atoms(rules):
+        first.setdefault((atom.indicator, types), (place, owner, atom))
+    uses = list(first.values())
+    sentences: list[str] = []
+    for _, _, atom in uses:
+        # Types stand in for values: `[Tree A] has the height [Height B]`.
+        names = {variable.name: Constant(f"[{variable}]") for variable in atom.variables}
+        sentences.append(atom_text(atom, rules, names))
+    # One batch, the claims about scope first and those about sense behind them.
+    scores = critic.probabilities([*map(scope_claim, sentences), *map(sense_claim, sentences)])
+    warnings: list[Diagnostic] = []
+    for number, (place, owner, atom) in enumerate(uses):
+        scope, sense = scores[number], scores[number + len(uses)]
+        if _objects(sense):
+            warnings.append(
+                faults.SENSELESS.at(
+                    place,
+                    f"{atom}{owner} reads '{sentences[number]}', which makes no sense to {critic.identity.name} "
+                    f"(P(yes) {sense.probability:.2f})",
+                    "Choose a verb or types that fit each other, or correct the predicate's sentence",
+                )
+            )
+        # A sentence without sense is reported once: whether it is in scope says nothing then.
+        elif _objects(scope):
+            warnings.append(
+                faults.OUT_OF_SCOPE.at(
+                    place,
+                    f"{atom}{owner} asks for facts that common texts do not contain, {critic.identity.name} says "
+                    f"(P(yes) {scope.probability:.2f})",
+                    "Ask about a type whose members are named, or declare the predicate given",
+                )
+            )
+    return len(uses), tuple(warnings)
+
+
+def _objects(score: CriticScore) -> bool:
+    return score.probability < MIN_PROBABILITY and not score.refused

@@ -2,6 +2,9 @@
 
 A reply is untrusted text: a part that does not fit is dropped. The parser of knowledge replies (`llm_oracle.answers`)
 expects lines that end in a full stop, which these do not.
+
+Sentence templates of new predicates come from grammar rules if they know the verb, else from the model. LINK has a
+model correct every sentence with minimal edits, in up to five tries until all slots are there.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Annotated
 
-from hapax.engine.expansion.sentences import guessed_kind, sentences_for
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.library_checks import check_library
 from hapax.grammar.checking.subsumption import subsumes
@@ -27,12 +29,20 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable
 from hapax.grammar.writing.printing import rule_text, signature_text
 from hapax.grammar.writing.texts import is_variable_name
-from hapax.grammar.writing.verbalize import atom_text, literal_text
+from hapax.grammar.writing.verbalize import (
+    IMPROVISED,
+    atom_text,
+    has_known_verb,
+    literal_text,
+    negated_template,
+    question_template,
+    spelled_template,
+)
 from hapax.grammar.writing.words import one_line
 from hapax.llm_oracle.budget import DeferralCollector
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
 from hapax.llm_oracle.questions.prompts import conclusion_prompt, types_prompt, verb_prompt
-from hapax.llm_oracle.questions.rewriting import FormWriter
+from hapax.llm_oracle.questions.rewriting import TRIES, FormWriter
 from hapax.llm_oracle.reading.link_replies import without_numbering
 
 # --- checks of a proposed rule ----------------------------------------------------------------------------------------
@@ -263,6 +273,49 @@ def _shown(text: str) -> str:
     """The beginning of a text, printable on one line."""
     line = one_line(text)
     return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+# --- sentences of a predicate -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """The templates of a predicate. `notes` name those that the model failed to write, for a person to look at."""
+
+    templates: Templates
+    notes: tuple[str, ...] = ()
+
+
+def sentences_for(atom: Atom, given: Templates | None, writer: FormWriter) -> Sentences:
+    """Write the templates of a predicate that `given` does not contain."""
+    notes: list[str] = []
+
+    def checked(written: str | None, improvised: str, form: str) -> str:
+        if written is None:
+            notes.append(f"the model wrote no {form} with every slot in {TRIES} tries: '{improvised}'")
+            return improvised
+        # A template stands within a sentence.
+        return written[0].lower() + written[1:]
+
+    affirmative = given.affirmative if given else spelled_template(atom.predicate, len(atom.arguments))
+    if given is None and not has_known_verb(affirmative):
+        affirmative = checked(writer.correction(affirmative), affirmative, "sentence")
+    negated = (given and given.negated) or negated_template(affirmative)
+    if negated.startswith(IMPROVISED):
+        negated = checked(writer.negation(affirmative), negated, "negation")
+    question = (given and given.question) or question_template(affirmative)
+    if question.startswith(IMPROVISED):
+        question = checked(writer.question(affirmative), question, "question").rstrip("?") + "?"
+    return Sentences(Templates(affirmative, negated, question), tuple(notes))
+
+
+def guessed_kind(atom: Atom, library: Library) -> PredicateKind:
+    """The kind of an undeclared predicate: given if rules only conclude it or use it about generic variables."""
+    for rule in library.rules:
+        for literal in rule.literals:
+            if literal.atom.indicator == atom.indicator and not rule.is_information(literal):
+                return PredicateKind.ORACLE
+    return PredicateKind.GIVEN
 
 
 # --- proposals --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from hapax.engine.inference.fingerprints import Fingerprints
+from hapax.engine.inference.stored_atoms import Fingerprints
 from hapax.engine.logic.compile import (
     CompileContext,
     CompiledPremise,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from hapax.engine.inference.proof import By, Proof, instantiated
 from hapax.engine.inference.theory import AskedAtom, FactSource, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import rule_of, with_rules
+from hapax.engine.prolog.session import LimitExceeded
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     Atom,
@@ -33,6 +36,8 @@ from hapax.grammar.terms import (
     variable_names,
 )
 from hapax.grammar.writing.prolog_text import definition_of
+from hapax.grammar.writing.words import counted
+from hapax.kb.atoms.derived_relations import Relations
 from hapax.kb.atoms.facts import one_state
 from hapax.kb.records import DenialRecord, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -46,6 +51,26 @@ _NUMBER = Variable("Kept number", "Number")
 def reading(kb: KnowledgeBase) -> Iterator[None]:
     """Evaluate inside the block over one state of the file, without writing to it."""
     with one_state(kb), kb.symbols.borrowing():
+        yield
+
+
+@contextmanager
+def time_limit(kb: KnowledgeBase, seconds: float, setting: str = "limits.seconds") -> Iterator[None]:
+    """Raise LimitExceeded inside the block after so many seconds of processor time in SQL.
+
+    `setting`: the argument by which a caller raises the limit.
+    """
+    end = time.process_time() + seconds
+
+    def check() -> None:
+        if time.process_time() > end:
+            raise LimitExceeded(
+                f"The goal needs more than {counted(seconds, 'second')} of processor time.",
+                "seconds",
+                Remedy("Raise the limit with {}.", Setting(setting)),
+            )
+
+    with Relations(kb).interruptible(check):
         yield
 
 

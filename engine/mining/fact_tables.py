@@ -30,7 +30,7 @@ from hapax.grammar.options import Option, check_ranges
 from hapax.grammar.parsing.declarations import Property
 from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Constant, Literal, Term, Value, Variable
+from hapax.grammar.terms import Atom, Constant, Literal, Term, Value, Variable, connected
 from hapax.kb import rows
 from hapax.kb.atoms.derived_relations import Relations
 from hapax.kb.atoms.facts import columns_of
@@ -355,20 +355,17 @@ class MiningTables:
         for predicate in self.predicates.values():
             fewest = 1 if len(predicate.types) == 1 else least
             for code in predicate.codes if fewest else ():
-                self._label(code, fewest)
+                edges = self.edges(code)
+                self._conn.execute(
+                    f"INSERT INTO mining_labels (p, o, facts) SELECT {code} AS p, o, count(*) FROM {edges} "  # noqa: S608
+                    f"GROUP BY o HAVING count(*) >= {fewest} ORDER BY o"
+                )
+                self._conn.execute(
+                    f"INSERT INTO mining_labelled SELECT edge.s, label.id FROM {edges} AS edge "  # noqa: S608  ours
+                    f"JOIN mining_labels AS label ON label.p = {code} AND label.o = edge.o"
+                )
         sql = "SELECT id, p, o FROM mining_labels"
         self.labels = {label: (code, node) for label, code, node in self._conn.execute(sql)}
-
-    def _label(self, code: int, least: int) -> None:
-        edges = self.edges(code)
-        self._conn.execute(
-            f"INSERT INTO mining_labels (p, o, facts) SELECT {code} AS p, o, count(*) FROM {edges} "  # noqa: S608  ours
-            f"GROUP BY o HAVING count(*) >= {least} ORDER BY o"
-        )
-        self._conn.execute(
-            f"INSERT INTO mining_labelled SELECT edge.s, label.id FROM {edges} AS edge "  # noqa: S608  ours
-            f"JOIN mining_labels AS label ON label.p = {code} AND label.o = edge.o"
-        )
 
 
 def _is_readable(data_type: str) -> bool:
@@ -434,11 +431,8 @@ def _is_closed(head: int, premises: Sequence[PremiseForm]) -> bool:
 
 
 def _is_connected(head: int, premises: Sequence[PremiseForm]) -> bool:
-    reached, waiting = set(premises[0]), list(premises[1:])
-    while near := next((premise for premise in waiting if reached & set(premise)), None):
-        reached |= set(near)
-        waiting.remove(near)
-    return not waiting and set(range(head)) <= reached
+    joined = connected(premises, set, premises[0])
+    return len(joined) == len(premises) and set(range(head)) <= set(chain.from_iterable(joined))
 
 
 def _canonical(head: int, premises: Sequence[PremiseForm]) -> tuple[PremiseForm, ...]:
@@ -511,11 +505,7 @@ class RuleCandidate:
     @property
     def constants(self) -> int:
         """The number of constants."""
-        return _constants(self.atoms)
-
-
-def _constants(atoms: Sequence[MinedAtom]) -> int:
-    return sum(atom.second == CONSTANT and atom.node != NOTHING for atom in atoms)
+        return sum(atom.second == CONSTANT and atom.node != NOTHING for atom in self.atoms)
 
 
 def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTables) -> RuleCandidate | None:
@@ -524,8 +514,6 @@ def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTabl
     It says nothing if a premise is the conclusion, mirrored under a symmetric predicate as well, or if two premises
     are one. Rules with more constants than MOST_CONSTANTS are not mined.
     """
-    if _constants([head, *premises]) > MOST_CONSTANTS[len(premises)]:
-        return None
     # One spelling of a rule, whatever the order of its premises.
     spelled = sorted(_spelled(atom, tables) for atom in premises)
     if len(set(spelled)) < len(spelled) or _spelled(head, tables) in spelled:
@@ -546,8 +534,11 @@ def candidate(head: MinedAtom, premises: Sequence[MinedAtom], tables: MiningTabl
         return Literal(Atom(name, tuple(reversed(terms) if atom.code & 1 else terms)))
 
     conclusion = literal(head)
-    rule = Rule(f"mined_{conclusion.atom.predicate}", tuple(map(literal, _in_order(spelled))), conclusion)
-    return RuleCandidate(atoms, rule)
+    # Each premise has a variable of an earlier one, beginning with X.
+    ordered = connected(spelled, lambda atom: {atom.first, atom.second} - {CONSTANT}, {0})
+    rule = Rule(f"mined_{conclusion.atom.predicate}", tuple(map(literal, ordered)), conclusion)
+    made = RuleCandidate(atoms, rule)
+    return made if made.constants <= MOST_CONSTANTS[len(premises)] else None
 
 
 def _spelled(atom: MinedAtom, tables: MiningTables) -> MinedAtom:
@@ -578,19 +569,6 @@ def _variables(atoms: Sequence[MinedAtom], tables: MiningTables) -> dict[int, Va
             return None
         found[number] = Variable(NAMES[number], common)
     return found
-
-
-def _in_order(premises: Sequence[MinedAtom]) -> Sequence[MinedAtom]:
-    """The premises so that each has a variable of an earlier one, beginning with X."""
-    order: list[MinedAtom] = []
-    reached = {0}
-    waiting = list(premises)
-    while waiting:
-        near = next((atom for atom in waiting if {atom.first, atom.second} & reached), waiting[0])
-        waiting.remove(near)
-        order.append(near)
-        reached |= {near.first, near.second}
-    return order
 
 
 def is_not_conclusion(atom: tuple[str, str, str], conclusion: tuple[int, str, str], symmetric: bool = False) -> str:

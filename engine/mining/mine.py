@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,9 +38,10 @@ from hapax.grammar.checking.subsumption import Matcher
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule
+from hapax.grammar.terms import grouped
 from hapax.grammar.writing.printing import signature_text
 from hapax.grammar.writing.verbalize import atom_text
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, some
 from hapax.kb.files import system
 from hapax.kb.store import KnowledgeBase
 
@@ -46,9 +50,6 @@ _SECONDS_OF_A_RULE = 30.0
 
 _SECONDS_TO_COMPARE = 60.0
 """The time in which the measured rules are compared with each other."""
-
-_LISTED = 5
-"""Conclusions that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +104,25 @@ class _Clock:
 
     seconds: float
     began: float = field(default_factory=system.monotonic)
-    rule_began: float | None = None
+    rule_began: float = math.inf
 
     def check(self) -> None:
         """Raise _TimeUpError if the time is up."""
         now = system.monotonic()
-        if now - self.began > self.seconds:
-            raise _TimeUpError
-        if self.rule_began is not None and now - self.rule_began > _SECONDS_OF_A_RULE:
+        if now - self.began > self.seconds or now - self.rule_began > _SECONDS_OF_A_RULE:
             raise _TimeUpError
 
-    @contextmanager
-    def of_rule(self, *, anew: bool = False) -> Iterator[None]:
-        """Limit the time of a rule inside the block; `anew`: even if the time of all is over."""
+    def limited(self, measure: Callable[[], _T], late: _T, *, anew: bool = False) -> _T:
+        """The result for a rule, or `late` if it takes too long; `anew`: even if the time of all is over."""
         self.rule_began = system.monotonic()
         if anew:
             self.began = self.rule_began
         try:
-            yield
+            return measure()
+        except _TimeUpError:
+            return late
         finally:
-            self.rule_began = None
+            self.rule_began = math.inf
 
 
 def mine(
@@ -148,14 +148,15 @@ class _Miner:
         self._tables, self._options, self._clock, self._progress = tables, options, clock, progress
         self._measuring = RuleMeasuring(tables, options)
         self._unmeasured: list[RuleCandidate] = []
-        self._unexplored: dict[str, list[str]] = {}
+        self._unexplored: list[tuple[str, str]] = []
+        """Shapes with the conclusions for which they were not looked at."""
         self._sampled: dict[str, tuple[int, int]] = {}
         self._hubs: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+        """Rules by the reason why they are left out or not compared."""
         self._matcher = Matcher(tables.library)
         self._stated = tuple(rule for rule in tables.library.with_closure().rules if rule.aggregate is None)
         self._perfect: dict[tuple[int, int], list[Rule]] = {}
-        self._pruned = 0
-        self._uncompared = 0
 
     def mined(self, worded: Library) -> MinedRules:
         """The rules that are left of those with enough support and confidence. `worded`: has the templates."""
@@ -167,19 +168,23 @@ class _Miner:
                 text = f"{conclusion}, {counted(premises, 'premise')}"
                 self._progress(f"{text}: conclusion {number} of {len(conclusions)}, {counted(len(measured), 'rule')}")
                 measured |= self._of_conclusion(conclusion, premises)
-        kept, follows, known = self._informative(measured)
+        kept = self._informative(measured)
         rules = []
         for number, (candidate, rule) in enumerate(kept, 1):
             self._progress(f"examples of rule {number} of {len(kept)}")
-            named = replace(rule, name=f"{rule.name}_{number}")
-            examples, against = (
-                tuple(_sentence(rule, instance, worded) for instance in instances)
-                for instances in self._examples(candidate.rule)
+            shown = partial(self._measuring.examples, candidate.rule)
+            examples, against = self._clock.limited(shown, _NO_EXAMPLES, anew=True)
+            signatures = (self._signature(atom.indicator) for atom in rule.atoms)
+            rules.append(
+                MinedRule(
+                    replace(rule, name=f"{rule.name}_{number}"),
+                    measured[candidate],
+                    tuple(_sentence(rule, instance, worded) for instance in examples),
+                    tuple(_sentence(rule, instance, worded) for instance in against),
+                    tuple(dict.fromkeys(filter(None, signatures))),
+                )
             )
-            signatures = [self._signature(atom.indicator) for atom in rule.atoms]
-            declared = tuple(dict.fromkeys(item for item in signatures if item is not None))
-            rules.append(MinedRule(named, measured[candidate], examples, against, declared))
-        return MinedRules(tuple(rules), tuple(self._notes(follows, known)))
+        return MinedRules(tuple(rules), tuple(self._notes()))
 
     def _conclusions(self) -> Iterator[Conclusion]:
         """Predicates to conclude: those of two arguments from the one that determines the other more nearly."""
@@ -195,11 +200,10 @@ class _Miner:
     def _of_conclusion(self, conclusion: Conclusion, premises: int) -> dict[RuleCandidate, RuleMeasures]:
         """The measured rules with this conclusion and number of premises."""
         found: dict[RuleCandidate, RuleMeasures] = {}
-        head = 1 if conclusion.is_label else 2
+        head, text = (1 if conclusion.is_label else 2), str(conclusion)
         wanted = [s for s in shapes(premises) if s.head == head and (self._tables.labels or not s.has_labels)]
         if conclusion.predicate.facts < self._options.min_support:
             return found
-        text = str(conclusion)
         try:
             screening = Screening(self._tables, conclusion, self._options)
             while wanted:
@@ -207,57 +211,50 @@ class _Miner:
                 del wanted[0]
                 # A note names the smallest sample of the conclusion's shapes: the rules most likely to be missed.
                 if screened.sampled < screened.facts:
-                    least, _ = self._sampled.get(text, (screened.sampled, 0))
-                    self._sampled[text] = min(least, screened.sampled), screened.facts
+                    sample = screened.sampled, screened.facts
+                    self._sampled[text] = min(sample, self._sampled.get(text, sample))
                 self._hubs[text] = max(self._hubs[text], screened.hubs)
-                found |= self._all_measured(screened.candidates)
+                for candidate in screened.candidates:
+                    if (measures := self._measures(candidate)) is not None:
+                        found[candidate] = measures
         except _TimeUpError:
-            for shape in wanted:
-                self._unexplored.setdefault(str(shape), []).append(text)
+            self._unexplored += ((str(shape), text) for shape in wanted)
         return found
 
-    def _all_measured(self, candidates: Sequence[RuleCandidate]) -> dict[RuleCandidate, RuleMeasures]:
-        """The measures of those with enough support and confidence.
+    def _measures(self, candidate: RuleCandidate) -> RuleMeasures | None:
+        """The measures of a rule with enough support and confidence; None for another one.
 
         A rule that never fails makes its special cases superfluous, so these are not measured (AMIE+, "perfect rules").
         """
-        found: dict[RuleCandidate, RuleMeasures] = {}
-        for candidate in candidates:
-            if any(self._matcher.subsumes(general, candidate.rule) for general in _wider(self._perfect, candidate)):
-                self._pruned += 1
-                continue
-            try:
-                with self._clock.of_rule():
-                    measures = self._measuring.measured(candidate.rule)
-            except _TimeUpError:
-                self._unmeasured.append(candidate)
-                continue
-            if measures is not None:
-                found[candidate] = measures
-                if measures.pca_confidence == 1.0:
-                    self._perfect.setdefault(candidate.concluded, []).append(candidate.rule)
-        return found
+        if any(self._matcher.subsumes(general, candidate.rule) for general in _wider(self._perfect, candidate)):
+            self._left_out[_FOLLOWS] += 1
+            return None
+        late: RuleMeasures | None = _LATE
+        measures = self._clock.limited(partial(self._measuring.measured, candidate.rule), late)
+        if measures is _LATE:
+            self._unmeasured.append(candidate)
+            return None
+        if measures is not None and measures.pca_confidence == 1.0:
+            self._perfect.setdefault(candidate.concluded, []).append(candidate.rule)
+        return measures
 
-    def _informative(
-        self, measured: dict[RuleCandidate, RuleMeasures]
-    ) -> tuple[list[tuple[RuleCandidate, Rule]], int, int]:
+    def _informative(self, measured: dict[RuleCandidate, RuleMeasures]) -> list[tuple[RuleCandidate, Rule]]:
         """The rules without those that follow from a more general one with no less confidence, that predict the
-        same as a shorter one, or that the library states; the number of the former two and that of the latter.
+        same as a shorter one, or that the library states.
         """
         general: dict[tuple[int, int], list[tuple[Rule, float]]] = {}
-        alike: dict[tuple[MinedAtom, RuleMeasures], list[RuleCandidate]] = {}
+        alike: defaultdict[tuple[MinedAtom, RuleMeasures], list[RuleCandidate]] = defaultdict(list)
         kept: list[tuple[RuleCandidate, Rule]] = []
-        follows, known = self._pruned, 0
         began = system.monotonic()
         # The general ones first: fewer premises, then fewer constants.
         for candidate in sorted(measured, key=lambda item: (len(item.atoms), item.constants, item.atoms)):
             rule, measures = self._tables.worded(candidate.rule), measured[candidate]
             if system.monotonic() - began > _SECONDS_TO_COMPARE:
-                self._uncompared += 1
+                self._left_out[_UNCOMPARED] += 1
                 kept.append((candidate, rule))
                 continue
             if any(self._matcher.subsumes(stated, rule) for stated in self._stated):
-                known += 1
+                self._left_out[_STATED] += 1
                 continue
             is_special = any(
                 confidence >= measures.pca_confidence and self._matcher.subsumes(wide, rule)
@@ -265,68 +262,63 @@ class _Miner:
             )
             # Rules that are left out have special cases, too.
             general.setdefault(candidate.concluded, []).append((rule, measures.pca_confidence))
-            same = alike.setdefault((candidate.atoms[0], measures), [])
-            if is_special or self._repeats(candidate, same):
-                follows += 1
+            same = alike[candidate.atoms[0], measures]
+            if is_special or any(self._predicts_the_same(candidate, rival) for rival in same):
+                self._left_out[_FOLLOWS] += 1
                 continue
             same.append(candidate)
             kept.append((candidate, rule))
-        kept.sort(key=lambda pair: (-measured[pair[0]].pca_confidence, -measured[pair[0]].support, str(pair[1])))
-        return kept, follows, known
+        return sorted(
+            kept, key=lambda pair: (-measured[pair[0]].pca_confidence, -measured[pair[0]].support, str(pair[1]))
+        )
 
-    def _repeats(self, candidate: RuleCandidate, rivals: Sequence[RuleCandidate]) -> bool:
-        """True if one of these rules, which have the same measures, predicts the same."""
-        for rival in rivals:
-            try:
-                with self._clock.of_rule(anew=True):
-                    if not self._measuring.predicts_more(candidate.rule, rival.rule):
-                        return True
-            except _TimeUpError:
-                return False
-        return False
-
-    def _examples(self, rule: Rule) -> tuple[list[Instance], list[Instance]]:
-        """Examples and counter-examples; none if they take too long, whatever the time that is left for mining."""
-        try:
-            with self._clock.of_rule(anew=True):
-                return self._measuring.examples(rule, self._options.examples)
-        except _TimeUpError:
-            return [], []
+    def _predicts_the_same(self, candidate: RuleCandidate, rival: RuleCandidate) -> bool:
+        """True if a rule with the same measures predicts the same."""
+        compare = partial(self._measuring.predicts_more, candidate.rule, rival.rule)
+        return not self._clock.limited(compare, True, anew=True)
 
     def _signature(self, indicator: str) -> PredicateSignature | None:
         """The declaration of a predicate that the library does not know, if all its types are known."""
-        if self._tables.library.knows(indicator):
-            return None
         places = self._tables.types[indicator]
         types = tuple(data_type for data_type in places if data_type is not None)
-        if len(types) < len(places):
+        if self._tables.library.knows(indicator) or len(types) < len(places):
             return None
         return PredicateSignature(indicator.rpartition("/")[0], types, PredicateKind.GIVEN)
 
-    def _notes(self, follows: int, known: int) -> Iterator[str]:
-        if follows:
-            yield f"{counted(follows, 'rule')} left out: a more general or shorter rule says the same"
-        if known:
-            yield f"{counted(known, 'rule')} left out: the library states as much"
-        listed = {
-            "not mined, more than two arguments": self._tables.wider,
-            "types of rule files that replace different ones of facts": self._tables.clashes,
-        }
-        yield from (f"{fact}: {_some(names)}" for fact, names in listed.items() if names)
+    def _notes(self) -> Iterator[str]:
+        for reason in (_FOLLOWS, _STATED):
+            if self._left_out[reason]:
+                yield f"{counted(self._left_out[reason], 'rule')} {reason}"
+        hubs = [f"{text} ({count})" for text, count in self._hubs.items() if count]
+        if self._tables.wider:
+            yield f"not mined, more than two arguments: {some(self._tables.wider, between='; ')}"
+        if self._tables.clashes:
+            clashes = some(self._tables.clashes, between="; ")
+            yield f"types of rule files that replace different ones of facts: {clashes}"
         for text, (sampled, facts) in self._sampled.items():
             yield f"screened by {sampled} of {facts} facts: {text}"
-        hubs = {text: count for text, count in self._hubs.items() if count}
         if hubs:
-            crowded = _some([f"{text} ({count})" for text, count in hubs.items()])
+            crowded = some(hubs, between="; ")
             yield f"sampled facts left out of the screening because they have too many neighbours: {crowded}"
-        if self._uncompared:
-            yield f"{counted(self._uncompared, 'rule')} not compared with the others: there are too many"
+        if self._left_out[_UNCOMPARED]:
+            yield f"{counted(self._left_out[_UNCOMPARED], 'rule')} {_UNCOMPARED}"
         limit = counted(self._options.seconds, "second")
-        for shape, conclusions in self._unexplored.items():
-            yield f"not explored within {limit}: {shape} for h {_some(conclusions)}"
+        for shape, pairs in grouped(self._unexplored, itemgetter(0)).items():
+            conclusions = some((conclusion for _, conclusion in pairs), between="; ")
+            yield f"not explored within {limit}: {shape} for h {conclusions}"
         if self._unmeasured:
             texts = [self._tables.worded(candidate.rule).sentence for candidate in self._unmeasured]
-            yield f"not measured in time: {counted(len(texts), 'rule')}: {_some(texts)}"
+            yield f"not measured in time: {counted(len(texts), 'rule')}: {some(texts, between='; ')}"
+
+
+_FOLLOWS = "left out: a more general or shorter rule says the same"
+_STATED = "left out: the library states as much"
+_UNCOMPARED = "not compared with the others: there are too many"
+
+_LATE = RuleMeasures(0, 0, 0, 0, 0)
+"""The measures of a rule that is not measured in time."""
+
+_NO_EXAMPLES: tuple[list[Instance], list[Instance]] = ([], [])
 
 
 def _sentence(rule: Rule, values: Instance, library: Library) -> str:
@@ -339,12 +331,6 @@ def _wider(rules: Mapping[tuple[int, int], list[_T]], candidate: RuleCandidate) 
     """The rules that conclude the same predicate, without a constant or with the same one."""
     code, node = candidate.concluded
     return chain.from_iterable(rules.get((code, constant), ()) for constant in sorted({NOTHING, node}))
-
-
-def _some(texts: Sequence[str]) -> str:
-    """The first of these texts, and the number of the others."""
-    more = len(texts) - _LISTED
-    return "; ".join(texts[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 # --- proposals --------------------------------------------------------------------------------------------------------

@@ -340,16 +340,15 @@ class RuleMeasuring:
         rejected = count(predicted.is_rejected, support, 0.0) if predicted.is_rejected else 0
         return RuleMeasures(support, facts, predictions, counted, rejected or 0)
 
-    def examples(self, rule: Rule, most: int) -> tuple[list[Instance], list[Instance]]:
+    def examples(self, rule: Rule) -> tuple[list[Instance], list[Instance]]:
         """Instances of the rule, at most one for each conclusion: first those whose conclusion is a fact.
 
         Then those that count against the rule; ones that a critic rejected come first.
         """
         predicted = _Predictions(rule, self._tables)
-        against = [f"NOT {predicted.is_fact}", predicted.counts]
         return (
-            self._instances(predicted, [predicted.is_fact, *predicted.distinct], most),
-            self._instances(predicted, against, most),
+            self._instances(predicted, [predicted.is_fact, *predicted.distinct]),
+            self._instances(predicted, [f"NOT {predicted.is_fact}", predicted.counts]),
         )
 
     def predicts_more(self, rule: Rule, rival: Rule) -> bool:
@@ -357,11 +356,11 @@ class RuleMeasuring:
         selects = [_Predictions(item, self._tables).select("1") for item in (rule, rival)]
         return bool(self._tables.run(f"{' EXCEPT '.join(selects)} LIMIT 1"))
 
-    def _instances(self, predicted: _Predictions, conditions: Sequence[str], most: int) -> list[Instance]:
+    def _instances(self, predicted: _Predictions, conditions: Sequence[str]) -> list[Instance]:
         values = predicted.body.values
         select = predicted.body.select([*values.values()], [*predicted.own, *conditions])
         order = f" ORDER BY {predicted.is_rejected} DESC" if predicted.is_rejected else ""
-        rows = self._tables.run(f"{select} GROUP BY {', '.join(predicted.cells)}{order} LIMIT {most}")
+        rows = self._tables.run(f"{select} GROUP BY {', '.join(predicted.cells)}{order} LIMIT {self._options.examples}")
         constants = self._tables.constants(chain.from_iterable(rows))
         return [dict(zip(values, map(constants.__getitem__, row), strict=True)) for row in rows]
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import networkx as nx
 
-from hapax.engine.probability.probability_options import MOST_NODES
+from hapax.engine.query_options import MOST_NODES
 from hapax.grammar.terms import grouped
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ from hapax.engine.inference.proof import instantiated
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import GOAL, goal_rules, rule_of, with_rules
-from hapax.engine.logic.proofs import reading
-from hapax.engine.logic.time_limit import time_limit
+from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports
-from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import AnswerCell
+from hapax.engine.query_options import ProbabilityOptions
 from hapax.engine.questions.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
@@ -71,29 +70,24 @@ def choice_events(program: GroundProgram, chance: Chance, bindings: Mapping[str,
 
 
 def relaxed(library: Library) -> Library:
-    """The library without the negations of closed predicates, whose rules keep their places."""
+    """The library without the negations of closed predicates that are not computed; rules keep their places.
+
+    Raises HapaxError for an aggregate, whose value differs from world to world.
+    """
     rules: list[Rule] = []
-    for rule in library.rules:
-        premise = tuple(item for item in rule.premise if not is_dropped(item, library))
-        rules.append(replace(rule, premise=premise))
-    return replace(library, rules=tuple(rules))
-
-
-def is_dropped(item: BodyLiteral, library: Library) -> bool:
-    """True for the negation of a closed predicate that is not computed."""
-    if not isinstance(item, Literal) or not item.negated or library.is_open(item.atom.indicator):
-        return False
-    return library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
-
-
-def refuse_aggregates(library: Library) -> None:
-    """Raise HapaxError if a rule of the library is an aggregate, whose value differs from world to world."""
     for rule in library.rules:
         if rule.aggregate is not None:
             raise HapaxError(
                 f"{rule.place}: {rule.aggregate.atom.indicator} is an aggregate, of which there are no probabilities. "
                 "Ask without them."
             )
+        kept: list[BodyLiteral] = []
+        for item in rule.premise:
+            indicator = item.atom.indicator if isinstance(item, Literal) and item.negated else ""
+            if not indicator or library.is_open(indicator) or library.kind(indicator) is PredicateKind.COMPUTED:
+                kept.append(item)
+        rules.append(replace(rule, premise=tuple(kept)))
+    return replace(library, rules=tuple(rules))
 
 
 def ground(
@@ -109,7 +103,6 @@ def ground(
     part = theory.relevant_to(goals=[goal])
     refuse_negative_cycles(part.library)
     original = part.library.with_closure()
-    refuse_aggregates(original)
     part = replace(part, library=relaxed(original))
     root = part.library.concluding[goal][0].conclusion.atom
     free = Atom(root.predicate, tuple(Variable(f"A{place}", "Object") for place in range(len(root.arguments))))
@@ -253,11 +246,6 @@ class ProbableAnswers:
     """Where the facts' probabilities come from."""
 
 
-def chances_of(kb: KnowledgeBase, library: Library) -> Chances:
-    """The chances of a knowledge base's facts, calibrated where it stores a calibration."""
-    return Chances(fact_probabilities(kb, library), denial_probabilities(kb))
-
-
 def basis_of(kb: KnowledgeBase, library: Library) -> str:
     """A sentence about the scores that count as probabilities."""
     if library.is_uncertain:
@@ -386,7 +374,9 @@ def grounded(
         rules = [*rules, rule_of(theory.library.evidence, known), rule_of([Literal(goal), Literal(known)], both)]
         goal = both
     widened = replace(theory, library=with_rules(theory.library, rules), assume=theory.assumed)
-    program = ground(widened, goal.indicator, chances_of(theory.kb, theory.library), endless)
+    # Calibrated where the knowledge base stores a calibration.
+    chances = Chances(fact_probabilities(theory.kb, theory.library), denial_probabilities(theory.kb))
+    program = ground(widened, goal.indicator, chances, endless)
     named = enumerate(program.names)
     answers = [(number, name) for number, name in named if isinstance(name, Atom) and name.predicate == goal.predicate]
     return program, answers

@@ -406,26 +406,28 @@ def _lost_substitutions(row: StepAccount, compat: str | None) -> Shortage:
     if loss.gate == CRITIC.name and loss.highest is not None:
         remedy = _threshold_remedy(loss.gate, loss.highest, compat)
         return Shortage(f"{fact}; the highest P(yes) is {loss.highest:.2f}.", remedy)
-    if loss.gate == GIVEN.name:
-        return Shortage(
-            f"{fact}.",
-            f"Add facts with {Operation('import_facts')}, or look at the premise with {Operation('why_not')}.",
-        )
-    if loss.gate == COMPUTED.name:
-        return Shortage(
-            f"{fact}.",
-            (
-                f"Raise {Setting('settings.calls_per_question')}, {Setting('settings.values_per_call')} or "
-                f"{Setting('settings.beam')} for more values to compare."
-            ),
-        )
-    return Shortage(
-        f"{fact}.",
-        (
-            f"Raise {Setting('settings.calls_per_question')} or {Setting('settings.beam')} for more values, or look "
-            f"at the premise with {Operation('why_not')}."
-        ),
-    )
+    return Shortage(f"{fact}.", _PREMISE_REMEDIES.get(loss.gate, _MORE_VALUES))
+
+
+_PREMISE_REMEDIES = {
+    GIVEN.name: Remedy(
+        "Add facts with {}, or look at the premise with {}.", Operation("import_facts"), Operation("why_not")
+    ),
+    COMPUTED.name: Remedy(
+        "Raise {}, {} or {} for more values to compare.",
+        Setting("settings.calls_per_question"),
+        Setting("settings.values_per_call"),
+        Setting("settings.beam"),
+    ),
+}
+"""The first remedy where all substitutions fail a premise, by the gate that says so."""
+
+_MORE_VALUES = Remedy(
+    "Raise {} or {} for more values, or look at the premise with {}.",
+    Setting("settings.calls_per_question"),
+    Setting("settings.beam"),
+    Operation("why_not"),
+)
 
 
 def _threshold_remedy(gate: str, highest: float | None, compat: str | None) -> str:

@@ -16,8 +16,7 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.demand import Demand
-from hapax.engine.logic.proofs import reading
-from hapax.engine.logic.time_limit import time_limit
+from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.prolog.session import LimitExceeded
 from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
@@ -30,6 +29,7 @@ from hapax.grammar.terms import (
     Term,
     Value,
     Variable,
+    connected,
     grouped,
     variable_names,
 )
@@ -218,7 +218,10 @@ def open_parts(rule: Rule, names: Sequence[str], facts: GivenFacts, library: Lib
             waiting.append(item)
     parts: list[PremisePart] = []
     while waiting:
-        part = _connected(waiting, bound)
+        # The first, and all that variables without a value connect with it, in their order.
+        first, free = waiting[0], variable_names(waiting[:1]) - bound
+        joined = connected(waiting[1:], lambda item: variable_names([item]) - bound, free)
+        part = [item for item in waiting if item is first or item in joined]
         waiting = [item for item in waiting if item not in part]
         used = variable_names(part)
         keys = tuple(name for name in names if name in used)
@@ -257,15 +260,3 @@ def _reached(items: Iterable[BodyLiteral], bound: set[str], facts: GivenFacts, l
     while new := set(filter(None, (assignment(comparison, reached) for comparison in found))) - reached:
         reached |= new
     return reached
-
-
-def _connected(items: Sequence[BodyLiteral], bound: set[str]) -> list[BodyLiteral]:
-    """The first of the premises, and all that variables without a value connect with it, in their order."""
-    chosen = {items[0]}
-    grown = True
-    while grown:
-        free = variable_names(chosen) - bound
-        new = {item for item in items if free & variable_names([item])} - chosen
-        chosen |= new
-        grown = bool(new)
-    return [item for item in items if item in chosen]

@@ -372,40 +372,38 @@ class QuestionGates:
     def add(self, scores: Mapping[Candidate, Scores]) -> int:
         """Take the scored candidates of one call and return how many of them are accepted now."""
         self.scores.update(scores)
-
-        def moved(gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
-            new: list[float] = []
-            earlier: list[float] = []
-            for candidate, score in judged:
-                (new if candidate in scores else earlier).append(score)
-            return self.thresholds[gate].after(new, earlier, self._rules[gate])
-
-        self._sift(moved)
+        self._sift(scores)
         self._once_accepted.update(self.accepted)
         return sum(candidate in scores for candidate in self.accepted)
 
     def end(self) -> None:
         """Lower the thresholds that no value of the question reached, as far as their rules allow it."""
+        self._sift(None)
 
-        def fallen(gate: str, judged: Sequence[tuple[Candidate, float]]) -> Threshold:
-            return self.thresholds[gate].at_end([score for _, score in judged], self._rules[gate])
+    def _sift(self, new: Mapping[Candidate, Scores] | None) -> None:
+        """Send all values through the gates in order, and move each threshold by the scores that come to its gate.
 
-        self._sift(fallen)
-
-    def _sift(self, moved: Callable[[str, Sequence[tuple[Candidate, float]]], Threshold]) -> None:
-        """Send all values through the gates in order, and move each threshold by the scores that come to its gate."""
-        everything = list(self.scores.items())
-        passing = everything
+        `new`: the values of the last call; None at the end of the question.
+        """
+        passing = self.scores
         for gate in self.order:
             if gate.scoring is not None:
-                judged: list[tuple[Candidate, float]] = []
-                for candidate, scores in passing if gate.scoring.screened else everything:
-                    score = self._score(gate, scores)
-                    if score is not None:
-                        judged.append((candidate, score))
-                self.thresholds[gate.name] = moved(gate.name, judged)
-            passing = [value for value in passing if self._admits(gate, *value)]
-        self.accepted = [candidate for candidate, _ in passing]
+                judged = self._judged(gate, passing if gate.scoring.screened else self.scores)
+                threshold, rule = self.thresholds[gate.name], self._rules[gate.name]
+                if new is None:
+                    moved = threshold.at_end(list(judged.values()), rule)
+                else:
+                    of_call = [score for candidate, score in judged.items() if candidate in new]
+                    earlier = [score for candidate, score in judged.items() if candidate not in new]
+                    moved = threshold.after(of_call, earlier, rule)
+                self.thresholds[gate.name] = moved
+            passing = {candidate: own for candidate, own in passing.items() if self._admits(gate, candidate, own)}
+        self.accepted = list(passing)
+
+    def _judged(self, gate: Gate, scores: Mapping[Candidate, Scores]) -> dict[Candidate, float]:
+        """The scores that the gate compares with its threshold, of candidates that have one."""
+        found = {candidate: self._score(gate, own) for candidate, own in scores.items()}
+        return {candidate: score for candidate, score in found.items() if score is not None}
 
     def is_hopeless(self, gate: Gate, scores: Scores) -> bool:
         """True if the gate's threshold cannot fall to its score."""

@@ -194,22 +194,14 @@ class AskedQuestion:
                 if key not in self._seen:
                     self._seen.add(key)
                     new.append(candidate)
-            self._add_sample(first)
+            if self._needs_samples:
+                self._failed_tries = self._failed_tries + 1 if first is None else 0
+                self._samples += [] if first is None else [first]
         has_all = len(self._samples) == self.samples
         self.gates.agreed = not question.functional or (has_all and self._agree(self._samples))
         self.values += new
         self.newest = [*new, *self.unread[read_before:]]
         return new
-
-    def _add_sample(self, first: Value | None) -> None:
-        """Add the first value of a reply to a question with one right value; None: it has none."""
-        if not self._needs_samples:
-            return
-        if first is None:
-            self._failed_tries += 1
-        else:
-            self._samples.append(first)
-            self._failed_tries = 0
 
     def judge(self, scores: Mapping[Candidate, Scores]) -> None:
         """Pass one call's scored candidates to the gates; the question is finished if this was its last call."""
@@ -302,26 +294,17 @@ def question_words(question: Question, library: Library, name: str = "") -> tupl
     Unless the name is given, it follows from the free position alone, so that all rules word the same question in the
     same way.
     """
-    name = name or slot_name(question.patterns[0])
+    # A for the first argument, B for the second.
+    name = name or argument_name(question.patterns[0].arguments.index(None))
     variable = Variable(name, question.data_type)
     atoms = (pattern_atom(pattern, variable) for pattern in question.patterns)
     return name, " and ".join(atom_text(atom, library) for atom in atoms)
-
-
-def slot_name(pattern: AtomPattern) -> str:
-    """The variable's letter for the pattern's free position: A for the first argument, B for the second."""
-    return argument_name(pattern.arguments.index(None))
 
 
 def argument_name(position: int) -> str:
     """A variable name for an argument position: A to Z, then A1 to Z1 and so on."""
     letter = chr(ord("A") + position % ALPHABET)
     return letter if position < ALPHABET else f"{letter}{position // ALPHABET}"
-
-
-def filled(pattern: AtomPattern, value: Value) -> Atom:
-    """The pattern with the value at its free positions."""
-    return pattern_atom(pattern, Constant(value))
 
 
 def pattern_atom(pattern: AtomPattern, free: Term) -> Atom:
@@ -416,7 +399,7 @@ class QuestionWording:
         )
         if self.profile is not FEW_SHOT:
             return worded
-        return replace(worded, examples=self.examples(question))
+        return replace(worded, examples=tuple(islice(self._examples(question), EXAMPLES)))
 
     def _open_types(self, question: Question) -> Iterator[tuple[str, str]]:
         """Name and data type of each open argument beside the requested one, which the patterns hold as `[B]`."""
@@ -429,15 +412,12 @@ class QuestionWording:
 
     # -- examples
 
-    def examples(self, question: Question) -> tuple[AnsweredExample, ...]:
+    def _examples(self, question: Question) -> Iterator[AnsweredExample]:
         """Worked examples: of the question's predicate, else of others with the slot at the same place, else general.
 
         No example mentions a value of the question, since a symmetric or similar predicate would then give an answer
         away, and none shows a value that is known to answer it.
         """
-        return tuple(islice(self._examples(question), EXAMPLES))
-
-    def _examples(self, question: Question) -> Iterator[AnsweredExample]:
         pattern = question.patterns[0]
         place = pattern.arguments.index(None)
         answers = {value_key(value) for value in self._known_answers(question)}
@@ -499,7 +479,7 @@ class QuestionWording:
             place = pattern.arguments.index(None)
             key = tuple(argument for argument in pattern.arguments if argument is not None)
             for known_key, values in self.rows_of(indicator, place).items():
-                if _same(known_key, key):
+                if tuple(map(value_key, known_key)) == tuple(map(value_key, key)):
                     yield from values
 
     def _blank_sentence(self, predicate: str, key: tuple[Value, ...], place: int, data_type: str) -> str:
@@ -508,10 +488,6 @@ class QuestionWording:
         slot = Variable("BLANK", data_type)
         atom = Atom(predicate, (*arguments[:place], slot, *arguments[place:]))
         return atom_text(atom, self.library).replace(f"[{slot.name}]", BLANK)
-
-
-def _same(first: tuple[Value, ...], second: tuple[Value, ...]) -> bool:
-    return tuple(map(value_key, first)) == tuple(map(value_key, second))
 
 
 def _predicate_form(pattern: AtomPattern, variable: str) -> str:

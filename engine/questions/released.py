@@ -66,7 +66,7 @@ class ReleasedGates(QuestionGates):
 
     def _move(self, scores: Mapping[Candidate, Scores]) -> None:
         """Move the thresholds by the values of one call, each by all of them."""
-        facts, types = self._call_scores(CRITIC, scores), self._call_scores(TYPE, scores)
+        facts, types = self._judged(CRITIC, scores), self._judged(TYPE, scores)
         if CRITIC.name in self.thresholds:
             moved = self.thresholds[CRITIC.name].after(list(facts.values()), (), self._rules[CRITIC.name])
             self.thresholds[CRITIC.name] = moved
@@ -74,10 +74,6 @@ class ReleasedGates(QuestionGates):
         while threshold > TYPE_FLOOR and not any(score >= threshold for score in types.values()):
             threshold -= STEP  # not rounded, see above
         self._type_thresholds |= dict.fromkeys(types, threshold)
-
-    def _call_scores(self, gate: Gate, scores: Mapping[Candidate, Scores]) -> dict[Candidate, float]:
-        found = {candidate: self._score(gate, own) for candidate, own in scores.items()}
-        return {candidate: score for candidate, score in found.items() if score is not None}
 
     def _threshold(self, gate: Gate, candidate: Candidate) -> float:
         if gate.name == TYPE.name and candidate in self._type_thresholds:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
-from hapax.engine.questions.inquiry import filled, opened_atom
+from hapax.engine.questions.inquiry import opened_atom, pattern_atom
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value, grouped
 from hapax.kb.judgement_records import FactLabel
@@ -320,7 +320,7 @@ def proposed_types(kb: KnowledgeBase, library: Library) -> list[ProposedType]:
 
 
 def _proposed(pattern: AtomPattern, value: Value, library: Library) -> ProposedAtom:
-    atom = filled(pattern, value)
+    atom = pattern_atom(pattern, Constant(value))
     arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
     return ProposedAtom(pattern.predicate, arguments, fact_claim(atom, library), entity_key(pattern.arguments))
 
@@ -354,21 +354,16 @@ def reply_members(scores: Mapping[str, float], atoms: Mapping[str, ProposedAtom]
     return members
 
 
-def fact_truths(kb: KnowledgeBase, sources: Iterable[str] = ()) -> dict[str, bool]:
-    """Truth by fact id, by people's votes and by the stored labels; without `sources`, by all of them.
+def fact_truths(kb: KnowledgeBase) -> dict[str, bool]:
+    """Truth by fact id, by people's votes and by the stored labels.
 
     Votes outweigh every other source. A fact on which sources or votes tie is left out.
     """
-    wanted = set(sources)
     balance: Counter[str] = Counter()
     for label in kb.labels():
-        if not wanted or label.source in wanted:
-            balance[label.fact_id] += 1 if label.is_true else -1
-    truths = {fact: total > 0 for fact, total in balance.items() if total}
-    if not wanted or VOTES in wanted:
-        # Last, so that votes replace what other sources say.
-        truths |= voted_truths(kb)
-    return truths
+        balance[label.fact_id] += 1 if label.is_true else -1
+    # Last, so that votes replace what other sources say.
+    return {fact: total > 0 for fact, total in balance.items() if total} | voted_truths(kb)
 
 
 def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:

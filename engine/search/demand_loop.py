@@ -17,11 +17,10 @@ from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import GOAL, GoalParts, NotRules, Way, goal_rules, rule_of, with_rules
-from hapax.engine.logic.proofs import reading
-from hapax.engine.logic.time_limit import time_limit
+from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologSession, PrologTerm
-from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name, filled
+from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name, pattern_atom
 from hapax.grammar.errors import Place
 from hapax.grammar.goal_language import (
     Compound,
@@ -112,7 +111,7 @@ class DemandBudget:
 class DemandResult:
     """The goal's answers, and the course of the loop.
 
-    `answers`: those of the oracle, by inquiry. `withheld`: there are no rows, because more facts might falsify them.
+    `answers`: those of the oracle, by inquiry. There are no rows where more facts might falsify them.
     `stopped`: why the loop ended early, and what to do about it. `budget`: the budget that ended it.
     """
 
@@ -120,7 +119,6 @@ class DemandResult:
     rounds: int = 0
     asked: tuple[Question, ...] = ()
     missing: Missing = field(default_factory=Missing)
-    withheld: bool = False
     stopped: str = ""
     budget: BudgetReached | None = None
     answers: Mapping[Inquiry, QuestionAnswer] = field(default_factory=dict)
@@ -391,14 +389,13 @@ class _Loop:
             self._retract()
             missing = self._missing()
         # A further fact could falsify what rests on the absence of facts.
-        withheld = bool(missing) and uses_closed_world(self.goal, self.theory.library)
-        result = QueryResult(self.goal.variables) if withheld else self._answer()
+        is_unsure = bool(missing) and uses_closed_world(self.goal, self.theory.library)
+        result = QueryResult(self.goal.variables) if is_unsure else self._answer()
         return DemandResult(
             result,
             rounds,
             tuple(need.question for need in self.asked),
             missing,
-            withheld,
             self.stopped if missing else "",
             self.reached,
             self.answers,
@@ -458,7 +455,7 @@ class _Loop:
             self.types.append(TypeFact(value, need.question.data_type))
             # A value of an opening question makes no ground atom yet; its type is what the next round needs.
             if not need.is_opening:
-                self.learnt.append(self._fact(filled(need.pattern, value)))
+                self.learnt.append(self._fact(pattern_atom(need.pattern, Constant(value))))
 
     def _fact(self, atom: Atom) -> FactRecord:
         types = self.theory.library.signature(atom.indicator).argument_types

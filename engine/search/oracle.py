@@ -24,7 +24,6 @@ from hapax.engine.questions.inquiry import (
     ParsedGeneration,
     QuestionAnswer,
     QuestionWording,
-    filled,
     opened_atom,
     pattern_atom,
     question_words,
@@ -34,7 +33,7 @@ from hapax.engine.search.judge_scores import CriticClaim, Scorer, given_claims
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.parsing.declarations import Tolerance
-from hapax.grammar.terms import Atom, Value, Variable
+from hapax.grammar.terms import Atom, Constant, Value, Variable
 from hapax.grammar.writing.verbalize import atom_text
 from hapax.kb.records import (
     CANDIDATES,
@@ -563,7 +562,7 @@ class Oracle:
         question, released = inquiry.question, self.settings.is_released
         # LINK's released code has no critic for the one right value of a question.
         if not (released and question.functional):
-            atoms = [filled(pattern, value) for pattern in inquiry.claimed]
+            atoms = [pattern_atom(pattern, Constant(value)) for pattern in inquiry.claimed]
             for gate in gates:
                 if gate.scoring is None:
                     continue
@@ -671,7 +670,7 @@ class Oracle:
         """The facts that a candidate makes of the claimed patterns, its own argument typed as the question's values."""
         facts = []
         for pattern in inquiry.claimed:
-            atom = filled(pattern, candidate.value)
+            atom = pattern_atom(pattern, Constant(candidate.value))
             declared = self.library.signature(atom.indicator).argument_types
             types = tuple(
                 inquiry.question.data_type if argument is None else argument_type

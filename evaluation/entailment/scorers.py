@@ -11,8 +11,7 @@ from itertools import chain, permutations, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from hapax.engine.entailment import STRONG
-from hapax.engine.entailment.graph import Edge, store_entailments
+from hapax.engine.entailment.graph import STRONG, Edge, store_entailments
 from hapax.evaluation.entailment.datasets import leaks, read_splits
 from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, VisibleSides, read_scores
 from hapax.evaluation.entailment.published_graphs import GraphScorer

@@ -17,10 +17,10 @@ def counted(number: float, noun: str, plural: str = "") -> str:
     return f"{shown} {noun if number == 1 else plural or noun + 's'}"
 
 
-def some(names: Iterable[str], most: int = 5) -> str:
+def some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
     """The first few names, and the number of the others."""
     listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+    return between.join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def short(item: object) -> str:

@@ -13,8 +13,8 @@ import pytest
 
 import hapax
 from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exact, supports, upper_bounds
-from hapax.engine.probability.probability_options import ProbabilityOptions
 from hapax.engine.probability.probable_answers import Evaluator
+from hapax.engine.query_options import ProbabilityOptions
 from hapax.kb.judgement_records import CALIBRATIONS, CalibrationRecord
 from hapax.kb.records import RUNS, FactRecord, RunRecord, Source
 

@@ -18,8 +18,17 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 import hapax
-from hapax.engine.entailment.entailment_checks import entailment_chains, entailment_faults
-from hapax.engine.entailment.graph import PREMISE, Chain, Edge, edges, edges_into, edges_of, store_entailments
+from hapax.engine.entailment.graph import (
+    PREMISE,
+    Chain,
+    Edge,
+    edges,
+    edges_into,
+    edges_of,
+    entailment_chains,
+    entailment_faults,
+    store_entailments,
+)
 from hapax.engine.expansion.expand import ExpansionFiles, write_proposals
 from hapax.engine.expansion.propose import (
     Expander,
@@ -32,9 +41,9 @@ from hapax.engine.expansion.propose import (
     read_predicate,
     read_types,
     read_verb,
+    sentences_for,
     with_additions,
 )
-from hapax.engine.expansion.sentences import sentences_for
 from hapax.engine.mining.fact_tables import MiningOptions, RuleShape, shapes, ways_to_match
 from hapax.engine.mining.mine import mine
 from hapax.grammar.checking.library_checks import check_library
