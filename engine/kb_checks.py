@@ -5,6 +5,7 @@ ungrammatical.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,7 +13,7 @@ from itertools import chain, combinations, product
 
 from hapax.engine.entailment.graph import PREMISE, Edge, EntailmentLimits, edges_of, entailment_faults
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.inference.proof import Proof, instantiated, proof_from_json, proof_text
+from hapax.engine.inference.proof import Proof, proof_from_json, proof_text
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.engine.logic.conflicts import conflicts, constrained_predicates
@@ -84,7 +85,7 @@ def contradictions(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
         both = [Literal(Atom(_name(name), variables)) for name in (indicator, opposite_indicator)]
         joined = join_premise(source, needed, rule_of(both, Atom("both", variables)), [Substitution()])
         for _, values in sorted(joined.rows, key=lambda row: str(row[1].apply(both[0].atom))):
-            proof, contrary = (joined.prover.item(instantiated(literal, values)) for literal in both)
+            proof, contrary = (joined.prover.item(literal.replaced(values)) for literal in both)
             message = f"{proof.goal} and {contrary.goal} both hold"
             remedy = "Retract or correct the fact or rule in one of the two proofs that is wrong"
             yield _finding(faults.BOTH_WAYS, kb, message, remedy, proof, contrary)
@@ -314,26 +315,22 @@ def constants_under_two_types(library: Library, kb: KnowledgeBase) -> Iterator[K
 
 def _mentioned_types(library: Library) -> set[str]:
     """The keys of the types that the loaded files mention."""
-    mentioned: set[str] = set()
-    for rule in library.rules:
-        mentioned.update(variable.data_type for variable in rule.variables)
-    for signature in library.signatures:
-        mentioned.update(signature.argument_types)
-    for pair in library.subtypes:
-        mentioned.update(pair)
-    return set(map(type_key, mentioned))
+    variables = chain.from_iterable(rule.variables for rule in library.rules)
+    arguments = chain.from_iterable(signature.argument_types for signature in library.signatures)
+    subtypes = chain.from_iterable(library.subtypes)
+    return set(map(type_key, chain((variable.data_type for variable in variables), arguments, subtypes)))
 
 
 def _types_of_constants(kb: KnowledgeBase) -> dict[Value, set[str]]:
     """The types under which texts were accepted, in one spelling. Numbers fit every numeric type and are left out."""
     spelling: dict[str, str] = {}
-    types: dict[Value, set[str]] = {}
-    accepted = [(fact.constant, fact.data_type) for fact in kb.select(TYPE_FACTS)]
-    for fact in kb.facts():
-        accepted += zip(fact.arguments, fact.types, strict=False)  # imported facts may have no types
-    for constant, data_type in accepted:
+    types: defaultdict[Value, set[str]] = defaultdict(set)
+    accepted = ((fact.constant, fact.data_type) for fact in kb.select(TYPE_FACTS))
+    # Imported facts may have no types.
+    of_facts = chain.from_iterable(zip(fact.arguments, fact.types, strict=False) for fact in kb.facts())
+    for constant, data_type in chain(accepted, of_facts):
         if is_text(constant):
-            types.setdefault(constant, set()).add(spelling.setdefault(type_key(data_type), data_type))
+            types[constant].add(spelling.setdefault(type_key(data_type), data_type))
     return types
 
 

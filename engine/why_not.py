@@ -24,7 +24,6 @@ from hapax.engine.explain import (
     what_fell,
 )
 from hapax.engine.inference.derive import fact_key, matched
-from hapax.engine.inference.proof import instantiated
 from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.compile import join_order
 from hapax.engine.logic.failures import idle_negations
@@ -231,7 +230,7 @@ def _computed(atom: Atom, signature: PredicateSignature) -> str:
             f"{Setting('rules')}"
         )
     values = ((signature.parameters[place].name, value) for place, value in atom.bound.items())
-    return _falsehood(instantiated(signature.definition, Substitution.of(values)))
+    return _falsehood(signature.definition.replaced(Substitution.of(values)))
 
 
 def _falsehood(item: BodyLiteral) -> str:
@@ -333,7 +332,7 @@ class _Failure:
 
     def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
         # Different solutions may lack the same goal.
-        goals = list(dict.fromkeys(instantiated(missing, substitution) for substitution in reached))
+        goals = list(dict.fromkeys(missing.replaced(substitution) for substitution in reached))
         lines = tuple(self._premise(goal) for goal in goals)
         lack = "does not hold" if isinstance(missing, Literal) and missing.negated else "is false"
         written = item_text(missing, self.theory.library)

@@ -381,10 +381,6 @@ class Substitution(Mapping[str, Constant]):
     def __hash__(self) -> int:
         return hash(self.bindings)
 
-    def term(self, term: Term) -> Term:
-        """The constant of a bound variable, else the term itself."""
-        return self._index.get(term.name, term) if isinstance(term, Variable) else term
-
     def apply(self, atom: Atom) -> Atom:
         """The atom with every bound variable replaced."""
         return atom.replaced(self._index)

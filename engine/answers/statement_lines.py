@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from hapax.engine.answers.derivation import RUN_ID, fact_tables, read_statements
 from hapax.engine.inference.derive import filled, relevant_library, rule_words
-from hapax.engine.inference.proof import By, Proof, instantiated
+from hapax.engine.inference.proof import By, Proof
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import MISSING, Constant, Literal, Substitution, variable_names
 from hapax.grammar.writing.prolog_text import definition_of
@@ -138,7 +138,7 @@ class _Sheet:
         children: list[Proof] = []
         facts: list[Proof] = []
         for item in self.rule.premise:
-            goal = instantiated(item, values)
+            goal = item.replaced(values)
             if self.rule.is_information(item):
                 children.append(Proof(goal, By.ASSUMPTION))
             elif isinstance(item, Literal) and item.negated:

@@ -38,7 +38,7 @@ from hapax.grammar.writing.verbalize import (
     question_template,
     spelled_template,
 )
-from hapax.grammar.writing.words import one_line
+from hapax.grammar.writing.words import excerpt
 from hapax.llm_oracle.budget import DeferralCollector
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest, Generator
 from hapax.llm_oracle.questions.prompts import conclusion_prompt, types_prompt, verb_prompt
@@ -150,7 +150,7 @@ def read_types(reply: str) -> Iterator[str | UnusableReply]:
         if line.endswith(":") or not line.strip(_MARKS):
             continue  # a sentence that introduces the list
         name = _type_name(line)
-        yield name or UnusableReply(_shown(line), "is not a name of a data type")
+        yield name or UnusableReply(excerpt(line), "is not a name of a data type")
 
 
 def _type_name(line: str) -> str | None:
@@ -190,12 +190,12 @@ def read_predicate(reply: str, arguments: Sequence[str] = ()) -> Verb:
     plain = without_numbering(line.split("(")[0].strip(_MARKS)).strip(_MARKS)
     words = (named[0] if named else plain).replace("_", " ")
     if len(named) > 1:
-        raise UnusableReply(_shown(line), "names several verbs")
+        raise UnusableReply(excerpt(line), "names several verbs")
     if line and is_sentence(words, arguments):
-        raise UnusableReply(_shown(line), "is a sentence, where a verb such as 'cannot drive' is wanted")
+        raise UnusableReply(excerpt(line), "is a sentence, where a verb such as 'cannot drive' is wanted")
     verb = read_verb(words.lower())
     if verb is None:
-        raise UnusableReply(_shown(line), "is not a verb")
+        raise UnusableReply(excerpt(line), "is not a verb")
     return verb
 
 
@@ -267,12 +267,6 @@ def _slotted(line: str, arguments: Sequence[str]) -> str:
     for number, argument in enumerate(arguments, 1):
         text = re.sub(rf"(?<!\w){re.escape(argument)}(?!\w)", f"[{number}]", text, flags=re.IGNORECASE)
     return text
-
-
-def _shown(text: str) -> str:
-    """The beginning of a text, printable on one line."""
-    line = one_line(text)
-    return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 # --- sentences of a predicate -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import itemgetter
 
-from hapax.engine.inference.proof import By, Proof, instantiated
+from hapax.engine.inference.proof import By, Proof
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration, Constraint, Declaration, PredicateKind
@@ -77,8 +77,8 @@ def relevant_library(library: Library, *rules: Rule, goals: Iterable[str] = ()) 
     part = library.parts[wanted]
     # The conclusions of `rules` stay declared even where nothing rests on them: their sentences need the templates.
     concluded = dict.fromkeys(rule.conclusion.atom.indicator for rule in rules)
-    others = [library.signature(indicator) for indicator in concluded if not part.knows(indicator)]
-    return replace(part, signatures=(*part.signatures, *others)) if others else part
+    unused = [library.signature(indicator) for indicator in concluded if not part.knows(indicator)]
+    return replace(part, signatures=(*part.signatures, *unused)) if unused else part
 
 
 def _part(library: Library, wanted: frozenset[str]) -> Library:
@@ -165,12 +165,12 @@ def fact_key(atom: Atom) -> tuple[str, tuple[Value, ...]]:
 class RuleInstance:
     """A rule with values for its variables under which its premise holds.
 
-    `others`: of an aggregate, the other rows of the group; `left_out`: how many further ones it has.
+    `further_rows`: of an aggregate, those of the group after the first; `left_out`: how many more it has.
     """
 
     rule: Rule
     substitution: Substitution
-    others: tuple[RuleInstance, ...] = ()
+    further_rows: tuple[RuleInstance, ...] = ()
     left_out: int = 0
 
 
@@ -210,7 +210,7 @@ class Prover:
     def _unproved_premises(self, instance: RuleInstance) -> set[Atom]:
         """Derived atoms in an instance's premise that are not facts as well."""
         found: set[Atom] = set()
-        for row in (instance, *instance.others):
+        for row in (instance, *instance.further_rows):
             atoms = (row.substitution.apply(item.atom) for item in row.rule.literals if not item.negated)
             found.update(atom for atom in atoms if atom.indicator in self._derived)
         return {atom for atom in found if self.facts.leaf(atom) is None and not _is_identity(atom)}
@@ -247,10 +247,10 @@ class Prover:
     def _premises(self, instance: RuleInstance) -> tuple[Proof, ...]:
         """The proofs of an instance's premise; of an aggregate, those of all rows of the group, each goal once."""
         goals: dict[BodyLiteral, None] = {}
-        if not instance.others:
-            return tuple(self.item(instantiated(item, instance.substitution)) for item in instance.rule.premise)
-        for row in (instance, *instance.others):
-            goals |= dict.fromkeys(instantiated(item, row.substitution) for item in row.rule.premise)
+        if not instance.further_rows:
+            return tuple(self.item(item.replaced(instance.substitution)) for item in instance.rule.premise)
+        for row in (instance, *instance.further_rows):
+            goals |= dict.fromkeys(item.replaced(row.substitution) for item in row.rule.premise)
         return tuple(map(self.item, goals))
 
 
@@ -261,12 +261,12 @@ def _is_identity(atom: Atom) -> bool:
 
 def _with_whole_groups(instances: Iterable[RuleInstance]) -> Iterator[RuleInstance]:
     """The instances of one conclusion, in which those of an aggregate are a single one."""
-    for aggregate, (first, *others) in grouped(instances, lambda instance: instance.rule.aggregate).items():
+    for aggregate, (first, *further) in grouped(instances, lambda instance: instance.rule.aggregate).items():
         # A row with the smallest or largest value proves it by itself.
         if aggregate is None or aggregate.is_improved:
-            yield from (first, *others)
+            yield from (first, *further)
         else:
-            yield replace(first, others=tuple(others))
+            yield replace(first, further_rows=tuple(further))
 
 
 # --- records --------------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class StatementWriter:
         """The statement's proof, in which its hypotheses are assumed and everything else is proved."""
         children = []
         for item, is_hypothesis in self.items:
-            goal = instantiated(item, substitution)
+            goal = item.replaced(substitution)
             children.append(Proof(goal, By.ASSUMPTION) if is_hypothesis else self.prover.item(goal))
         conclusion = Literal(substitution.apply(self.rule.conclusion.atom))
         return Proof(conclusion, By.RULE, self.rule.name, tuple(children))

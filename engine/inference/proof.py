@@ -25,7 +25,6 @@ from hapax.grammar.terms import (
     Constant,
     Expression,
     Literal,
-    Substitution,
     Value,
     Variable,
 )
@@ -144,19 +143,6 @@ def reason(proof: Proof) -> str:
         By.DENIAL: f"a critic denied {atom}",
         By.ASSUMPTION: "assumed",
     }[proof.by]
-
-
-def instantiated(item: BodyLiteral, substitution: Substitution) -> BodyLiteral:
-    """The literal or comparison with every bound variable replaced."""
-    if isinstance(item, Literal):
-        return Literal(substitution.apply(item.atom), item.negated)
-    return Comparison(item.operator, _applied(item.left, substitution), _applied(item.right, substitution))
-
-
-def _applied(expression: Expression, substitution: Substitution) -> Expression:
-    if isinstance(expression, Arithmetic):
-        return Arithmetic(expression.operator, tuple(_applied(part, substitution) for part in expression.operands))
-    return substitution.term(expression)
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------

@@ -65,8 +65,8 @@ class RunFacts:
     def with_values(self, indicator: str, wanted: Collection[Value]) -> list[FactRecord]:
         """The predicate's given facts, and those of this run, that have a wanted value."""
         stored = (fact for fact in self.kb.relations.with_any(indicator, wanted) if fact.source is Source.GIVEN)
-        others = (*self._stated.get(indicator, ()), *self.found(indicator))
-        return [*stored, *(fact for fact in others if not set(wanted).isdisjoint(fact.arguments))]
+        stated_or_found = (*self._stated.get(indicator, ()), *self.found(indicator))
+        return [*stored, *(fact for fact in stated_or_found if not set(wanted).isdisjoint(fact.arguments))]
 
     def types(self) -> list[TypeFact]:
         """The types that users gave to values, and those under which this run accepted values."""

@@ -27,7 +27,7 @@ from hapax.grammar.parsing.parser import parse_goal
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Constant, Term, Value, Variable
-from hapax.grammar.writing.words import counted
+from hapax.grammar.writing.words import counted, excerpt
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.store import KnowledgeBase
 
@@ -214,7 +214,7 @@ def parse_atom(text: str, library: Library) -> Atom:
     """Parse a ground atom in the notation of goals: `is_allergic_to(tom, shellfish)`."""
     asked = parse_asked(text, library)
     if not asked.atom.is_ground:
-        raise HapaxError(f"{_short(text)} leaves an argument open. Write a value for each.")
+        raise HapaxError(f"{excerpt(text, 80)} leaves an argument open. Write a value for each.")
     return asked.atom
 
 
@@ -225,11 +225,12 @@ def parse_asked(text: str, library: Library, elsewhere: Elsewhere = lambda _: ""
     call, *tests = goal.term.arguments if is_tested and isinstance(goal.term, Compound) else (goal.term,)
     if not isinstance(call, Compound) or not library.knows(call.indicator) or not all(map(_is_of_digits, tests)):
         raise HapaxError(
-            f"{_short(text)} is not an atom of the loaded rules. Write one, such as is_allergic_to(tom, shellfish)."
+            f"{excerpt(text, 80)} is not an atom of the loaded rules. Write one, such as "
+            "is_allergic_to(tom, shellfish)."
         )
     if goal.variables:
         raise HapaxError(
-            f"{_short(text)} contains a variable, which begins with a capital letter. Write a name in its place, "
+            f"{excerpt(text, 80)} contains a variable, which begins with a capital letter. Write a name in its place, "
             "in quotes if it is capitalised, or _ for any."
         )
     terms: list[Term] = []
@@ -254,10 +255,6 @@ def _is_of_digits(term: GoalTerm) -> bool:
     """True for a test by which a goal has a number whose digits are cut."""
     first = term.arguments[0] if isinstance(term, Compound) and term.arguments else None
     return isinstance(first, GoalVariable) and first.name.startswith(CUT)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 @contextmanager

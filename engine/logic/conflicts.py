@@ -8,7 +8,7 @@ from itertools import chain
 from operator import attrgetter
 
 from hapax.engine.inference.derive import matched, relevant_library, stated_fact
-from hapax.engine.inference.proof import Proof, instantiated
+from hapax.engine.inference.proof import Proof
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.inference.theory import FactSource
 from hapax.engine.logic.demand import joined_names
@@ -124,7 +124,7 @@ def _broken(source: FactSource, needed: Library, rule: Rule, kept: Sequence[Subs
     joined = join_premise(source, needed, rule, kept)
     by_id = {fact.id: fact for fact in joined.facts.stated_and_stored()}
     for _, values in joined.rows:
-        proofs = tuple(joined.prover.item(instantiated(item, values)) for item in rule.premise)
+        proofs = tuple(joined.prover.item(item.replaced(values)) for item in rule.premise)
         yield FactConflict(rule.name, _facts_behind(proofs, by_id), proofs)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, count, islice
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from hapax.engine.inference.derive import RuleInstance, relevant_library
@@ -43,6 +44,7 @@ from hapax.grammar.terms import (
     Term,
     Value,
     Variable,
+    grouped,
     variable_names,
 )
 from hapax.grammar.writing.prolog_text import definition_of, evaluation_order
@@ -133,10 +135,8 @@ class Demand:
         self.relations = Relations(source.kb)
         self.names = self._joined_names()
         self.library = by_identity(self.library)
-        self._given: dict[str, list[Atom]] = {}
-        for atom in (*self.library.facts, *source.assumed, *given):
-            if atom.indicator != SAME_AS:
-                self._given.setdefault(atom.indicator, []).append(self.names.read(atom))
+        stated = (atom for atom in (*self.library.facts, *source.assumed, *given) if atom.indicator != SAME_AS)
+        self._given = grouped(map(self.names.read, stated), attrgetter("indicator"))
         self._derived = self.library.derived | self._given.keys()
         if stored is not None:
             self._derived -= stored.predicates

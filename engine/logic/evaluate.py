@@ -33,7 +33,7 @@ from hapax.grammar.dependencies import evaluation_layers, unreachable_variables
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, reached, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, grouped, reached, variable_names
 from hapax.kb.atoms.changes import TableChanges
 from hapax.kb.atoms.derived_relations import Relations
 from hapax.kb.atoms.facts import columns_of
@@ -91,9 +91,7 @@ class CompiledLibrary:
         # What rules conclude of `same_as` is known before.
         rules = tuple(rule for rule in self.library.rules if rule.conclusion.atom.indicator != SAME_AS)
         library = self.library = by_identity(replace(self.library, rules=rules))
-        self._numbered: dict[str, list[tuple[int, Rule]]] = {}
-        for number, rule in enumerate(library.rules):
-            self._numbered.setdefault(rule.conclusion.atom.indicator, []).append((number, rule))
+        self._numbered = grouped(enumerate(library.rules), lambda pair: pair[1].conclusion.atom.indicator)
         stated = library.stated - {SAME_AS}
         # What is looked for in its place, see `Library.projected`, is known before, too: rules depend on both.
         heads = [rule.conclusion.atom for rule in library.rules]

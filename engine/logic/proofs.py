@@ -17,7 +17,7 @@ from hapax.engine.inference.derive import (
     StatementWriter,
     relevant_library,
 )
-from hapax.engine.inference.proof import By, Proof, instantiated
+from hapax.engine.inference.proof import By, Proof
 from hapax.engine.inference.theory import AskedAtom, FactSource, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import rule_of, with_rules
@@ -147,7 +147,7 @@ def holding_prefixes(
     They extend `bound`, and are sorted by their values.
     """
     part = theory.relevant_to(rule)
-    items = [instantiated(item, bound) for item in premise]
+    items = [item.replaced(bound) for item in premise]
     part.index()
     with reading(theory.kb):
         demand = Demand(part.source(), part.library)

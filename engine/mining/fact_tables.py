@@ -16,6 +16,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, permutations
@@ -205,11 +206,6 @@ class MiningTables:
         first, second = reversed(ends) if code & 1 else ends
         return f"(SELECT {first} AS s, {second} AS o FROM {self.facts[predicate.indicator]})"  # noqa: S608  ours
 
-    def type_at(self, code: int, is_object: bool) -> str | None:
-        """The type of an edge's first node, or of its second: mirrored codes have them the other way round."""
-        types = self.predicates[code & ~1].types
-        return types[int(is_object) ^ (code & 1)]
-
     # -- loading
 
     def _argument_types(self, tables: Mapping[str, str]) -> dict[str, tuple[str | None, ...]]:
@@ -237,11 +233,10 @@ class MiningTables:
         return found
 
     def _common(self, types: Sequence[str]) -> str | None:
-        """The type that all of these are, if it is among them."""
-        for data_type in dict.fromkeys(types):
-            if all(self.library.is_subtype(lower, data_type) for lower in types):
-                return data_type if _is_readable(data_type) else None
-        return None
+        """The type that all of these are, if it is among them and a rule can name it."""
+        common = (upper for upper in types if all(self.library.is_subtype(lower, upper) for lower in types))
+        data_type = next(common, None)
+        return data_type if data_type is not None and _is_readable(data_type) else None
 
     def _kinds_of_nodes(self) -> dict[str, int]:
         """A number for each type, by its key: equal for types that may have values in common, directly or by others."""
@@ -255,9 +250,6 @@ class MiningTables:
                 old, new = sorted((kinds[first], kinds[second]), reverse=True)
                 kinds = {key: new if kind == old else kind for key, kind in kinds.items()}
         return kinds
-
-    def _kind(self, data_type: str | None) -> int:
-        return self._kinds.get(type_key(data_type), 0) if data_type else 0
 
     def _load(self, tables: Mapping[str, str]) -> None:
         # A negative size is in KiB: 200 MB.
@@ -292,7 +284,7 @@ class MiningTables:
 
     def _add_nodes(self, table: str, indicator: str, source: str) -> None:
         """Fill a table of a predicate's atoms from one of their tags."""
-        kinds = [self._kind(data_type) for data_type in self.types[indicator]]
+        kinds = [self._kinds.get(type_key(data_type or ""), 0) for data_type in self.types[indicator]]
         for place, kind in enumerate(kinds, 1):
             self._conn.execute(
                 f"INSERT OR IGNORE INTO mining_nodes (kind, tag) SELECT DISTINCT {kind}, a{place} FROM {source} "  # noqa: S608
@@ -370,11 +362,10 @@ class MiningTables:
 
 def _is_readable(data_type: str) -> bool:
     """True if a rule can name the type."""
-    try:
-        read = parse_library([("type", f"p({data_type} X) -> q({data_type} X)")])
-    except HapaxError:
-        return False
-    return len(read.rules) == 1 and [item.data_type for item in read.rules[0].variables] == [data_type]
+    with suppress(HapaxError):
+        rules = parse_library([("type", f"p({data_type} X) -> q({data_type} X)")]).rules
+        return [[item.data_type for item in rule.variables] for rule in rules] == [[data_type]]
+    return False
 
 
 # --- forms of rules ---------------------------------------------------------------------------------------------------
@@ -559,7 +550,8 @@ def _variables(atoms: Sequence[MinedAtom], tables: MiningTables) -> dict[int, Va
     for atom in atoms:
         for place, number in enumerate((atom.first, atom.second)):
             if number != CONSTANT:
-                data_type = tables.type_at(atom.code, bool(place))
+                # Mirrored codes have the types the other way round.
+                data_type = tables.predicates[atom.code & ~1].types[place ^ (atom.code & 1)]
                 places.setdefault(number, []).extend([] if data_type is None else [data_type])
     found: dict[int, Variable] = {}
     for number, types in places.items():

@@ -24,6 +24,7 @@ their conclusion. It follows edges of any predicate, and counts the facts by the
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -130,16 +131,18 @@ class Screening:
         """The rules of this shape that may have the least support."""
         ways = list(ways_to_match(shape))
         sampled, hubs = self._choose(shape, ways)
-        totals: dict[tuple[int, ...], int] = {}
+        totals: Counter[tuple[int, ...]] = Counter()
         for number, way in enumerate(ways):
-            for row in self._tables.run(self._select(shape, way, number)):
-                *key, hits = row
+            for *key, hits in self._tables.run(self._select(shape, way, number)):
                 # A fact is looked up in one way, so that the hits of all ways add up.
-                totals[tuple(key)] = totals.get(tuple(key), 0) + hits
+                totals[tuple(key)] += hits
         found: dict[tuple[MinedAtom, ...], RuleCandidate] = {}
         for (label, *codes), hits in totals.items():
             if hits >= self._needed(self._facts[label], sampled[label]):
-                head = self._head(label)
+                head = MinedAtom(self._conclusion.code, 0, 1)
+                if self._conclusion.is_label:
+                    code, node = self._tables.labels[label]
+                    head = MinedAtom(code, 0, CONSTANT, node)
                 made = candidate(head, shape_atoms(shape, codes, self._tables.labels), self._tables)
                 if made is not None:
                     found[made.atoms] = made
@@ -149,12 +152,6 @@ class Screening:
             sum(sampled.values()),
             hubs,
         )
-
-    def _head(self, label: int) -> MinedAtom:
-        if self._conclusion.is_label:
-            code, node = self._tables.labels[label]
-            return MinedAtom(code, 0, CONSTANT, node)
-        return MinedAtom(self._conclusion.code, 0, 1)
 
     def _needed(self, facts: int, sampled: int) -> int:
         """Hits that a rule with the least support has in the sample, almost always."""

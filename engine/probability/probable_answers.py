@@ -13,7 +13,6 @@ from fractions import Fraction
 
 from hapax.engine.answers.derivation import stored_values
 from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, fact_key
-from hapax.engine.inference.proof import instantiated
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import GOAL, goal_rules, rule_of, with_rules
@@ -174,9 +173,9 @@ class _Builder:
                     self._negated.add(atom)
         if rule.chance is not None:
             bindings = {name: constant.value for name, constant in instance.substitution.bindings}
-            *others, own = choice_events(self.program, rule.chance, bindings)
+            *earlier, own = choice_events(self.program, rule.chance, bindings)
             signed[False].append(own)
-            signed[True] += others
+            signed[True] += earlier
         self.program.add(self._node(head), signed[False], signed[True])
 
     def _node(self, atom: Atom) -> int:
@@ -344,7 +343,7 @@ def probable_premise(
     theory: Theory, rule: Rule, substitution: Substitution, options: ProbabilityOptions
 ) -> tuple[Probability, list[ProofSupport]]:
     """The probability of what a statement's rule needs, without its hypotheses, and its best proofs."""
-    premise = [instantiated(item, substitution) for item in rule.premise if not rule.is_information(item)]
+    premise = [item.replaced(substitution) for item in rule.premise if not rule.is_information(item)]
     return _probable_rule(theory, rule_of(premise, Atom(GOAL, ())), options)
 
 

@@ -17,11 +17,8 @@ from typing import Any, TypeVar
 
 from hapax.engine.questions.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE, GateCount
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
-from hapax.grammar.writing.words import counted, one_line
+from hapax.grammar.writing.words import counted, excerpt
 from hapax.kb.records import Candidate, Decision
-
-EXAMPLE_WIDTH = 60
-"""Characters of an example line, which a model wrote."""
 
 EQUAL_SHARE = 0.5
 """Share of texts with a score that another text has, too, above which a ranker is named."""
@@ -122,12 +119,6 @@ def question_account(
             merge(losses, {decision.gate: GateLoss(1, decision.score, decision.threshold)})
     accepted = sum(decision.accepted for _, decision in unique.values())
     return QuestionAccount(calls, len(unique) + unjudged, dropped, unjudged, losses, accepted, given)
-
-
-def excerpt(text: str) -> str:
-    """The beginning of a text in one line, without characters that a terminal would obey."""
-    plain = one_line(text)
-    return plain if len(plain) <= EXAMPLE_WIDTH else plain[: EXAMPLE_WIDTH - 1] + "…"
 
 
 @dataclass(slots=True)
@@ -231,29 +222,27 @@ class StepAccount:
 
 def step_text(row: StepAccount) -> str:
     """A step's account in one line."""
-    parts = [f"step {row.step}, {row.variable}: "]
-    if row.questions:
-        parts[0] += counted(row.questions, "question")
-        parts += [counted(row.calls, "call"), counted(row.lines, "different line")]
-        if row.commonest_drop:
-            parts.append(f"{row.dropped_count} dropped ({_drop_text(*row.commonest_drop)})")
-        if row.repeated:
-            parts.append(counted(row.repeated, "repeat"))
-        if row.unjudged:
-            parts.append(f"{row.unjudged} not judged")
-        parts += [f"{loss.count} rejected by the {gate} gate{_score_text(loss)}" for gate, loss in row.losses.items()]
-        parts.append(counted(row.accepted, "accepted value"))
-        if row.given:
-            parts.append(counted(row.given, "given value"))
-    else:
-        parts[0] += f"values are {row.origin}"
-    text = ", ".join(parts) + f"; {counted(row.extended, 'substitution')}"
-    for premise, failed in row.failed.items():
-        text += f", {counted(failed.count, 'fails', 'fail')} {premise}"
-    if row.unranked:
-        text += f", {row.unranked} without a likelihood"
+    asked = [
+        counted(row.questions, "question"),
+        counted(row.calls, "call"),
+        counted(row.lines, "different line"),
+        f"{row.dropped_count} dropped ({_drop_text(*row.commonest_drop)})" if row.commonest_drop else "",
+        counted(row.repeated, "repeat") if row.repeated else "",
+        f"{row.unjudged} not judged" if row.unjudged else "",
+        *(f"{loss.count} rejected by the {gate} gate{_score_text(loss)}" for gate, loss in row.losses.items()),
+        counted(row.accepted, "accepted value"),
+        counted(row.given, "given value") if row.given else "",
+    ]
+    values = ", ".join(filter(None, asked)) if row.questions else f"values are {row.origin}"
+    substitutions = [
+        counted(row.extended, "substitution"),
+        *(f"{counted(loss.count, 'fails', 'fail')} {premise}" for premise, loss in row.failed.items()),
+        f"{row.unranked} without a likelihood" if row.unranked else "",
+        f"{row.cut} cut",
+        f"{row.kept} kept",
+    ]
     spared = f"; {counted(row.spared, 'combination')} not asked about (enough)" if row.spared else ""
-    return f"{text}, {row.cut} cut, {row.kept} kept{spared}"
+    return f"step {row.step}, {row.variable}: {values}; {', '.join(filter(None, substitutions))}{spared}"
 
 
 def cut_text(row: StepAccount) -> str:
@@ -333,6 +322,10 @@ _LIST_REMEDY = Remedy(
     Setting("settings.plan"),
 )
 
+_MODEL_REMEDY = Remedy(
+    "Choose another model with {}; {} shows its replies.", Setting("knowledge"), Operation("why_not")
+)
+
 _REPEAT_REMEDY = Remedy(
     "Raise {}, or choose another model with {}.", Setting("settings.temperature"), Setting("knowledge")
 )
@@ -355,26 +348,21 @@ def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
     if not row.lines:
         return Shortage(f"the replies of {counted(row.calls, 'call')} have no line.", _FACT_REMEDIES["model"])
     # Of equal losses the last gate's: what came so far was nearest to acceptance.
-    gate = max(reversed(row.losses), key=lambda name: row.losses[name].count, default=None)
-    count = row.losses[gate].count if gate else 0
+    losses = reversed(row.losses.items())
+    gate, loss = max(losses, key=lambda item: item[1].count, default=("", GateLoss(0)))
+    is_known = bool(row.losses or row.unjudged)
     # Lines that only repeat a value explain no loss, unless there is no other.
-    is_unread = row.dropped_count > count or not (row.losses or row.unjudged)
-    if row.commonest_drop and is_unread:
+    if row.commonest_drop and (row.dropped_count > loss.count or not is_known):
         reason, lines = row.commonest_drop
-        remedy = next((text for word, text in _DROP_REMEDIES.items() if word in reason), "")
-        remedy = remedy or (_LIST_REMEDY if row.listable else "")
         part = _part(row.dropped_count, row.lines, "line", "holds", "hold")
-        fact = f"{part} no value ({_drop_text(reason, lines)})."
-        return Shortage(
-            fact,
-            remedy or f"Choose another model with {Setting('knowledge')}; {Operation('why_not')} shows its replies.",
-        )
-    if row.repeated and not (row.losses or row.unjudged):
+        remedies = (remedy for word, remedy in _DROP_REMEDIES.items() if word in reason)
+        remedy = next(remedies, _LIST_REMEDY if row.listable else _MODEL_REMEDY)
+        return Shortage(f"{part} no value ({_drop_text(reason, lines)}).", remedy)
+    if row.repeated and not is_known:
         repeated = counted(row.lines, "line repeats a value", "lines repeat values")
         return Shortage(f"{repeated} that the question has, and no other line came.", _REPEAT_REMEDY)
-    if gate is None or row.unjudged > count:
-        return Shortage("the budget left its values unjudged.", f"Run the same {CALL} with a higher budget.")
-    loss = row.losses[gate]
+    if not gate or row.unjudged > loss.count:
+        return Shortage("the budget left its values unjudged.", Remedy("Run the same {} with a higher budget.", CALL))
     if gate == AGREEMENT.name:
         fact = f"{counted(loss.count, 'value was', 'values were')} rejected because samples of one question differ."
         differing = f"Lower {Setting('settings.temperature')}, or choose another model with {Setting('knowledge')}."

@@ -103,11 +103,17 @@ class Consistency:
         # Where facts break a declaration in many ways, few decisions settle all of them: asking about every conflict
         # at once would ask about many that an earlier one has settled.
         while undecided:
-            independent, others = _independent(undecided)
+            # Of conflicts that share a fact the later ones depend on the decision of the first.
+            independent: list[FactConflict] = []
+            dependent: list[FactConflict] = []
+            earlier: set[str] = set()
+            for conflict in undecided:
+                (independent if earlier.isdisjoint(_ids(conflict)) else dependent).append(conflict)
+                earlier |= _ids(conflict)
             for item in self._settled(independent):
                 decided.append(item)
                 lost.update(fact.id for fact in item.lost)
-            undecided = [conflict for conflict in others if lost.isdisjoint(_ids(conflict))]
+            undecided = [conflict for conflict in dependent if lost.isdisjoint(_ids(conflict))]
         return decided
 
     def _settled(self, found: Sequence[FactConflict]) -> Iterator[Settlement]:
@@ -146,18 +152,6 @@ class Consistency:
             self.kb.add(CONFLICTS, records)
             self.kb.add(DECISIONS, decisions)
             self.known.retract(stored, CONSISTENCY.name)
-
-
-def _independent(found: Sequence[FactConflict]) -> tuple[list[FactConflict], list[FactConflict]]:
-    """The conflicts that share no fact with an earlier one, whose decisions do not depend on others, and the rest."""
-    independent: list[FactConflict] = []
-    others: list[FactConflict] = []
-    earlier: set[str] = set()
-    for conflict in found:
-        ids = _ids(conflict)
-        (independent if earlier.isdisjoint(ids) else others).append(conflict)
-        earlier |= ids
-    return independent, others
 
 
 def _claimed(conflict: FactConflict) -> list[FactRecord]:

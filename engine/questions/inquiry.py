@@ -235,11 +235,11 @@ class AskedQuestion:
 
     def _agree(self, values: Sequence[Value]) -> bool:
         """Tell if the values agree, and have the gates take the first of values that are not equal."""
-        taken, *others = values
+        taken, *later = values
         self.gates.taken = taken
         if self.tolerance is None:
-            return all(value_key(value) == value_key(taken) for value in others)
-        return all(self.tolerance.covers(taken, value) for value in others)
+            return all(value_key(value) == value_key(taken) for value in later)
+        return all(self.tolerance.covers(taken, value) for value in later)
 
     def change(self) -> tuple[int, int]:
         """By how much the numbers of accepted and of rejected candidates grew since the last call of this method."""

@@ -347,10 +347,10 @@ def reply_members(scores: Mapping[str, float], atoms: Mapping[str, ProposedAtom]
     members = {}
     for fact, score in scores.items():
         question = atoms[fact].question
-        others = len(by_question[question]) - 1
+        count = len(by_question[question]) - 1
         # As if two undecided values were there, so that one other value says little.
-        mean = (sums[question] - logit(score)) / (others + 2)
-        members[fact] = {OWN: score, OTHERS: sigmoid(mean), COUNT: sigmoid(math.log1p(others))}
+        mean = (sums[question] - logit(score)) / (count + 2)
+        members[fact] = {OWN: score, OTHERS: sigmoid(mean), COUNT: sigmoid(math.log1p(count))}
     return members
 
 

@@ -25,8 +25,13 @@ def some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
 
 def short(item: object) -> str:
     """The item as Python writes it, cut to 40 characters."""
-    text = repr(item)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return excerpt(repr(item), 40)
+
+
+def excerpt(text: str, most: int = 60) -> str:
+    """The beginning of a text in one line, with dots for the rest."""
+    line = one_line(text)
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def one_line(text: str) -> str:
