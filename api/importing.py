@@ -151,7 +151,7 @@ def rules_for_facts(kb: KnowledgeBase, rules: Library | FactRules | None) -> Rul
             f"{rules.names} needs rules, which say of which type each argument is.",
             Remedy("Name them by {}.", Setting("rules", "FILE")),
         )
-    from hapax.llm_oracle.rankers.reference_models import open_names
+    from hapax.llm_oracle.references.model import open_names
 
     return replace(fitting, names=FactNames(rules.names, open_names(rules.names, fitting.library).canonical))
 

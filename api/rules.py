@@ -180,7 +180,7 @@ def _other_names(library: Library, title: str | None) -> Iterator[Diagnostic]:
     """Constants of facts and rules that a reference knows under other names, which other facts then do not meet."""
     if title is None:
         return
-    from hapax.llm_oracle.rankers.reference_models import open_names
+    from hapax.llm_oracle.references.model import open_names
 
     canonical = open_names(title, library).canonical
     for atom in (*library.facts, *atoms_of(library.rules)):

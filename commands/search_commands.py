@@ -436,7 +436,7 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
 
 def _default_critic(library: Library, options: dict[str, Any]) -> str | None:
     """The critic of the default model: the installed references that cover predicates of the rules, then itself."""
-    from hapax.llm_oracle.rankers.reference_models import covering_references
+    from hapax.llm_oracle.references.model import covering_references
 
     critic: str | None = options["critic"]
     if critic or options["compat"] or options["no_critic"] or not is_default("knowledge"):

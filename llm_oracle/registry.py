@@ -52,7 +52,7 @@ BACKENDS: Mapping[str, str] = {
     "gguf": "hapax.llm_oracle.backends.checkpoints:GGUF",
     "openai": "hapax.llm_oracle.servers.servers:OPENAI",
     "frequency": "hapax.llm_oracle.rankers.frequency:BACKEND",
-    "reference": "hapax.llm_oracle.rankers.reference_models:BACKEND",
+    "reference": "hapax.llm_oracle.references.model:BACKEND",
     "vectors": "hapax.llm_oracle.rankers.vectors:BACKEND",
     "scripted": "hapax.llm_oracle.scripts.scripted:BACKEND",
     "simulated": "hapax.llm_oracle.scripts.simulated:BACKEND",
@@ -90,11 +90,7 @@ class ModelListings(Tabular):
 
     def cells(self) -> list[tuple[str, ...]]:
         """Model string, roles, abilities, and `yes` or the remedy."""
-        rows: list[tuple[str, ...]] = []
-        for model in self.listings:
-            usable = "yes" if model.available else model.remedy
-            rows.append((model.name, ", ".join(model.roles), model.abilities, usable))
-        return rows
+        return [(model.name, ", ".join(model.roles), model.abilities, model.remedy or "yes") for model in self.listings]
 
     def to_json(self) -> list[dict[str, Any]]:
         """The backends as JSON objects."""
@@ -189,11 +185,7 @@ def _ranking(opened: OpenedModels, knowledge: str) -> LikelihoodModel:
 
 def _authorities(models: Iterable[Any]) -> tuple[NameAuthority, ...]:
     """The models that know canonical names, each once."""
-    authorities: list[NameAuthority] = []
-    for model in models:
-        if isinstance(model, NameAuthority) and model not in authorities:
-            authorities.append(model)
-    return tuple(authorities)
+    return tuple({id(model): model for model in models if isinstance(model, NameAuthority)}.values())
 
 
 def open_model(model: str, role: str, options: OpeningOptions | None = None) -> Any:
@@ -308,25 +300,21 @@ def list_models() -> ModelListings:
     A faulty plug-in has its fault as remedy.
     """
     listings = []
-    for name in BACKENDS:
-        backend = _load(_built_in(name))
-        remedy = backend.missing()
-        listings.append(ModelListing(backend.form(name), backend.roles, backend.abilities, not remedy, remedy))
-    for entry in _plug_ins():
-        package = f"from the package {_package(entry)}"
+    for entry in (*map(_built_in, BACKENDS), *_plug_ins()):
+        package = f"from the package {_package(entry)}" if entry.dist else ""
         try:
-            backend = _plug_in(entry.name)
+            backend = _plug_in(entry.name) if package else _load(entry)
         except HapaxError as fault:
             listings.append(ModelListing(entry.name, (), package, available=False, remedy=str(fault)))
             continue
         remedy = backend.missing()
-        abilities = f"{backend.abilities} ({package})"
+        abilities = f"{backend.abilities} ({package})" if package else backend.abilities
         listings.append(ModelListing(backend.form(entry.name), backend.roles, abilities, not remedy, remedy))
     return ModelListings(tuple(listings))
 
 
-def price_table(models: Models, prices: Mapping[str, Price] | None = None) -> dict[str, Price]:
-    """Prices by model name for the journal: the given ones, else a model's own (from an alias), else its backend's.
+def price_table(models: Models) -> dict[str, Price]:
+    """Prices by model name for the journal: a model's own (from an alias), else its backend's.
 
     A model without any price is left out.
     """
@@ -339,7 +327,7 @@ def price_table(models: Models, prices: Mapping[str, Price] | None = None) -> di
         price = getattr(model, "price", None) or (backend.price if backend else None)
         if price is not None:
             table[name] = price
-    return {**table, **(prices or {})}
+    return table
 
 
 def find_backend(name: str) -> Backend | None:

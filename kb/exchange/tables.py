@@ -20,7 +20,7 @@ from decimal import Decimal
 from io import TextIOWrapper
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from hapax.grammar.arguments import ARROW, ArgumentRejected, is_table
 from hapax.grammar.errors import HapaxError
@@ -75,6 +75,17 @@ Row: TypeAlias = Sequence[Any]
 Item = TypeVar("Item")
 Source: TypeAlias = Any
 """A path of a file, a text stream of facts, or a table in memory."""
+
+
+class RowFaults(Protocol):
+    """Takes the faults of rows. `file`: name of their source; `progress`: called with what is read, and the total."""
+
+    file: str
+
+    @property
+    def progress(self) -> Callable[[int, int], None] | None: ...
+
+    def add_fault(self, line: int, message: str, kind: str = "not a fact") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +193,7 @@ def add_rows(table: OpenTable, mapping: TableMapping, intake: FactIntake) -> Non
     while batch := list(islice(rows, _ROWS)):
         for line, row in batch:
             if len(row) != width:
-                _add_width_fault(line, row, width, intake)
+                add_width_fault(line, row, width, intake)
         fitting = [(line, row) for line, row in batch if len(row) == width]
         lines, cells = [line for line, _ in fitting], [row for _, row in fitting]
         for fact in facts_of_rows:
@@ -228,7 +239,7 @@ def _add_incomplete(line: int, fact: _RowFact, arguments: Sequence[Any], intake:
 @contextmanager
 def opened(
     source: Source,
-    intake: FactIntake,
+    intake: RowFaults,
     wanted: Sequence[str] | None = None,
     name: str | None = None,
     delimiter: str | None = None,
@@ -301,7 +312,8 @@ def _refuse_rules(path: str | Path, form: str) -> None:
         )
 
 
-def _add_width_fault(line: int, cells: Row, width: int, intake: FactIntake, reason: str = "") -> None:
+def add_width_fault(line: int, cells: Row, width: int, intake: RowFaults, reason: str = "") -> None:
+    """Add the fault of a row with fewer or more cells than the table has columns."""
     fact = f"the row has {counted(len(cells), 'cell')} where the header has {width}{reason}"
     if len(cells) < width:
         intake.add_fault(line, f"{fact}; add the missing argument, or an empty cell if there is none", "short row")
@@ -352,10 +364,10 @@ def _add_csv(rows: Iterator[tuple[int, list[str]]], intake: FactIntake) -> None:
         while len(arguments) > width_of_row and arguments[-1] is None:
             arguments.pop()
         if places and any(map(str.strip, cells[width:])):
-            _add_width_fault(line, cells, width, intake)
+            add_width_fault(line, cells, width, intake)
         elif len(cells) < wanted and (indicator := f"{predicate}/{len(arguments)}") not in intake.known:
             # The row may have lost an argument.
-            _add_width_fault(line, cells, wanted, intake, f", and {indicator} is not known")
+            add_width_fault(line, cells, wanted, intake, f", and {indicator} is not known")
         else:
             intake.add_fact(line, predicate, arguments)
 
@@ -425,14 +437,14 @@ def _readable(path: str | Path) -> Iterator[None]:
         raise HapaxError(f"{path}: {fault.strerror or fault}. Name a readable file.") from fault
 
 
-def _lines(stream: IO[str], intake: FactIntake) -> Iterator[str]:
+def _lines(stream: IO[str], intake: RowFaults) -> Iterator[str]:
     """The lines of a text, of which the intake follows how many bytes are read if it is a file."""
     lines, size = text_lines(stream, intake.file), text_size(stream)
     return _followed(lines, intake, size, stream.buffer.tell) if isinstance(stream, TextIOWrapper) else iter(lines)
 
 
 def _followed(
-    items: Iterable[Item], intake: FactIntake, total: int, done: Callable[[], int] | None = None
+    items: Iterable[Item], intake: RowFaults, total: int, done: Callable[[], int] | None = None
 ) -> Iterator[Item]:
     """The items; reports progress to the intake as their number, or as `done`, of a total."""
     if intake.progress is None or not total:  # a pipe has no size
@@ -446,7 +458,7 @@ def _followed(
     intake.progress(total, total)
 
 
-def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(stream: IO[str], intake: RowFaults, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     """Rows with their first lines, without those of blanks. A row that is not valid CSV is a fault.
 
     `delimiter`: None: the one of comma, tab, semicolon and vertical bar that the first line has most often.
@@ -477,7 +489,7 @@ def _csv_rows(stream: IO[str], intake: FactIntake, delimiter: str | None) -> Ite
         csv.field_size_limit(limit)  # the limit belongs to the whole process
 
 
-def _objects(stream: IO[str], wanted: Sequence[str] | None, intake: FactIntake) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(stream: IO[str], wanted: Sequence[str] | None, intake: RowFaults) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a text, one a line, with the wanted fields; None: those of the first. Others are faults."""
     for line, text in enumerate(_lines(stream, intake), 1):
         if not text.strip():

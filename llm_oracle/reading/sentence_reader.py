@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 from hapax.grammar.parsing.declarations import PredicateSignature
 from hapax.grammar.rules import Library
@@ -21,16 +22,37 @@ _PLACEHOLDER = re.compile(r"\[\w+\]|[A-Z]\w*[A-Z]\d*")
 """`[B]`, or `PersonX` as `verbalize` writes generic variables."""
 
 
+MOST_PIECES = 20
+"""Pieces of a sentence between "and" that are read."""
+
+
 def is_placeholder(text: str) -> bool:
     """True for the text of a variable."""
     return _PLACEHOLDER.fullmatch(text) is not None
 
 
+def clauses_of(sentence: str, is_clause: Callable[[str], bool]) -> Iterator[str]:
+    """The clauses that a sentence joins by "and", from its first pieces.
+
+    A template or a name may contain "and" itself, so the longest clause wins; a piece alone is one in any case.
+    """
+    pieces = sentence.split(" and ")[:MOST_PIECES]
+    while pieces:
+        joined = {size: " and ".join(pieces[:size]) for size in range(len(pieces), 0, -1)}
+        length = next((size for size, clause in joined.items() if size > 1 and is_clause(clause)), 1)
+        yield joined[length]
+        pieces = pieces[length:]
+
+
 @dataclass(frozen=True, slots=True)
 class SentencePattern:
-    """A template of a predicate as a regular expression, with the argument position of each of its slots."""
+    """A template of a predicate as a regular expression, with the argument position of each of its slots.
+
+    `words`: those that every sentence by the template has, in lower case.
+    """
 
     template: str
+    words: frozenset[str]
     expression: re.Pattern[str]
     signature: PredicateSignature
     positions: tuple[int, ...]
@@ -48,31 +70,6 @@ class SentenceReading:
     """Characters of the template. The longest template that fits is the most specific."""
 
 
-class PatternIndex:
-    """Patterns by their rarest word, so that a clause is compared with few of them."""
-
-    def __init__(self, patterns: Sequence[SentencePattern]) -> None:
-        self._patterns = patterns
-        fixed_words = []
-        for pattern in patterns:
-            fixed_words.append([word for word in pattern.template.casefold().split() if "[" not in word])
-        counts: Counter[str] = Counter()
-        for words in fixed_words:
-            counts.update(words)
-        self._numbers: dict[str, list[int]] = {}
-        for number, words in enumerate(fixed_words):
-            rarest = min(words, key=lambda word: (counts[word], word), default="")
-            self._numbers.setdefault(rarest, []).append(number)
-
-    def candidates(self, clause: str) -> Iterator[SentencePattern]:
-        """Patterns that the clause may match, in order. Every pattern that it does match is among them."""
-        numbers: list[int] = []
-        for word in {"", *clause.casefold().split()}:  # "": patterns that are all slots
-            numbers += self._numbers.get(word, [])
-        # Back in the order of the patterns, which the words' sets have lost.
-        return (self._patterns[number] for number in sorted(numbers))
-
-
 @dataclass(frozen=True)
 class SentenceReader:
     """Reads clauses by the affirmative and negated templates of a library's predicates."""
@@ -80,7 +77,7 @@ class SentenceReader:
     library: Library
 
     @cached_property
-    def _patterns(self) -> PatternIndex:
+    def _patterns(self) -> list[SentencePattern]:
         """Affirmative and negated templates of all predicates, longer ones first, since they are more specific."""
         patterns = []
         for signature in self.library.completed().signatures:
@@ -93,27 +90,20 @@ class SentenceReader:
                 pieces = [re.escape(piece) for piece in _SLOT.split(template)[::2]]
                 # Limited and lazy, so that a long clause cannot make the match explode.
                 expression = re.compile("(.{1,400}?)".join(pieces), re.IGNORECASE | re.DOTALL)
-                patterns.append(SentencePattern(template, expression, signature, positions, denied))
-        return PatternIndex(sorted(patterns, key=lambda pattern: -len(pattern.template)))
+                words = frozenset(word for word in template.casefold().split() if "[" not in word)
+                patterns.append(SentencePattern(template, words, expression, signature, positions, denied))
+        return sorted(patterns, key=lambda pattern: -len(pattern.template))
 
     def readings(self, clause: str) -> Iterator[SentenceReading]:
         """All readings of a clause, those by the longest templates first."""
-        if len(clause) >= LONGEST_SENTENCE:
-            return
-        for pattern in self._patterns.candidates(clause):
-            match = pattern.expression.fullmatch(clause)
-            if match is None:
-                continue
-            slots = [""] * len(pattern.signature.argument_types)
-            for position, text in zip(pattern.positions, match.groups(), strict=True):
-                slots[position] = text
-            yield SentenceReading(pattern.signature, tuple(slots), pattern.denied, len(pattern.template))
+        words = frozenset(clause.casefold().split())
+        for pattern in self._patterns if len(clause) < LONGEST_SENTENCE else ():
+            match = pattern.expression.fullmatch(clause) if pattern.words <= words else None
+            if match is not None:
+                slots = dict(zip(pattern.positions, match.groups(), strict=True))
+                texts = tuple(slots.get(place, "") for place in range(len(pattern.signature.argument_types)))
+                yield SentenceReading(pattern.signature, texts, pattern.denied, len(pattern.template))
 
     def best_readings(self, clause: str) -> list[SentenceReading]:
         """The readings by the most specific template, and by others of its length."""
-        best: list[SentenceReading] = []
-        for reading in self.readings(clause):
-            if best and reading.length < best[0].length:
-                break
-            best.append(reading)
-        return best
+        return list(next(map(itemgetter(1), groupby(self.readings(clause), lambda reading: reading.length)), ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -79,18 +79,12 @@ class TypeSection(_Section):
     name: str
     aliases: Columns = ()
     popularity: str | None = None
-    closedness: Closedness = Closedness.OPEN
+    # A predicate can be closed for its first argument; a type has no other one.
+    closedness: Literal["closed", "open"] = "open"
     rename: dict[str, str] = Field(default_factory=dict)
     """Canonical names to use instead of the table's, by the table's."""
     also: dict[str, str] = Field(default_factory=dict)
     """Canonical names by further aliases."""
-
-    @model_validator(mode="after")
-    def _closed_or_open(self) -> TypeSection:
-        # A predicate can be closed for its first argument; a type has no other one.
-        if self.closedness is Closedness.CLOSED_FOR_FIRST:
-            raise ValueError(f"a type is `{Closedness.CLOSED}` or `{Closedness.OPEN}`")
-        return self
 
 
 class PredicateSection(_Section):
@@ -109,7 +103,7 @@ class PredicateSection(_Section):
     typed: bool = True
 
 
-class Mapping(_Section):
+class ReferenceMapping(_Section):
     """A mapping file."""
 
     source: SourceSection
@@ -122,7 +116,7 @@ class Mapping(_Section):
     predicates: dict[Annotated[str, Field(pattern=_INDICATOR)], PredicateSection] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _fitting(self) -> Mapping:
+    def _fitting(self) -> ReferenceMapping:
         named = {title: section.table for title, section in self.types.items()}
         named.update((title, section.table) for title, section in self.predicates.items())
         for title, table in named.items():
@@ -138,12 +132,21 @@ class Mapping(_Section):
             raise ValueError("it maps nothing: give `predicates` or `types`")
         return self
 
+    def columns(self, table: str) -> list[str]:
+        """The columns of a table that the mapping names, each once."""
+        named: list[str | None] = []
+        for kind in self.types.values():
+            named += (kind.name, *kind.aliases, kind.popularity) if kind.table == table else ()
+        for facts in self.predicates.values():
+            named += (*facts.arguments, facts.popularity) if facts.table == table else ()
+        return [name for name in dict.fromkeys(named) if name]
+
     def source_of(self, table: str) -> SourceSection:
         """The source of a table."""
         return self.tables[table].source or self.source
 
 
-def read_mapping(path: Path) -> Mapping:
+def read_mapping(path: Path) -> ReferenceMapping:
     """The mapping in a YAML file. Raises HapaxError that names the file, the place in it and the fault."""
     try:
         content: Any = read_yaml(path.read_text(encoding="utf-8"))
@@ -154,7 +157,7 @@ def read_mapping(path: Path) -> Mapping:
     except (yaml.YAMLError, ValueError) as fault:
         raise HapaxError(f"{path}: is not YAML: {' '.join(str(fault).split())}. Correct it there.") from fault
     try:
-        return Mapping.model_validate(content)
+        return ReferenceMapping.model_validate(content)
     except ValidationError as fault:
         lines = []
         for error in fault.errors():

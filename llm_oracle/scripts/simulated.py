@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from hapax.grammar.errors import HapaxError
@@ -29,14 +29,14 @@ from hapax.llm_oracle.protocols import (
     Usage,
 )
 from hapax.llm_oracle.questions.prompts import InstructionParts, read_instruction, read_prompt, stated_claim
-from hapax.llm_oracle.scripts.simulated_rows import SimulatedRowWriter, by_popularity, typed_readings
-from hapax.llm_oracle.scripts.simulated_world import SentenceAtom, SimulatedWorld, SimulationSettings
-
-MOST_CLAUSES = 20
-"""Number of atoms of a prompt that are read."""
+from hapax.llm_oracle.reading.sentence_reader import clauses_of
+from hapax.llm_oracle.scripts.simulated_world import SentenceAtom, SimulatedWorld
 
 ANSWERS_KEPT = 10_000
 """Number of questions whose right values are remembered: a search asks a whole round before it repeats a question."""
+
+ATTEMPTS = 20
+"""Number of attempts to find a true row before a wrong one is written."""
 
 _ATOM = re.compile(r"(?P<predicate>\w+)\((?P<arguments>.*)\)", re.DOTALL)
 """An atom in a prompt that asks in the form of predicates."""
@@ -51,9 +51,168 @@ class SimulatedModel:
         self.identity = ModelIdentity("simulated", f"seed {world.seed}, world {world.fingerprint}")
         self._answers = lru_cache(ANSWERS_KEPT)(self._right_values)
 
+    # -- knowledge model
+
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         """Numbered lists with wrong values, repeated lines and malformed lines, but without excluded values."""
         return [self._generation(request, parameters) for request in requests]
+
+    def _generation(self, request: GenerationRequest, parameters: GenerationParameters) -> Generation:
+        excluded = frozenset(value.casefold() for value in request.excluded_values)
+        # A random stream of its own, so that batches do not change answers. Sorted, because the order of a set of texts
+        # differs from process to process.
+        seed = f"{self.world.seed} {parameters.seed} {request.sample_index} {sorted(excluded)} {request.prompt}"
+        rng = random.Random(seed)  # noqa: S311  # reproducible, not secret
+        instruction = read_instruction(request.prompt)
+        if instruction is not None:
+            lines = list(_numbered(self._rows(instruction, rng, parameters.temperature, excluded)))
+            tokens = sum(len(line.split()) for line in lines)
+        else:
+            items = self._items(request.prompt, rng, parameters.temperature, excluded)
+            lines = list(_numbered(self._written(items, rng)))
+            tokens = 3 * len(items)
+        return Generation("\n".join(lines), usage=Usage(len(request.prompt.split()), tokens))
+
+    def _items(self, prompt: str, rng: random.Random, temperature: float, excluded: frozenset[str]) -> list[Value]:
+        """As many right and wrong values as a prompt asks for."""
+        settings, parts = self.world.settings, read_prompt(prompt)
+
+        def in_order(values: Iterable[Value]) -> list[Value]:
+            return by_popularity([value for value in values if str(value).casefold() not in excluded], rng, temperature)
+
+        right, wrong = self.values(prompt)
+        # Forgotten facts depend on prompt and value alone: asking again does not bring them back.
+        known = in_order(value for value in right if self.world.chance("known", prompt, value) < settings.recall)
+        wrong = in_order(wrong)
+        items: list[Value] = []
+        while parts and len(items) < parts.count and known:
+            is_right = rng.random() < settings.precision or not wrong
+            items.append((known if is_right else wrong).pop(0))
+        return items
+
+    def _written(self, items: Sequence[Value], rng: random.Random) -> Iterator[str]:
+        """The items of a list with its errors: repeated items, missing full stops, chatter."""
+        settings = self.world.settings
+        for place, item in enumerate(items):
+            yield f"{item}."
+            if place and rng.random() < settings.duplicates:
+                yield f"{rng.choice(items[:place])}."
+            if rng.random() < settings.malformed:
+                yield rng.choice([f"{item}", f"{item}/{items[0]}.", "one, two, three."])
+
+    def values(self, prompt: str) -> tuple[list[Value], list[Value]]:
+        """The right and the wrong values for a prompt, most popular first."""
+        parts = read_prompt(prompt)
+        if parts is None:
+            return [], []
+        slot = f"[{parts.variable}]"
+        right = self._answers(self._in_words(parts.sentence, parts.variable), slot, parts.data_type)
+        known = set(right)
+        return list(right), [value for value in self.world.entities(parts.data_type) if value not in known]
+
+    def _in_words(self, asked: str, variable: str) -> str:
+        """Atoms such as `is_ingredient_in(butter, B) & ...` as a sentence; a sentence stays as it is."""
+        sentences = []
+        for text in asked.split(" & "):
+            match = _ATOM.fullmatch(text)
+            names = match["arguments"].split(", ") if match else []
+            if match is None or not self.world.library.knows(f"{match['predicate']}/{len(names)}"):
+                return asked
+            # Variables without a value stand there by their names alone.
+            slots = [f"[{name}]" if name == variable or _VARIABLE.fullmatch(name) else name for name in names]
+            sentences.append(atom_text(Atom(match["predicate"], tuple(map(Constant, slots))), self.world.library))
+        return " and ".join(sentences)
+
+    def _right_values(self, sentence: str, slot: str, data_type: str) -> tuple[Value, ...]:
+        """Values of the slot that make the whole sentence true; none if no clause of it can be read."""
+        # Of each clause the reading whose slot has the requested type, else any with the slot.
+        questions = []
+        for readings in self._readings(sentence):
+            asked = [reading for reading in readings if slot in reading.slots]
+            asked.sort(key=lambda reading: not self._suits(reading, {slot: data_type}))
+            questions += asked[:1]
+        return tuple(
+            value
+            for value in (self.world.entities(data_type) if questions else ())
+            if all(self._truth(question.signature, question.filled({slot: value})) for question in questions)
+        )
+
+    def _readings(self, sentence: str) -> list[list[SentenceAtom]]:
+        """The readings of each clause of a sentence, of which all values have the types of their places."""
+
+        def fitting(clause: str) -> list[SentenceAtom]:
+            return [reading for reading in self.world.read(clause) if self.world.fits(reading)]
+
+        return list(map(fitting, clauses_of(sentence, lambda clause: bool(fitting(clause)))))
+
+    def _suits(self, reading: SentenceAtom, types: dict[str, str]) -> bool:
+        """True if the places of slots of these types allow them."""
+        is_subtype = self.world.library.is_subtype
+        places = [
+            (types.get(slot, own), own)
+            for slot, own in zip(reading.slots, reading.signature.argument_types, strict=True)
+        ]
+        return all(is_subtype(wanted, own) or is_subtype(own, wanted) for wanted, own in places)
+
+    def _truth(self, signature: PredicateSignature, arguments: Sequence[Value | None]) -> bool:
+        """An atom with placeholders is true of all values of the right types."""
+        known = [value for value in arguments if value is not None]
+        if len(known) == len(arguments):
+            return self.world.holds(signature.indicator, known)
+        return self.world.are_typed(signature, arguments)
+
+    # -- rows of values for a whole rule
+
+    def _rows(
+        self, parts: InstructionParts, rng: random.Random, temperature: float, excluded: frozenset[str]
+    ) -> Iterator[str]:
+        """Rows that answer an instruction, with their errors: repeated rows, rows without a value, chatter.
+
+        It ignores wordings: if asked for less frequent terms it writes the same kind of row, as LINK found of ChatGPT
+        and GPT-4 (section 3.2). It does not calculate, so comparisons of numbers hold by chance.
+        """
+        settings = self.world.settings
+        types = {f"[{name}]": data_type for name, data_type in parts.variables}
+        clauses: list[SentenceAtom] = []
+        for readings in self._readings(parts.sentence.removeprefix("If ").partition(", then ")[0]):
+            clauses += [reading for reading in readings if self._suits(reading, types)][:1]
+
+        def ordered(slot: str) -> list[Value]:
+            """Entities of its type, or the type's name if it has none, with popular ones tending to come first."""
+            return by_popularity(list(self.world.entities(types[slot])) or [types[slot]], rng, temperature)
+
+        def true_row() -> dict[str, Value] | None:
+            """A row found by one walk over the variables without going back; None if it leads nowhere."""
+            row: dict[str, Value] = {}
+            for slot in types:
+                candidates = ({**row, slot: value} for value in ordered(slot))
+                found = next((row for row in candidates if all(self._allows(clause, row) for clause in clauses)), None)
+                if found is None:
+                    return None
+                row = found
+            return row
+
+        written: list[str] = []
+        for _ in range(parts.count):
+            is_right = rng.random() < settings.precision
+            # A walk may fail where another order of values succeeds.
+            found = (row for _ in range(ATTEMPTS if is_right else 0) if (row := true_row()) is not None)
+            row = next(found, None) or {slot: ordered(slot)[0] for slot in types}
+            text = ", ".join(f"{slot[1:-1]}={value}" for slot, value in row.items())
+            # A real model repeats itself now and then, excluded rows included.
+            if (text.casefold() in excluded or text in written) and rng.random() >= settings.duplicates:
+                continue
+            written.append(text)
+            yield text
+            if rng.random() < settings.malformed:
+                yield rng.choice([text.partition(", ")[0], text.replace("=", " is "), "and so on."])
+
+    def _allows(self, clause: SentenceAtom, row: dict[str, Value]) -> bool:
+        """True if a clause is true of a row, or if the row does not have all its values yet."""
+        bound = [value for value in clause.filled(row) if value is not None]
+        return len(bound) < len(clause.slots) or self.world.holds(clause.signature.indicator, bound) != clause.denied
+
+    # -- critic and likelihood
 
     reads_origins = True
 
@@ -70,121 +229,6 @@ class SimulatedModel:
             scores.append(LogLikelihood(math.fsum(logarithms), len(words)))
         return scores
 
-    def values(self, prompt: str) -> tuple[list[Value], list[Value]]:
-        """The right and the wrong values for a prompt, most popular first."""
-        parts = read_prompt(prompt)
-        if parts is None:
-            return [], []
-        slot = f"[{parts.variable}]"
-        right = self._answers(self._in_words(parts.sentence, parts.variable), slot, parts.data_type)
-        wrong = set(self.world.entities(parts.data_type)).difference(right)
-        return list(right), [value for value in self.world.entities(parts.data_type) if value in wrong]
-
-    def _in_words(self, asked: str, variable: str) -> str:
-        """Atoms such as `is_ingredient_in(butter, B) & ...` as a sentence; a sentence stays as it is."""
-        sentences = []
-        for text in asked.split(" & "):
-            match = _ATOM.fullmatch(text)
-            arguments = match["arguments"].split(", ") if match else []
-            indicator = f"{match['predicate']}/{len(arguments)}" if match else ""
-            if match is None or not self.world.library.knows(indicator):
-                return asked
-            # Variables without a value stand there by their names alone.
-            slots = (
-                f"[{argument}]" if argument == variable or _VARIABLE.fullmatch(argument) else argument
-                for argument in arguments
-            )
-            atom = Atom(match["predicate"], tuple(Constant(slot) for slot in slots))
-            sentences.append(atom_text(atom, self.world.library))
-        return " and ".join(sentences)
-
-    def _right_values(self, sentence: str, slot: str, data_type: str) -> tuple[Value, ...]:
-        """Values of the slot that make the whole sentence true; none if no clause of it can be read."""
-        questions: list[SentenceAtom] = []
-        for clause in _clauses(sentence, self.world):
-            question = self._question(clause, slot, data_type)
-            if question is not None:
-                questions.append(question)
-        values = list(self.world.entities(data_type)) if questions else []
-        for question in questions:
-            values = [value for value in values if self._is_true(question, slot, value)]
-        return tuple(values)
-
-    def _question(self, clause: str, slot: str, data_type: str) -> SentenceAtom | None:
-        """The reading whose slot has the requested type and whose other arguments fit; else any with the slot."""
-        library = self.world.library
-        readings = [
-            reading for reading in self.world.read(clause) if slot in reading.slots and self.world.fits(reading)
-        ]
-        for reading in readings:
-            place_type = reading.signature.argument_types[reading.slots.index(slot)]
-            if library.is_subtype(data_type, place_type) or library.is_subtype(place_type, data_type):
-                return reading
-        return readings[0] if readings else None
-
-    def _is_true(self, question: SentenceAtom, slot: str, value: Value) -> bool:
-        filled = [
-            value if text == slot else known for text, known in zip(question.slots, question.arguments, strict=True)
-        ]
-        return self._truth(question.signature, filled)
-
-    def _truth(self, signature: PredicateSignature, arguments: Sequence[Value | None]) -> bool:
-        """An atom with placeholders is true of all values of the right types."""
-        known = [value for value in arguments if value is not None]
-        if len(known) == len(arguments):
-            return self.world.holds(signature.indicator, known)
-        return self.world.are_typed(signature, arguments)
-
-    def _rows(
-        self, instruction: InstructionParts, request: GenerationRequest, parameters: GenerationParameters
-    ) -> Generation:
-        """Rows of values for a whole rule."""
-        world = self.world
-        premise = instruction.sentence.removeprefix("If ").partition(", then ")[0]
-        readings: list[list[SentenceAtom]] = []
-        for clause in _clauses(premise, world):
-            readings.append([reading for reading in world.read(clause) if world.fits(reading)])
-        excluded = frozenset(value.casefold() for value in request.excluded_values)
-        writer = SimulatedRowWriter(
-            world, instruction, typed_readings(readings, instruction, world), parameters.temperature
-        )
-        lines = list(writer.lines(self._random(request, parameters, excluded), excluded))
-        usage = Usage(len(request.prompt.split()), sum(len(line.split()) for line in lines))
-        return Generation("\n".join(lines), usage=usage)
-
-    def _random(
-        self, request: GenerationRequest, parameters: GenerationParameters, excluded: frozenset[str]
-    ) -> random.Random:
-        """A random stream that depends on the seeds and the request, so that batches do not change answers."""
-        # Sorted, because the order of a set of texts differs from process to process.
-        seed = f"{self.world.seed} {parameters.seed} {request.sample_index} {sorted(excluded)} {request.prompt}"
-        return random.Random(seed)  # noqa: S311  # reproducible, not secret
-
-    def _generation(self, request: GenerationRequest, parameters: GenerationParameters) -> Generation:
-        instruction = read_instruction(request.prompt)
-        if instruction is not None:
-            return self._rows(instruction, request, parameters)
-        settings = self.world.settings
-        parts = read_prompt(request.prompt)
-        count = parts.count if parts else 0
-        excluded = frozenset(value.casefold() for value in request.excluded_values)
-        rng = self._random(request, parameters, excluded)
-
-        def in_order(values: list[Value]) -> list[Value]:
-            allowed = [value for value in values if str(value).casefold() not in excluded]
-            return by_popularity(allowed, rng, parameters.temperature)
-
-        right, wrong = self.values(request.prompt)
-        # Forgotten facts depend on prompt and value alone: asking again does not bring them back.
-        known = [value for value in right if self.world.chance("known", request.prompt, value) < settings.recall]
-        right, wrong = in_order(known), in_order(wrong)
-        items: list[Value] = []
-        while len(items) < count and right:
-            is_right = rng.random() < settings.precision or not wrong
-            items.append((right if is_right else wrong).pop(0))
-        text = "\n".join(_lines(items, rng, settings))
-        return Generation(text, usage=Usage(len(request.prompt.split()), 3 * len(items)))
-
     def _probability(self, claim: str) -> float:
         """P(yes), fixed for a claim. Its rates above and below 0.85 are those of the settings."""
         world = self.world
@@ -194,53 +238,32 @@ class SimulatedModel:
         return 0.85 + 0.15 * height if world.chance("critic", claim) < rate else 0.6 * height
 
     def _believes(self, claim: str) -> bool:
+        world = self.world
         if isinstance(claim, ClaimText) and claim.typed is not None:
-            return self.world.is_a(self.world.named(claim.typed[0]), claim.typed[1])
+            return world.is_a(world.named(claim.typed[0]), claim.typed[1])
         words = stated_claim(claim).strip().removesuffix(".")
-        readings = sorted(self.world.read(words), key=lambda reading: not self.world.fits(reading))
+        readings = sorted(world.read(words), key=lambda reading: not world.fits(reading))
         if isinstance(claim, ClaimText) and claim.atom is not None:
             stated = claim.atom.indicator
             readings = [reading for reading in readings if reading.signature.indicator == stated]
         if readings:
-            best = readings[0]
-            return self._truth(best.signature, best.arguments) != best.denied
+            return self._truth(readings[0].signature, readings[0].arguments) != readings[0].denied
         # Not a fact of the library, so perhaps a claim of a type: `Butter is an ingredient`.
         # ` is a` is also the beginning of ` is an`, whose `n` goes below.
         value, is_a, data_type = words.rpartition(" is a")
-        if not is_a:
-            return False
-        return self.world.is_a(self.world.named(value), data_type.removeprefix("n").strip())
+        return bool(is_a) and world.is_a(world.named(value), data_type.removeprefix("n").strip())
 
 
-def _clauses(sentence: str, world: SimulatedWorld) -> Iterator[str]:
-    """The clauses that a sentence joins by "and". A template may contain "and" itself, so the longest match wins."""
-    pieces = sentence.split(" and ")[:MOST_CLAUSES]
-    while pieces:
-        length = _longest_clause(pieces, world)
-        yield " and ".join(pieces[:length])
-        pieces = pieces[length:]
+def by_popularity(values: list[Value], rng: random.Random, temperature: float) -> list[Value]:
+    """A random order of values ranked by popularity. Popular ones tend to come first, less so at high temperature."""
+    # Gumbel noise on the log-probability of the rank: sorting by it samples without replacement.
+    noise = {value: -temperature * math.log(-math.log(rng.random() or 0.5)) for value in values}
+    ranked = sorted(enumerate(values), key=lambda ranked: math.log(ranked[0] + 1) - noise[ranked[1]])
+    return [value for _, value in ranked]
 
 
-def _longest_clause(pieces: Sequence[str], world: SimulatedWorld) -> int:
-    """Number of pieces of the longest clause that can be read; 1 if there is none."""
-    for length in range(len(pieces), 0, -1):  # the longest first
-        if any(world.fits(reading) for reading in world.read(" and ".join(pieces[:length]))):
-            return length
-    return 1
-
-
-def _lines(items: Sequence[Value], rng: random.Random, settings: SimulationSettings) -> Iterator[str]:
-    """The numbered list with its errors: repeated items, missing full stops, chatter."""
-    number = 0
-    for place, item in enumerate(items):
-        lines = [f"{item}."]
-        if place and rng.random() < settings.duplicates:
-            lines.append(f"{rng.choice(items[:place])}.")
-        if rng.random() < settings.malformed:
-            lines.append(rng.choice([f"{item}", f"{item}/{items[0]}.", "one, two, three."]))
-        for line in lines:
-            number += 1
-            yield f"{number}. {line}"
+def _numbered(items: Iterable[str]) -> Iterator[str]:
+    return (f"{number}. {item}" for number, item in enumerate(items, 1))
 
 
 def _open(request: ModelRequest) -> SimulatedModel:

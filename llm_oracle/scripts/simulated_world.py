@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import chain, product, zip_longest
 
 from hapax.grammar.data_types import type_key
 from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
@@ -62,6 +62,10 @@ class SentenceAtom:
     slots: tuple[str, ...]
     denied: bool = False
 
+    def filled(self, values: Mapping[str, Value]) -> list[Value | None]:
+        """The arguments, with values for some of the slots by their texts."""
+        return [values.get(slot, known) for slot, known in zip(self.slots, self.arguments, strict=True)]
+
 
 @dataclass(frozen=True)
 class SimulatedWorld:
@@ -75,14 +79,12 @@ class SimulatedWorld:
     def types(self) -> tuple[str, ...]:
         """Keys of all data types in the library, in order of first mention."""
         library = self.library.completed()
-        types: list[str] = []
-        for signature in library.signatures:
-            types += signature.argument_types
-        for rule in library.rules:
-            types += [variable.data_type for variable in rule.variables]
-        for pair in library.subtypes:
-            types += pair
-        return tuple(dict.fromkeys(map(type_key, types)))
+        types = (
+            *(signature.argument_types for signature in library.signatures),
+            *([variable.data_type for variable in rule.variables] for rule in library.rules),
+            *library.subtypes,
+        )
+        return tuple(dict.fromkeys(map(type_key, chain.from_iterable(types))))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -118,44 +120,26 @@ class SimulatedWorld:
         """Popularity rank of each name within its type, from 0. Names are in lower case."""
         ranks: dict[str, int] = {}
         for entities in self._own_entities.values():
-            for rank, entity in enumerate(entities):
-                if isinstance(entity, str):
-                    ranks[entity] = rank
+            ranks.update((entity, rank) for rank, entity in enumerate(entities) if isinstance(entity, str))
         return ranks
 
-    # Caches that fill as types and predicates are first used.
-
-    @cached_property
-    def _extensions(self) -> dict[str, tuple[Value, ...]]:
-        return {}
-
-    @cached_property
-    def _members(self) -> dict[str, frozenset[Value]]:
-        return {}
-
-    @cached_property
-    def _densities(self) -> dict[str, float]:
-        return {}
+    _extensions: dict[str, tuple[Value, ...]] = field(default_factory=dict, init=False, compare=False)
+    _members: dict[str, frozenset[Value]] = field(default_factory=dict, init=False, compare=False)
 
     def entities(self, data_type: str) -> tuple[Value, ...]:
         """All entities of a type and its subtypes, most popular first."""
         key = type_key(data_type)
         if key not in self._extensions:
-            ranked: list[tuple[int, int, Value]] = []
             subtypes = [subtype for subtype in self.types if self.library.is_subtype(subtype, key)]
-            for order, subtype in enumerate(subtypes):
-                for rank, entity in enumerate(self._own_entities.get(subtype, ())):
-                    ranked.append((rank, order, entity))
-            # Not by entity: a supertype may have both names and numbers, which cannot be compared.
-            ranked.sort(key=lambda entry: entry[:2])
-            self._extensions[key] = tuple(dict.fromkeys(entity for _, _, entity in ranked))
+            # By rank: the first of each subtype, then the second ones.
+            ranks = zip_longest(*(self._own_entities.get(subtype, ()) for subtype in subtypes))
+            self._extensions[key] = tuple(entity for entity in dict.fromkeys(chain(*ranks)) if entity is not None)
         return self._extensions[key]
 
     def is_a(self, value: Value, data_type: str) -> bool:
-        members = self._members.get(data_type)
-        if members is None:
-            members = self._members[data_type] = frozenset(self.entities(data_type))
-        return value in members
+        if data_type not in self._members:
+            self._members[data_type] = frozenset(self.entities(data_type))
+        return value in self._members[data_type]
 
     def holds(self, indicator: str, arguments: Sequence[Value]) -> bool:
         """Tell if a fact is true. Arguments of a wrong type make it false.
@@ -163,23 +147,15 @@ class SimulatedWorld:
         A functional predicate has one right last argument in each type of it that has no subtypes.
         """
         signature = self.library.signature(indicator)
-        for value, data_type in zip(arguments, signature.argument_types, strict=True):
-            if not self.is_a(value, data_type):
-                return False
+        if not self.are_typed(signature, arguments):
+            return False
         if signature.kind is PredicateKind.FUNCTIONAL:
             # Each type without subtypes chooses for itself, so the value's siblings are all that it competes with.
             choices = self._siblings[arguments[-1]]
             return arguments[-1] == choices[int(self.chance("function", indicator, *arguments[:-1]) * len(choices))]
-        return self.chance("fact", indicator, *arguments) < self._density(signature)
-
-    def _density(self, signature: PredicateSignature) -> float:
-        """Share of the atoms of an oracle predicate that are true."""
-        density = self._densities.get(signature.indicator)
-        if density is None:
-            count = len(self.entities(signature.argument_types[-1]))
-            density = min(MOST_DENSITY, self.settings.facts_per_argument / max(1, count))
-            self._densities[signature.indicator] = density
-        return density
+        count = len(self.entities(signature.argument_types[-1]))
+        density = min(MOST_DENSITY, self.settings.facts_per_argument / max(1, count))
+        return self.chance("fact", indicator, *arguments) < density
 
     def popularity(self, word: str) -> float | None:
         """Zipf probability of an entity's name; None for any other word."""
