@@ -65,42 +65,34 @@ class Budget:
     roles: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_calls", "max_tokens", "max_cost"):
-            limit = getattr(self, name)
-            if limit is not None and not (isinstance(limit, int | float) and limit >= 0):  # refuses nan, too
-                raise HapaxError(f"{name} is {limit!r}. Set it to a number from 0, or to None for no limit.")
+        for name, limit in self.limits.items():
+            if not (isinstance(limit, int | float) and limit >= 0):  # refuses nan, too
+                raise HapaxError(f"max_{name} is {limit!r}. Set it to a number from 0, or to None for no limit.")
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that are set: `calls`, `tokens` and `cost`, as `CallStatistics` names what was used."""
+        limits = {"calls": self.max_calls, "tokens": self.max_tokens, "cost": self.max_cost}
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
     @property
     def is_unlimited(self) -> bool:
-        return self.max_calls is None and self.max_tokens is None and self.max_cost is None
+        return not self.limits
 
     def counts(self, role: str) -> bool:
         return self.roles is None or role in self.roles
 
-    def allowed(self, limit: str) -> float:
-        """The limit of this name, as `exceeded` gives it."""
-        limits = {"calls": self.max_calls, "tokens": self.max_tokens, "cost": self.max_cost}
-        return limits[limit] or 0.0
-
     def less(self, spent: CallStatistics) -> Budget:
         """The limits after so much was used."""
-        return Budget(
-            None if self.max_calls is None else max(0, self.max_calls - spent.calls),
-            None if self.max_tokens is None else max(0, self.max_tokens - spent.tokens),
-            None if self.max_cost is None else max(0.0, self.max_cost - (spent.cost or 0.0)),
-            self.roles,
-        )
+        left = {name: max(0, limit - (getattr(spent, name) or 0)) for name, limit in self.limits.items()}
+        changes: dict[str, Any] = {f"max_{name}": limit for name, limit in left.items()}
+        return replace(self, **changes)
 
     def exceeded(self, spent: CallStatistics) -> tuple[str, float] | None:
         """Name and value of the first limit that `spent` exceeds; None if it is within all limits."""
-        if self.max_calls is not None and spent.calls > self.max_calls:
-            return "calls", self.max_calls
-        if self.max_tokens is not None and spent.tokens > self.max_tokens:
-            return "tokens", self.max_tokens
         # An unknown cost passes here: `Journal` refuses a model without a price under a limit on cost.
-        if self.max_cost is not None and spent.cost is not None and spent.cost > self.max_cost:
-            return "cost", self.max_cost
-        return None
+        over = (pair for pair in self.limits.items() if (getattr(spent, pair[0]) or 0) > pair[1])
+        return next(over, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,22 +266,11 @@ class Ledger:
     def enter_batched(self, account: Account, requests: Sequence[BatchedRequest]) -> None:
         """Write down requests that others send, and wait until they are on disk. They count in no limit."""
         if self.writer is not None:
-            price, now = account.price, _now()
             written = []
             for request in requests:
-                used, is_queued = request.used, request.outcome is Outcome.QUEUED
-                attempt = AttemptRecord(
-                    request.id,
-                    account.role,
-                    account.model,
-                    request.path,
-                    now,
-                    None if is_queued else now,
-                    request.outcome,
-                    used.prompt_tokens,
-                    used.completion_tokens,
-                    None if price is None else price.of(used),
-                )
+                attempt = _attempt(account, request.used, request.path)
+                finished = None if request.outcome is Outcome.QUEUED else attempt.started
+                attempt = replace(attempt, id=request.id, outcome=request.outcome, finished=finished)
                 written.append(self.writer.write(attempt))
             # Awaited only now, because what waits together is committed together.
             for done in written:

@@ -259,7 +259,7 @@ class Journal:
                 call.id: known[call.id] for call in calls if call.id in known and REFUSED in known[call.id].response
             }
             uncounted = [record for name, record in stored.items() if name not in self._unanswered]
-            self._count(asker, sum(map(_without_answer, uncounted), CallStatistics(hits=hits)))
+            self._ledger.count(asker.role, sum(map(_without_answer, uncounted), CallStatistics(hits=hits)))
             self._unanswered.update(stored)
             self._report(asker, sent=0, hits=hits)
         deferrals = DeferralCollector()
@@ -357,12 +357,9 @@ class Journal:
             spent = sum((CallStatistics.of_call(answer.usage, account.price) for _, answer in answered), spent)
         self._unanswered.update(record.request_id for record in records if REFUSED in record.response)
         self._asked_again.update(record.request_id for record in records if record.is_unusable)
-        self._count(asker, spent)
+        self._ledger.count(asker.role, spent)
         self._report(asker, sent=len(records), hits=0)
         return records
-
-    def _count(self, asker: Asker, more: CallStatistics) -> None:
-        self._ledger.count(asker.role, more)
 
     def _report(self, asker: Asker, sent: int, hits: int) -> None:
         if self.on_batch is not None and (sent or hits):

@@ -6,14 +6,14 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields, replace
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.files import system
 from hapax.kb.records import CallRecord, content_id
 from hapax.llm_oracle.budget import BudgetReached, estimated_tokens
-from hapax.llm_oracle.journal import REFUSED, Asker, Journal, PreparedCall, StoredAnswer
+from hapax.llm_oracle.journal import Asker, Journal, PreparedCall, StoredAnswer
 from hapax.llm_oracle.protocols import (
     CRITIC,
     KNOWLEDGE,
@@ -53,28 +53,52 @@ class TokenReserving(Protocol):
 
 
 class JournaledModel(ABC, Generic[WrappedModel, Answer]):
-    """Common part of the wrappers. `_stored` and `_read` translate an answer into a journal's response and back."""
+    """Common part of the wrappers. A stored response has the fields of an answer that are not the default."""
 
     kind: str
     """Kind of request, part of a call's identity."""
+    answer: type[Answer]
+    always: frozenset[str]
+    """Fields that every stored response has."""
+    role: str
+    batch_size = 128
 
-    def __init__(self, model: WrappedModel, journal: Journal, batch_size: int, role: str) -> None:
+    def __init__(
+        self, model: WrappedModel, journal: Journal, batch_size: int | None = None, role: str | None = None
+    ) -> None:
         self.model: WrappedModel = model
-        self.role = role
+        self.role = role or self.role
         self._journal = journal
         # A streaming model does its own batching, so it gets all requests at once.
-        batch = None if isinstance(model, Streaming) else batch_size
-        self._asker = Asker(role, self.kind, model.identity, batch)
+        batch = None if isinstance(model, Streaming) else batch_size or self.batch_size
+        self._asker = Asker(self.role, self.kind, model.identity, batch)
 
     @property
     def identity(self) -> ModelIdentity:
         return self.model.identity
 
     @abstractmethod
-    def _stored(self, answer: Answer) -> StoredAnswer: ...
+    def prepared(self, asked: Any, *parameters: GenerationParameters) -> PreparedCall:
+        """A request in the form that the journal stores."""
 
-    @abstractmethod
-    def _read(self, record: CallRecord) -> Answer: ...
+    def call_ids(self, asked: Sequence[Any], *parameters: GenerationParameters) -> list[str]:
+        """Ids of these requests in the journal, so that candidates can name the call they came from."""
+        return [self.prepared(request, *parameters).id for request in asked]
+
+    def _stored(self, answer: Answer) -> StoredAnswer:
+        response: dict[str, Any] = {}
+        for field in fields(answer):
+            value = getattr(answer, field.name)
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            if field.name in self.always or (field.name != "usage" and value != default):
+                # In valid UTF-8: a lone surrogate from a broken reply becomes a question mark.
+                response[field.name] = value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        return StoredAnswer(response, answer.usage)
+
+    def _read(self, record: CallRecord) -> Answer:
+        content = {**record.response, "usage": Usage(record.prompt_tokens, record.completion_tokens)}
+        names = [field.name for field in fields(self.answer)]
+        return self.answer(**{name: content[name] for name in names if name in content})
 
     def _prepare(self, request: Mapping[str, Any], reserved: Usage) -> PreparedCall:
         model = self._asker.model
@@ -148,9 +172,10 @@ class JournaledGenerator(JournaledModel[Generator, Generation]):
     """A Generator whose answers go through the journal."""
 
     kind = "generate"
-
-    def __init__(self, model: Generator, journal: Journal, batch_size: int = 16, role: str = KNOWLEDGE) -> None:
-        super().__init__(model, journal, batch_size, role)
+    answer = Generation
+    always = frozenset({"text", "finish_reason"})
+    role = KNOWLEDGE
+    batch_size = 16
 
     def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
         return self.answers([self.prepared(request, parameters) for request in requests], requests, parameters)
@@ -161,81 +186,44 @@ class JournaledGenerator(JournaledModel[Generator, Generation]):
         """Like `generate`, for requests that are already prepared."""
         return self._journaled(calls, requests, lambda batch: self.model.generate(batch, parameters), parameters)
 
-    def call_ids(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[str]:
-        """Ids of these requests in the journal, so that candidates can name the call they came from."""
-        return [self.prepared(request, parameters).id for request in requests]
-
-    def prepared(self, request: GenerationRequest, parameters: GenerationParameters) -> PreparedCall:
-        content = {**request.content, "parameters": asdict(parameters)}
-        return self._prepare(content, Usage(estimated_tokens(request.prompt), parameters.max_tokens))
-
-    def _stored(self, answer: Generation) -> StoredAnswer:
-        response = {"text": _storable(answer.text), "finish_reason": answer.finish_reason}
-        return StoredAnswer({**response, **_refusal(answer)}, answer.usage)
-
-    def _read(self, record: CallRecord) -> Generation:
-        response = record.response
-        return Generation(response["text"], response["finish_reason"], _usage(record), response.get(REFUSED, ""))
+    def prepared(self, asked: GenerationRequest, *parameters: GenerationParameters) -> PreparedCall:
+        content = {**asked.content, "parameters": asdict(parameters[0])}
+        return self._prepare(content, Usage(estimated_tokens(asked.prompt), parameters[0].max_tokens))
 
 
 class JournaledCritic(JournaledModel[Critic, CriticScore]):
     """A Critic whose answers go through the journal."""
 
     kind = "probability"
-
-    def __init__(self, model: Critic, journal: Journal, batch_size: int = 128, role: str = CRITIC) -> None:
-        super().__init__(model, journal, batch_size, role)
-        self._reserved = model.reserved if isinstance(model, TokenReserving) else _claim_and_one_token
+    answer = CriticScore
+    always = frozenset({"probability"})
+    role = CRITIC
 
     def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
         calls = [self.prepared(claim) for claim in claims]
         return self._journaled(calls, claims, self.model.probabilities)
 
-    def call_ids(self, claims: Sequence[str]) -> list[str]:
-        """Ids of these claims in the journal."""
-        return [self.prepared(claim).id for claim in claims]
-
-    def prepared(self, claim: str) -> PreparedCall:
-        request = {"claim": str(claim)}
-        if isinstance(claim, ClaimText) and reads_origins(self.model):
-            request["about"] = claim.about
-        return self._prepare(request, self._reserved(claim))
+    def prepared(self, asked: str, *_: GenerationParameters) -> PreparedCall:
+        request = {"claim": str(asked)}
+        if isinstance(asked, ClaimText) and reads_origins(self.model):
+            request["about"] = asked.about
+        reserved = self.model.reserved(asked) if isinstance(self.model, TokenReserving) else None
+        # Most critics take the tokens of the claim, and one for the answer.
+        return self._prepare(request, reserved or Usage(estimated_tokens(asked), 1))
 
     def _stored(self, answer: CriticScore) -> StoredAnswer:
         if not 0.0 <= answer.probability <= 1.0:  # false for NaN, too
             raise self._unusable(f"a probability of {answer.probability}")
-        response: dict[str, Any] = {"probability": answer.probability, **_refusal(answer)}
-        # Only what differs from most critics: older journals have the probability alone.
-        if not answer.covered:
-            response["covered"] = False
-        if answer.basis:
-            response["basis"] = _storable(answer.basis)
-        if answer.judge:
-            response["judge"] = answer.judge
-        if answer.members:
-            response["members"] = dict(answer.members)
-        return StoredAnswer(response, answer.usage)
-
-    def _read(self, record: CallRecord) -> CriticScore:
-        response = record.response
-        return CriticScore(
-            response["probability"],
-            _usage(record),
-            response.get(REFUSED, ""),
-            response.get("covered", True),
-            response.get("basis", ""),
-            response.get("judge", ""),
-            response.get("members", {}),
-        )
+        return super()._stored(answer)
 
 
 class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
     """A LikelihoodModel whose answers go through the journal."""
 
     kind = "log_likelihood"
-
-    def __init__(self, model: LikelihoodModel, journal: Journal, batch_size: int = 128, role: str = LIKELIHOOD) -> None:
-        super().__init__(model, journal, batch_size, role)
+    answer = LogLikelihood
+    always = frozenset({"total", "token_count"})
+    role = LIKELIHOOD
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         return self.scores(texts)
@@ -268,53 +256,18 @@ class JournaledLikelihood(JournaledModel[LikelihoodModel, LogLikelihood]):
             return [LogLikelihood(count, 0) for count in cast(PopularityModel, self.model).counts(asked)]
         return self.model.log_likelihoods(asked)
 
-    def call_ids(self, asked: Sequence[Scored]) -> list[str]:
-        """Ids of these requests in the journal."""
-        return [self.prepared(request).id for request in asked]
-
-    def prepared(self, asked: Scored) -> PreparedCall:
-        if isinstance(asked, SpannedText):
-            return self._prepare({"text": asked.text, "spans": asked.spans}, _reservation(asked.text))
+    def prepared(self, asked: Scored, *_: GenerationParameters) -> PreparedCall:
         if isinstance(asked, tuple):
             return self._prepare({"names": asked}, Usage())
-        return self._prepare({"text": asked}, _reservation(asked))
+        text = asked.text if isinstance(asked, SpannedText) else asked
+        spans = {"spans": asked.spans} if isinstance(asked, SpannedText) else {}
+        return self._prepare({"text": text, **spans}, Usage(estimated_tokens(text), 0))  # scoring generates nothing
 
     def _stored(self, answer: LogLikelihood) -> StoredAnswer:
         if not math.isfinite(answer.total):
             raise self._unusable(f"a log-likelihood of {answer.total}")
-        response = {"total": answer.total, "token_count": answer.token_count, **_refusal(answer)}
-        if answer.spans:
-            response["spans"] = answer.spans
-        if answer.first is not None:
-            response["first"] = answer.first
-        return StoredAnswer(response, Usage(answer.token_count, 0))  # scoring generates nothing
+        return super()._stored(answer)
 
     def _read(self, record: CallRecord) -> LogLikelihood:
-        response = record.response
-        # JSON has no tuples.
-        spans = tuple((total, count) for total, count in response.get("spans", ()))
-        refused, first = response.get(REFUSED, ""), response.get("first")
-        return LogLikelihood(response["total"], response["token_count"], refused, spans, first)
-
-
-def _refusal(answer: Generation | CriticScore | LogLikelihood) -> dict[str, str]:
-    return {REFUSED: _storable(answer.refused)} if answer.refused else {}
-
-
-def _usage(record: CallRecord) -> Usage:
-    return Usage(record.prompt_tokens, record.completion_tokens)
-
-
-def _reservation(text: str) -> Usage:
-    """Tokens of a text that is scored: nothing is generated."""
-    return Usage(estimated_tokens(text), 0)
-
-
-def _claim_and_one_token(claim: str) -> Usage:
-    """Reservation for most critics: the tokens of the claim, and one of the answer."""
-    return Usage(estimated_tokens(claim), 1)
-
-
-def _storable(text: str) -> str:
-    """The text in valid UTF-8: a lone surrogate from a broken reply becomes a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+        found = super()._read(record)
+        return replace(found, spans=tuple((total, count) for total, count in found.spans))  # JSON has no tuples

@@ -80,14 +80,12 @@ class GenerationRequest:
         fields = asdict(self)
         # An answer is the same whether the question was asked alone or with others.
         del fields["listed"]
-        # Without a form the content is that of older knowledge bases, whose answers are found by its hash.
+        # Without these the content is that of older knowledge bases, whose answers are found by its hash.
         if self.form is None:
             del fields["form"]
-            return fields
-        if self.form.lists == 1:
-            del fields["form"]["lists"]
-        if not self.form.schema:
-            del fields["form"]["schema"]
+        else:
+            own = {"lists": self.form.lists > 1, "schema": self.form.schema}
+            fields["form"] = {name: value for name, value in fields["form"].items() if own.get(name, True)}
         return fields
 
 
@@ -234,6 +232,11 @@ class LogLikelihood:
             inside = [score for score, place in zip(scores, places, strict=True) if place[0] < end and place[1] > start]
             sums.append((math.fsum(inside), len(inside)))
         return cls(math.fsum(scores), len(scores), spans=tuple(sums), first=scores[0] if scores else None)
+
+    @property
+    def usage(self) -> Usage:
+        """Scoring generates nothing."""
+        return Usage(self.token_count, 0)
 
     @property
     def per_token(self) -> float:

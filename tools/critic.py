@@ -49,7 +49,7 @@ from hapax.llm_oracle.backends.trained_critic import (
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, AtlasFact, load_atlas
 from hapax.llm_oracle.questions.prompts import fact_claim, sentence, type_claim
 from hapax.llm_oracle.weights.gguf_files import converted
-from hapax.llm_oracle.weights.weight_hashes import write_sums
+from hapax.llm_oracle.weights.identities import write_sums
 from tools.embedded.corpus import Corpus
 from tools.embedded.facts import load_wording
 

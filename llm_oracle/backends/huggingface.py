@@ -18,6 +18,7 @@ from transformers import (
     LogitsProcessor,
     LogitsProcessorList,
     StoppingCriteriaList,
+    TemperatureLogitsWarper,
     TopPLogitsWarper,
 )
 
@@ -25,8 +26,14 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
 from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
-from hapax.llm_oracle.backends.json_decoding import JsonTokens, JsonValues
-from hapax.llm_oracle.backends.list_decoding import BannedTokens, ListEnd, ListTracker, SampledByRow
+from hapax.llm_oracle.backends.list_decoding import (
+    BannedTokens,
+    JsonTokens,
+    JsonValues,
+    ListEnd,
+    ListTracker,
+    SampledByRow,
+)
 from hapax.llm_oracle.backends.loading import LoadedModel
 from hapax.llm_oracle.backends.sequence_scores import ROOM, CausalScorer, Tokens, chosen_columns
 from hapax.llm_oracle.protocols import (
@@ -163,12 +170,12 @@ class HuggingFaceGenerator:
         # The order matters: the bias, then the nucleus of the biased distribution, then the sample from it.
         if any(request.banned_tokens_of for request in requests):
             processors.append(BannedTokens([self._banned_tokens(request) for request in requests]))
-        if parameters.top_p < 1:
-            processors.append(_TopP(parameters.top_p, parameters.temperature))
         if parameters.temperature > 0:
             # 15 hexadecimal digits are 60 bits, which fit in torch's 64-bit seed.
             seeds = [int(content_id("sample", parameters.seed, request.content)[:15], 16) for request in requests]
-            processors.append(SampledByRow(parameters.temperature, seeds, self._loaded.device))
+            nucleus = [TopPLogitsWarper(parameters.top_p)] if parameters.top_p < 1 else []
+            sampled = SampledByRow(seeds, self._loaded.device)
+            processors += [TemperatureLogitsWarper(float(parameters.temperature)), *nucleus, sampled]
         return processors
 
     def _banned_tokens(self, request: GenerationRequest) -> list[int]:
@@ -377,18 +384,6 @@ def answer_tokens(loaded: LoadedModel, words: str) -> tuple[list[int], list[int]
     pairs = single or first
     found = list(dict.fromkeys(yes for yes, _ in pairs)), list(dict.fromkeys(no for _, no in pairs))
     return found if pairs and set(found[0]).isdisjoint(found[1]) else None
-
-
-class _TopP(LogitsProcessor):
-    """Nucleus filter on the probabilities at the sampling temperature, which is itself applied later."""
-
-    def __init__(self, top_p: float, temperature: float) -> None:
-        self._warper = TopPLogitsWarper(top_p)
-        self._temperature = temperature or 1.0
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        kept = self._warper(input_ids, scores / self._temperature)
-        return scores.masked_fill(kept.isneginf(), float("-inf"))
 
 
 def _padded(

@@ -85,13 +85,12 @@ class BannedTokens(LogitsProcessor):
 
 
 class SampledByRow(LogitsProcessor):
-    """Turns greedy decoding into sampling at a temperature, with a random stream for each row.
+    """Turns greedy decoding into sampling, with a random stream for each row.
 
     Thus a request's answer does not depend on the other requests in its batch.
     """
 
-    def __init__(self, temperature: float, seeds: Sequence[int], device: torch.device) -> None:
-        self._temperature = temperature
+    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self._streams = [torch.Generator(device).manual_seed(seed) for seed in seeds]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002  # given by generate
@@ -100,7 +99,7 @@ class SampledByRow(LogitsProcessor):
             waits[row].exponential_(generator=stream)
         smallest = torch.finfo(scores.dtype).tiny
         # -log of an exponential variable is Gumbel noise; the argmax of noisy log-probabilities is a sample of them.
-        return scores / self._temperature - waits.clamp_min(smallest).log()
+        return scores - waits.clamp_min(smallest).log()
 
 
 class ListEnd(StoppingCriteria):
@@ -132,3 +131,107 @@ class ListEnd(StoppingCriteria):
             if is_done and self.ended_at[row] is None:
                 self.ended_at[row] = written
         return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
+
+
+OPENING = '{"values": ['
+"""Beginning of the object. The states 0 to its length wait for its characters; the last one is after the bracket."""
+
+FIRST = len(OPENING)
+TEXT, ESCAPED, AFTER_TEXT, AFTER_COMMA, AFTER_BLANK, CLOSED, DONE = range(FIRST + 1, FIRST + 8)
+REFUSED = -1
+
+LONGEST_TEXT = 24
+"""Tokens of a text, after which it has to end. A value has at most 64 characters."""
+
+_TRANSITIONS = {
+    **{(state, character): state + 1 for state, character in enumerate(OPENING)},
+    (FIRST, '"'): TEXT,
+    (FIRST, "]"): CLOSED,
+    (TEXT, '"'): AFTER_TEXT,
+    (TEXT, "\\"): ESCAPED,
+    **{(ESCAPED, character): TEXT for character in '"\\/bfnrt'},
+    (AFTER_TEXT, ","): AFTER_COMMA,
+    (AFTER_TEXT, "]"): CLOSED,
+    (AFTER_COMMA, " "): AFTER_BLANK,
+    (AFTER_COMMA, '"'): TEXT,
+    (AFTER_BLANK, '"'): TEXT,
+    (CLOSED, "}"): DONE,
+}
+
+
+def _walk(state: int, text: str) -> tuple[int, int]:
+    """The state after a token, or REFUSED, and the number of texts that it ends with a comma."""
+    commas = 0
+    for character in text:
+        is_plain = state == TEXT and character not in '"\\' and (character.isprintable() or character == "\ufffd")
+        state = TEXT if is_plain else _TRANSITIONS.get((state, character), REFUSED)
+        commas += state == AFTER_COMMA
+        if state == REFUSED:
+            return REFUSED, 0
+    return (state, commas) if text else (REFUSED, 0)
+
+
+class JsonTokens:
+    """The effect of every token in every state, worked out when a state first occurs."""
+
+    def __init__(self, tokenizer: Any, ends: Sequence[int]) -> None:
+        # Decoded after a letter, because tokenizers drop a blank at the beginning of a text.
+        anchor = tokenizer("a", add_special_tokens=False).input_ids
+        after_anchor = [[*anchor, token] for token in range(len(tokenizer))]
+        decoded = tokenizer.batch_decode(after_anchor, clean_up_tokenization_spaces=False)
+        before = len(tokenizer.decode(anchor, clean_up_tokenization_spaces=False))
+        special = set(tokenizer.all_special_ids)
+        self._texts = ["" if token in special else text[before:] for token, text in enumerate(decoded)]
+        self._ends = [end for end in ends if end < len(decoded)]
+        self._effects: dict[int, torch.Tensor] = {}
+
+    def effects(self, state: int) -> torch.Tensor:
+        """For each token the state that it leads to, and the number of texts that it ends with a comma: [2, tokens]."""
+        if state not in self._effects:
+            walked = [_walk(state, text) for text in self._texts]
+            for end in self._ends if state == DONE else ():
+                walked[end] = (DONE, 0)
+            self._effects[state] = torch.tensor(walked).T
+        return self._effects[state]
+
+
+class JsonValues(LogitsProcessor):
+    """Permits only tokens that go on with the object. `counts`: most texts by row; None: a row of any form."""
+
+    def __init__(self, tokens: JsonTokens, counts: Sequence[int | None]) -> None:
+        self._tokens = tokens
+        self._counts = counts
+        # Of each row its state, the texts that a comma ended, and the tokens of the open text.
+        self._rows = [(0, 0, 0)] * len(counts)
+        self._seen: int | None = None
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        # One column for each step of decoding, a token of each row in it.
+        for column in [] if self._seen is None else input_ids[:, self._seen :].T.tolist():
+            self._rows = [self._after(*row, token) for row, token in zip(self._rows, column, strict=True)]
+        self._seen = input_ids.shape[1]
+        scores = scores.clone()  # `generate` may still need the original ones
+        for number, (count, row) in enumerate(zip(self._counts, self._rows, strict=True)):
+            if count is not None:
+                allowed = self._permitted(*row, count).to(scores.device)
+                # The network may have more outputs than the tokenizer has tokens.
+                scores[number, : len(allowed)].masked_fill_(~allowed, float("-inf"))
+                scores[number, len(allowed) :] = float("-inf")
+        return scores
+
+    def _after(self, state: int, commas: int, length: int, token: int) -> tuple[int, int, int]:
+        """State, commas and length of a row after one more token; unchanged by padding behind its end."""
+        effects = self._tokens.effects(state)
+        after, more = effects[:, token].tolist() if token < effects.shape[1] else (REFUSED, 0)
+        if after == REFUSED:
+            return state, commas, length
+        return after, commas + more, length + 1 if state == after == TEXT else 0
+
+    def _permitted(self, state: int, commas: int, length: int, count: int) -> torch.Tensor:
+        after, more = self._tokens.effects(state)
+        allowed = (after != REFUSED) & (commas + more < count)
+        if state == TEXT and length >= LONGEST_TEXT:
+            ending = allowed & (after != TEXT) & (after != ESCAPED)
+            allowed = ending if bool(ending.any()) else allowed
+        # A vocabulary without a needed token, or a network without an end token: anything is better than nothing.
+        return allowed if bool(allowed.any()) else torch.ones_like(allowed)

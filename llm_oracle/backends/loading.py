@@ -22,8 +22,7 @@ from hapax.grammar.remedies import Remedy, Setting
 from hapax.llm_oracle.egress import HUB, is_offline, permit
 from hapax.llm_oracle.protocols import ModelIdentity
 from hapax.llm_oracle.questions.chat_settings import ChatSettings
-from hapax.llm_oracle.weights.identities import checkpoint_identity, content_revision
-from hapax.llm_oracle.weights.weight_hashes import check_sums
+from hapax.llm_oracle.weights.identities import check_sums, checkpoint_identity, content_revision
 
 LONGEST_INPUT = 4096
 """Tokens, for models without a limit in their configuration."""

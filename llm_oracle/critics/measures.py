@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain, combinations
@@ -202,7 +202,9 @@ def _by_likelihood(
         if is_refused or (Measure.PAIR in measures and gain is None):
             answers.append(None)
             continue
-        answers.append(_Scores(text.text, whole, part, alone, gain).measured(measures))
+        answer = _measures(text.text, whole, part, alone, Measure.SLOR in measures)
+        pair = {} if gain is None else {Measure.PAIR: gain}
+        answers.append(replace(answer, scores={**answer.scores, **pair}))
     return answers
 
 
@@ -232,41 +234,29 @@ def _pair_gains(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    """The scores of a text: without its first token, with its values, of each value alone, and of its pairs."""
-
-    text: str
-    whole: LogLikelihood | None
-    parts: LogLikelihood | None
-    alone: Sequence[LogLikelihood]
-    pair: float | None
-
-    def measured(self, measures: frozenset[Measure]) -> TextMeasures:
-        found: dict[Measure, float] = {}
-        text = self.parts or self.whole
-        if self.whole is not None:
-            found[Measure.PAPER] = self.whole.per_token
-        elif self.parts is not None and self.parts.first is not None:
-            # Behind `START` one more token has a score than in the text alone: the first one.
-            later = self.parts.token_count - 1
-            found[Measure.PAPER] = (self.parts.total - self.parts.first) / later if later else float("-inf")
-        if text is not None:
-            found[Measure.TOTAL] = text.total
+def _measures(
+    text: str, whole: LogLikelihood | None, part: LogLikelihood | None, names: Sequence[LogLikelihood], is_slor: bool
+) -> TextMeasures:
+    """The measures by the scores of a text without its first token, of one with its values, and of each value alone."""
+    found: dict[Measure, float] = {}
+    if whole is not None:
+        found[Measure.PAPER] = whole.per_token
+    elif part is not None and part.first is not None:
+        # Behind `START` one more token has a score than in the text alone: the first one.
+        found[Measure.PAPER] = LogLikelihood(part.total - part.first, part.token_count - 1).per_token
+    scored = part or whole
+    if scored is not None:
+        found[Measure.TOTAL] = scored.total
+        if is_slor:
             # (ln P(text) - ln P(its words on their own)) / tokens (Pauls and Klein 2012).
-            if Measure.SLOR in measures:
-                found[Measure.SLOR] = (
-                    (text.total - _by_words(self.text)) / text.token_count if text.token_count else 0.0
-                )
-        if self.parts is not None:
-            found[Measure.SPAN] = math.fsum(total for total, _ in self.parts.spans)
-        priors = [score.spans[0][0] for score in self.alone]
-        if priors:
-            found[Measure.PRIOR] = math.fsum(priors)
-        if self.pair is not None:
-            found[Measure.PAIR] = self.pair
-        names = self.parts.spans if self.parts is not None else [score.spans[0] for score in self.alone]
-        return TextMeasures(found, sum(count for _, count in names))
+            (words,) = _word_list().log_likelihoods([text])
+            found[Measure.SLOR] = (scored.total - words.total) / (scored.token_count or math.inf)
+    if part is not None:
+        found[Measure.SPAN] = math.fsum(total for total, _ in part.spans)
+    spans = [name.spans[0] for name in names]
+    if spans:
+        found[Measure.PRIOR] = math.fsum(total for total, _ in spans)
+    return TextMeasures(found, sum(count for _, count in (spans if part is None else part.spans)))
 
 
 def _with_similarities(
@@ -280,7 +270,7 @@ def _with_similarities(
             continue
         named = dict.fromkeys(text.values)
         names = [name for name, place in zip(named, mentions(text.text, list(named)), strict=True) if place]
-        alike = [score for score in model.similarities(_pairs(names)) if score is not None]
+        alike = [score for score in model.similarities(list(combinations(names, 2))) if score is not None]
         pair = {Measure.PAIR: math.fsum(alike) / len(alike)} if alike else {}
         # Word vectors have words instead of tokens.
         found.append(TextMeasures({**answer.scores, **pair}, sum(len(name.split()) for name in names)))
@@ -311,25 +301,13 @@ def _by_counts(model: Any, texts: Sequence[RankedText]) -> list[TextMeasures | N
     named = [tuple(dict.fromkeys(text.values)) for text in texts]
     asked: list[tuple[str, ...]] = list(dict.fromkeys((name,) for name in chain.from_iterable(named)))
     counts = dict(zip(asked, model.counts(asked), strict=True))
-    return [_by_popularity(counts, names) for names in named]
-
-
-def _by_popularity(counts: Mapping[tuple[str, ...], float], names: Sequence[str]) -> TextMeasures | None:
-    """Measures from the popularity of the listed names; None without any."""
-    listed = [math.log1p(counts[(name,)]) for name in names if counts[(name,)]]
-    if not listed:
-        return None
-    # A list does not count names together, and all of them are together at most as often as the rarest.
-    scores = {Measure.SPAN: min(listed), Measure.PRIOR: math.fsum(listed)}
-    return TextMeasures(scores, sum(len(name.split()) for name in names))
-
-
-def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    return list(combinations(names, 2))
-
-
-def _by_words(text: str) -> float:
-    return _word_list().log_likelihoods([text])[0].total
+    answers: list[TextMeasures | None] = []
+    for names in named:
+        listed = [math.log1p(counts[(name,)]) for name in names if counts[(name,)]]
+        # A list does not count names together, and all of them are together at most as often as the rarest.
+        scores = {Measure.SPAN: min(listed, default=0.0), Measure.PRIOR: math.fsum(listed)}
+        answers.append(TextMeasures(scores, sum(len(name.split()) for name in names)) if listed else None)
+    return answers
 
 
 @lru_cache(1)

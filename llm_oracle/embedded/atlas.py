@@ -65,26 +65,6 @@ class Relation:
                 yield AtlasFact(self.predicate, self.arguments(key, value))
 
 
-@dataclass(frozen=True, slots=True)
-class AtlasFault:
-    """A fault in an atlas file. `line` counts from 1."""
-
-    file: str
-    line: int
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.message}"
-
-
-class AtlasRejected(HapaxError):  # noqa: N818  # named like RulesRejected
-    """An atlas with faults. The message lists all of them, one per line."""
-
-    def __init__(self, faults: Iterable[AtlasFault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(map(str, self.faults)))
-
-
 class Atlas:
     """All relations of the atlas files, with the truth of facts and the entities of types."""
 
@@ -141,20 +121,45 @@ class Atlas:
 
 
 def load_atlas(folder: Path = ATLAS_FOLDER) -> Atlas:
-    """Read the `*.atlas` files of a folder. Raises `AtlasRejected` with all faults of all files."""
+    """Read the `*.atlas` files of a folder. Raises HapaxError for the first faulty line."""
     return parse_atlas((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.atlas")))
 
 
 def parse_atlas(sources: Iterable[tuple[str, str]]) -> Atlas:
-    """Read (file name, text) pairs. Raises `AtlasRejected` with all faults."""
-    reader = _AtlasReader()
+    """Read (file name, text) pairs. Raises HapaxError for the first faulty line."""
+    relations: dict[str, Relation] = {}
     for file, text in sources:
-        reader.read(file, text)
-    if not reader.relations and not reader.faults:
-        reader.faults.append(AtlasFault("<atlas>", 1, "no predicate found. Write `predicate name(Type, Type) key 1`."))
-    if reader.faults:
-        raise AtlasRejected(reader.faults)
-    return Atlas(reader.relations.values())
+        relation: Relation | None = None
+        for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+            header = _HEADER.fullmatch(line)
+            key, _, rest = (part.strip() for part in line.partition(":"))
+            values = tuple(map(str.strip, rest.split(";")))
+            if header and header["name"] not in relations:
+                types = (header["first"].strip(), header["second"].strip())
+                relation = Relation(header["name"], types, int(header["key"]) - 1, header["functional"] is not None)
+                relations[relation.predicate] = relation
+            elif relation is not None and _fits(key, values, relation):
+                relation.values[key] = values
+            elif line and not line.startswith("#"):
+                raise HapaxError(f"{file}:{number}: {line[:100]!r} does not belong here. {_FORM}")
+    return Atlas(relations.values())
+
+
+_FORM = (
+    "Write `predicate NAME(Type, Type) key 1` (or `key 2 functional`) once for each predicate, and below it lines "
+    "`KEY: value; value`, each key and value once. Values of numeric types, and only these, are written in digits; "
+    f"others have at most {LONGEST_VALUE} characters, without , ; : / quotation marks and brackets."
+)
+
+
+def _fits(key: str, values: Sequence[str], relation: Relation) -> bool:
+    """True for a new key of a relation with values of its types, one if it is functional."""
+    types = (relation.argument_types[relation.key], relation.argument_types[1 - relation.key])
+    typed = [(key, types[0]), *((value, types[1]) for value in values)]
+    are_names = all(0 < len(name) <= LONGEST_VALUE and not _FORBIDDEN.search(name) for name, _ in typed)
+    are_typed = all(bool(_NUMBER.fullmatch(name)) == (data_type in NUMERIC_TYPES) for name, data_type in typed)
+    is_new = key not in relation.values and len(set(values)) == len(values)
+    return are_names and are_typed and is_new and (len(values) == 1 or not relation.functional)
 
 
 @lru_cache(maxsize=100_000)
@@ -169,68 +174,3 @@ def popularity(entity: str) -> float:
     scores = [max(POPULARITY_FLOOR, zipf_frequency(word, "en")) for word in words]
     # The mean alone would call `Key lime pie` well known, the rarest word alone would call `Lake Superior` rare.
     return (math.fsum(scores) / len(scores) + min(scores)) / 2
-
-
-class _AtlasReader:
-    """Reads atlas files line by line and collects their faults."""
-
-    def __init__(self) -> None:
-        self.relations: dict[str, Relation] = {}
-        self.faults: list[AtlasFault] = []
-        self._current: Relation | None = None
-
-    def read(self, file: str, text: str) -> None:
-        self._current = None
-        for number, line in enumerate(text.splitlines(), start=1):
-            words = line.strip()
-            if not words or words.startswith("#"):
-                continue
-            step = self._open if words.startswith("predicate ") else self._add
-            self.faults.extend(AtlasFault(file, number, message) for message in step(words))
-
-    def _open(self, line: str) -> Iterator[str]:
-        match = _HEADER.fullmatch(line)
-        self._current = None
-        if match is None:
-            yield "malformed header. Write `predicate name(Type, Type) key 1` or `... key 2 functional`."
-            return
-        types = (match["first"].strip(), match["second"].strip())
-        self._current = Relation(match["name"], types, int(match["key"]) - 1, match["functional"] is not None)
-        if match["name"] in self.relations:
-            yield f"{match['name']} already has a header above. Put all its lines under one header."
-        else:
-            self.relations[match["name"]] = self._current
-
-    def _add(self, line: str) -> Iterator[str]:
-        relation = self._current
-        if relation is None:
-            yield "this line is not below a valid `predicate` header. Write one above it."
-            return
-        key, colon, rest = line.partition(":")
-        key, values = key.strip(), tuple(value.strip() for value in rest.split(";"))
-        if not colon:
-            yield "no colon. Write `key: value; value`."
-            return
-        yield from _value_faults(key, relation.argument_types[relation.key])
-        for value in values:
-            yield from _value_faults(value, relation.argument_types[1 - relation.key])
-        if len(set(values)) < len(values):
-            yield f"a value of {key} is repeated. Remove one of the two."
-        if relation.functional and len(values) != 1:
-            yield f"{relation.predicate} is functional, but {key} has {len(values)} values. Give one."
-        if key in relation.values:
-            yield f"{key} is already a key of {relation.predicate}. Join the two lines."
-        relation.values.setdefault(key, values)  # faulty or not, so that a repeated key is found
-
-
-def _value_faults(value: str, data_type: str) -> Iterator[str]:
-    if not value:
-        yield "an empty value. Remove the separator or write the value."
-    if len(value) > LONGEST_VALUE:
-        yield f"{value[:LONGEST_VALUE]}... has {len(value)} characters, more than {LONGEST_VALUE}. Shorten it."
-    if _FORBIDDEN.search(value):
-        yield f"{value!r} contains a character that would end a value. Spell it without."
-    # An empty value already has its fault.
-    if bool(_NUMBER.fullmatch(value)) != (data_type in NUMERIC_TYPES) and value:
-        numeric = ", ".join(sorted(NUMERIC_TYPES))
-        yield f"{value} as a {data_type}: values of numeric types ({numeric}), and only these, are written in digits."

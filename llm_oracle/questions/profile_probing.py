@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from hapax.llm_oracle.journaled_models import JournaledGenerator
-from hapax.llm_oracle.protocols import Generation, GenerationParameters, GenerationRequest
+from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
 from hapax.llm_oracle.questions.profiles import (
     FEW_SHOT,
     HAPAX,
@@ -136,26 +136,21 @@ def _tried(generator: JournaledGenerator, profile: Profile, count: int, most_tok
         requests.append(GenerationRequest(profile.word(worded), form=profile.reply_form(worded)))
     # Greedy, so that chance has no part in the choice.
     replies = generator.generate(requests, GenerationParameters(temperature=0.0, max_tokens=most_tokens))
-    return _score(profile, list(zip(questions, replies, strict=True)))
-
-
-def _worked(known: KnownQuestion) -> AnsweredExample:
-    question = known.question
-    return AnsweredExample(question.blank_sentence, question.data_type, known.answers[:PROBED_VALUES])
-
-
-def _score(profile: Profile, answered: Sequence[tuple[KnownQuestion, Generation]]) -> ProfileScore:
-    found = most = dropped = tokens = 0
-    for known, generation in answered:
+    found = dropped = 0
+    for known, generation in zip(questions, replies, strict=True):
         asked = known.question
         read = ReplyQuestion(asked.variable, asked.data_type, asked.sentence, asked.numeric)
         reply = read_reply(profile.own_part(generation.text), read, generation.finish_reason)
         # No reply counts beyond the requested length: a model that lists every city of the world knows no more.
         found += known.known_in(reply.values[: asked.count])
-        most += known.most
         dropped += len(reply.dropped)
-        tokens += generation.usage.tokens
-    return ProfileScore(profile, found, most, dropped, tokens)
+    tokens = sum(generation.usage.tokens for generation in replies)
+    return ProfileScore(profile, found, sum(known.most for known in questions), dropped, tokens)
+
+
+def _worked(known: KnownQuestion) -> AnsweredExample:
+    question = known.question
+    return AnsweredExample(question.blank_sentence, question.data_type, known.answers[:PROBED_VALUES])
 
 
 def _plain(text: str) -> str:

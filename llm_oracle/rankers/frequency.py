@@ -13,12 +13,14 @@ from hapax.llm_oracle.backend import SCORING_ROLES, Backend
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
 
+LANGUAGE = "en"
+
 FLOOR = 1e-9
 """Relative frequency of a word that is not in the list: one in 10**9, just below its rarest words."""
 
 
 class FrequencyLikelihood:
-    """Sum of ln relative word frequency over all words of a text, by the `wordfreq` list of a language.
+    """Sum of ln relative word frequency over all words of a text, by the list of `wordfreq`.
 
     Words are independent, so the first one counts too. A text without words has no tokens.
     """
@@ -26,23 +28,22 @@ class FrequencyLikelihood:
     words_are_independent = True
     """So it has no pointwise mutual information, `Measure.PAIR`."""
 
-    def __init__(self, language: str = "en") -> None:
+    def __init__(self) -> None:
         from importlib.metadata import version
 
         from wordfreq import word_frequency
         from wordfreq.tokens import tokenize
 
-        self._language = language
         self._tokenize = tokenize
         self._word_frequency = word_frequency
         # It names the score of a span, so that no span's score of an earlier version is taken from a journal.
-        self.identity = ModelIdentity("frequency", f"wordfreq {version('wordfreq')} {language}, names by root of words")
+        self.identity = ModelIdentity("frequency", f"wordfreq {version('wordfreq')} {LANGUAGE}, names by root of words")
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         scores: list[LogLikelihood] = []
         for text in texts:
-            words = self._tokenize(text, self._language)
-            frequencies = (self._word_frequency(word, self._language, minimum=FLOOR) for word in words)
+            words = self._tokenize(text, LANGUAGE)
+            frequencies = (self._word_frequency(word, LANGUAGE, minimum=FLOOR) for word in words)
             scores.append(LogLikelihood(math.fsum(math.log(frequency) for frequency in frequencies), len(words)))
         return scores
 

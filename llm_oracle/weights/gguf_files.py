@@ -6,22 +6,59 @@ that names an answer depends on where the file or the cache is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import redirect_stderr
 from dataclasses import dataclass
-from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb.files import system
 from hapax.kb.files.unfinished import exchange, unfinished
-from hapax.llm_oracle.weights.cache import CACHE_VARIABLE, Notice, alone, cache_folder
-from hapax.llm_oracle.weights.weight_hashes import changed_weights, file_hash, write_sums
+from hapax.llm_oracle.weights.identities import changed_weights, file_hash, write_sums
 
 if TYPE_CHECKING:
     import torch
     from gguf import GGUFReader
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Notice = Callable[[str], None]
+"""Receives a line for the user while something slow is prepared."""
+
+CACHE_VARIABLE = "HAPAX_CACHE"
+"""Environment variable that names another folder."""
+
+
+def cache_folder() -> Path:
+    """The folder, which may not exist yet: HAPAX_CACHE, else the platform's place for caches. Safe to delete."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "hapax"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG base directory specification says to ignore relative paths.
+    return (base if base.is_absolute() else Path.home() / ".cache") / "hapax"
+
+
+@contextmanager
+def alone(folder: Path, notice: Notice, work: str) -> Iterator[None]:
+    """Hold the lock on making this folder of the cache, after waiting for another process that `work` says."""
+    lock = system.file_lock(folder.with_suffix(".lock"))
+    try:
+        # Tried without waiting first, so that the user learns why nothing happens.
+        lock.acquire(timeout=0)
+    except system.LockTimeout:
+        notice(f"Waiting for another process that {work}.")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
 
 MAGIC = b"GGUF"
 """First bytes of every GGUF file."""
@@ -153,26 +190,11 @@ def _save(source: Path, name: str, target: Path) -> None:
     kind: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     # Packed weights could neither be saved nor run in bfloat16.
     weights = GgufConfig(dequantize=True)
-    with _without_bar():
+    # The progress bar of transformers' GGUF reader, which its own switch does not reach, stays off the screen.
+    with redirect_stderr(StringIO()):
         network = kind.from_pretrained(source, gguf_file=name, quantization_config=weights)
     network.to(_stored_format(GGUFReader(source / name))).save_pretrained(target)
     AutoTokenizer.from_pretrained(source, gguf_file=name).save_pretrained(target)
-
-
-@contextmanager
-def _without_bar() -> Iterator[None]:
-    """Keep the progress bar of transformers' GGUF reader, which its own switch does not reach, off the screen."""
-    from transformers import modeling_gguf_pytorch_utils as reader
-
-    bar = vars(reader).get("tqdm")
-    if bar is None:
-        yield
-        return
-    vars(reader)["tqdm"] = partial(bar, disable=True)
-    try:
-        yield
-    finally:
-        vars(reader)["tqdm"] = bar
 
 
 def _stored_format(reader: GGUFReader) -> torch.dtype:

@@ -1,17 +1,62 @@
-"""Identities of checkpoints, read from their files without loading them, and models of which only that is known."""
+"""Hashes and identities of checkpoints, read from their files without loading them, and models that are not loaded."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.protocols import ModelIdentity
-from hapax.llm_oracle.weights.weight_hashes import SUMS_FILE
+
+SUMS_FILE = "SHA256SUMS"
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of the file's content, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_sums(folder: Path, names: Iterable[str]) -> None:
+    """Write SHA256SUMS for these files of the folder."""
+    # Two blanks, as `sha256sum` writes them for files that are read as text.
+    lines = [f"{file_hash(folder / name)}  {name}\n" for name in sorted(names)]
+    (folder / SUMS_FILE).write_text("".join(lines), encoding="utf-8")
+
+
+def check_sums(folder: Path) -> None:
+    """Compare the files of the folder with its SHA256SUMS, if it has one.
+
+    Raises HapaxError for a file that is missing or whose content has another hash.
+    """
+    sums = folder / SUMS_FILE
+    if not sums.is_file():
+        return
+    try:
+        for number, line in enumerate(sums.read_text(encoding="utf-8").splitlines(), 1):
+            expected, _, name = line.partition("  ")
+            # A name of a file in this folder: a path would let the listing have other files read.
+            if len(expected) != 64 or Path(name).name != name:
+                raise HapaxError(f"{sums}:{number} is malformed. Write it with: sha256sum *.safetensors > {SUMS_FILE}")
+            found = file_hash(folder / name)
+            if found != expected:
+                raise changed_weights(folder / name, found, expected, f"in {sums}")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise HapaxError(f"{sums} cannot be compared with the files: {fault}. Install the model anew.") from fault
+
+
+def changed_weights(path: Path, found: str, expected: str, stated: str) -> HapaxError:
+    """The error for a file whose hash is not the expected one. `stated`: where the expected one stands."""
+    return HapaxError(
+        f"The weights in {path} are damaged or were changed: their SHA-256 is {found[:16]}..., and {expected[:16]}... "
+        f"stands {stated}. Install the model anew."
+    )
+
 
 TEACHERS_FILE = "teachers.json"
 """File of a folder with the names of the models on whose scores its model was trained: `{"taught_by": [...]}`."""
@@ -30,19 +75,9 @@ class ForecastModel:
     identity: ModelIdentity
 
     def generate(self, *_: object) -> NoReturn:
-        self._refuse()
-
-    def probabilities(self, *_: object) -> NoReturn:
-        self._refuse()
-
-    def log_likelihoods(self, *_: object) -> NoReturn:
-        self._refuse()
-
-    def span_log_likelihoods(self, *_: object) -> NoReturn:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
         raise HapaxError(f"{self.identity.name} was opened for a forecast. Open it without `forecast` to ask it.")
+
+    probabilities = log_likelihoods = span_log_likelihoods = generate
 
 
 def checkpoint_identity(source: str | Path, name: str, revision: str, precision: str) -> ModelIdentity:
@@ -81,29 +116,27 @@ def _cached_commit(name: str) -> str:
 
 def _abilities(folder: Path) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """The predicates and data types that a folder's model declares in `hapax.json`; None: no declared limit."""
-    listing = folder / "hapax.json"
-    if not listing.is_file():
-        return None, None
-    try:
-        declared = json.loads(listing.read_text("utf-8"))
-        predicates, types = declared["predicates"], declared.get("types")
-        return tuple(map(str, predicates)), None if types is None else tuple(map(str, types))
-    except (ValueError, KeyError, TypeError) as fault:
-        raise HapaxError(
-            f'{listing} is malformed. Write {{"predicates": ["name/arity", ...], "types": [...]}}, or rebuild the '
-            "model."
-        ) from fault
+    form = '{"predicates": ["name/arity", ...], "types": [...]}'
+    predicates, types = _declared(folder / "hapax.json", ("predicates", "types"), f"{form}, or rebuild the model")
+    return predicates, types
 
 
 def teachers_of(folder: Path) -> tuple[str, ...]:
     """Names of the models that taught the model of a folder, by its TEACHERS_FILE; none without the file."""
-    listing = folder / TEACHERS_FILE
+    (teachers,) = _declared(folder / TEACHERS_FILE, ("taught_by",), '{"taught_by": ["name", ...]}')
+    return teachers or ()
+
+
+def _declared(listing: Path, fields: Sequence[str], form: str) -> list[tuple[str, ...] | None]:
+    """Lists of texts that a file declares; None for those that it lacks. The first is there if there is a file."""
     if not listing.is_file():
-        return ()
+        return [None for _ in fields]
     try:
-        return tuple(map(str, json.loads(listing.read_text("utf-8"))["taught_by"]))
-    except (ValueError, KeyError, TypeError) as fault:
-        raise HapaxError(f'{listing} is malformed. Write {{"taught_by": ["name", ...]}}.') from fault
+        declared = json.loads(listing.read_text("utf-8"))
+        lists = [declared[fields[0]], *map(declared.get, fields[1:])]
+        return [None if names is None else tuple(map(str, names)) for names in lists]
+    except (ValueError, LookupError, TypeError, AttributeError) as fault:
+        raise HapaxError(f"{listing} is malformed. Write {form}.") from fault
 
 
 def content_revision(source: str | Path, commit: str | None = None) -> str:

@@ -333,7 +333,7 @@ OTHER_FILES = {
     "kb/files/whole_files.py": "writes at the path of `unfinished`, or to a device that the user names",
     "llm_oracle/weights/gguf_files.py": "writes into the folder of `unfinished`, in the user's cache",
     "llm_oracle/servers/openai_batch.py": "writes at the paths of `unfinished`",
-    "llm_oracle/weights/weight_hashes.py": "writes into the folder of `unfinished`",
+    "llm_oracle/weights/identities.py": "writes into the folder of `unfinished`",
 }
 """Modules that write elsewhere, with the reason why no link can be in their way."""
 

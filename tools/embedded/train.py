@@ -25,8 +25,7 @@ import hapax
 from hapax.evaluation.shared.estimates import auc
 from hapax.llm_oracle.embedded.atlas import AtlasFact, load_atlas
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
-from hapax.llm_oracle.weights.identities import TEACHERS_FILE
-from hapax.llm_oracle.weights.weight_hashes import write_sums
+from hapax.llm_oracle.weights.identities import TEACHERS_FILE, write_sums
 from tools.embedded.corpus import Corpus
 from tools.embedded.encoding import BEGIN, END, PADDING, VOCABULARY_SIZE, Batch, BatchMaker, build_tokenizer, token_id
 from tools.embedded.facts import load_wording

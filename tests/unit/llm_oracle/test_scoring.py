@@ -91,8 +91,8 @@ def network(name: str) -> LoadedModel:
 
 @pytest.fixture
 def short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device on which sharing pays at once, passes are narrow, and slices of logits have five positions."""
-    monkeypatch.setattr(sequence_scores, "PROCESSOR", sequence_scores.Pace(3, 64, 5))
+    """A device on which sharing pays at once and passes are narrow."""
+    monkeypatch.setattr(sequence_scores, "PROCESSOR", sequence_scores.Pace(3, 64, 2**20))
 
 
 def tokens(smallest: int, largest: int) -> st.SearchStrategy[tuple[int, ...]]:
