@@ -95,10 +95,7 @@ class ParsedValue:
 
 
 class _Rejected(Exception):  # noqa: N818  # not an error: it ends the chain of clean-up steps
-    def __init__(self, remainder: str, reason: str) -> None:
-        super().__init__(reason)
-        self.remainder = remainder
-        self.reason = reason
+    """The remainder of a line, and the reason why it is no value."""
 
 
 def parse_values(text: str, variable: str, data_type: str, numeric: bool = False) -> list[ParsedValue]:
@@ -339,7 +336,8 @@ def _parsed_line(line: str, position: int, variable: str, data_type: str, numeri
         value: Value = _number(item, data_type) if numeric else _text(item)
         _reject_echo(str(value), variable, data_type)
     except _Rejected as rejection:
-        return ParsedValue(rejection.remainder, raw, position, rejection.reason)
+        remainder, reason = rejection.args
+        return ParsedValue(remainder, raw, position, reason)
     return ParsedValue(value, raw, position)
 
 

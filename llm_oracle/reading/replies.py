@@ -11,12 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hapax.grammar.terms import Value
-from hapax.llm_oracle.reading.drop_reasons import DropReason
 from hapax.llm_oracle.reading.link_replies import LONGEST_LINE, MOST_LINES, ParsedValue, parse_values
 from hapax.llm_oracle.reading.reply_data import read_data, read_table
 from hapax.llm_oracle.reading.reply_lines import ReplyLine, drop_reasons, is_kind, read_lines
-from hapax.llm_oracle.reading.reply_numbers import numbers_listed
-from hapax.llm_oracle.reading.reply_question import ReplyQuestion, stems
+from hapax.llm_oracle.reading.reply_question import DropReason, ReplyPart, ReplyQuestion, stems
 from hapax.llm_oracle.reading.reply_sentences import (
     LONGEST_PROSE,
     ORDINAL,
@@ -30,9 +28,9 @@ from hapax.llm_oracle.reading.reply_sentences import (
     set_off_names,
     without_opening,
 )
-from hapax.llm_oracle.reading.reply_values import broken, style_of, tidy, value_of
+from hapax.llm_oracle.reading.reply_values import broken, numbers_listed, style_of, tidy, value_of
 
-READER_VERSION = 16
+READER_VERSION = 17
 """Raised whenever the same reply may give other values. A search stores it with the settings of its run."""
 
 STRICT_READER_VERSION = 1
@@ -63,16 +61,6 @@ class Reply:
 
     def __iter__(self) -> Iterator[ParsedValue]:
         return iter(self.entries)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyPart:
-    """A part of a reply that may hold one value, or `dropped` for a reason. `marked`: it has a list mark."""
-
-    raw: str
-    body: str
-    dropped: DropReason | None = None
-    marked: bool = True
 
 
 def read_strictly(text: str, question: ReplyQuestion) -> Reply:
@@ -157,15 +145,12 @@ def own_turn(text: str) -> tuple[str, str, str]:
     *_, final = [None, *_FINAL_CHANNEL.finditer(text)]
     thoughts = list(_THOUGHT.finditer(text))
     ends = [mark.end() for mark in thoughts if mark["end"]]
-    answer = re.search(r"<answer>(.*?\S.*?)(?:</answer>|\Z)", text, re.DOTALL | re.IGNORECASE)
     reasoning, own = "", text
     if final:
         reasoning, own = text[: final.start()], text[final.end() :]
     elif thoughts:
         begin, end = 0 if thoughts[0]["end"] else thoughts[0].start(), ends[-1] if ends else len(text)
         reasoning, own = text[begin:end], text[:begin] + text[end:]
-    elif answer:
-        reasoning, own = text[: answer.start()], answer[1]
     own = _WIKI_LINK.sub(r"\g<text>", own)
     speaker = _SPEAKER.match(own)
     begin = speaker.end() if speaker else 0
@@ -199,43 +184,10 @@ def _parts(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
     """The parts of a reply in order, from whichever layout it has."""
     reasoning, answer, rest = own_turn(text)
     parts = [ReplyPart(reasoning, reasoning, DropReason.REASONING)] if reasoning.strip() else []
-    parts += _data(answer, question) or _table(answer, question, cut) or _lines(answer, question, cut and not rest)
+    parts += (
+        read_data(answer, question) or read_table(answer, question, cut) or _lines(answer, question, cut and not rest)
+    )
     return [*parts, ReplyPart(rest, rest, DropReason.REMARK)] if rest.strip() else parts
-
-
-def _data(text: str, question: ReplyQuestion) -> list[ReplyPart]:
-    """The parts of a reply that is JSON or elements of XML; empty if it is neither."""
-    found = read_data(text, question)
-    if found is None:
-        return []
-    before = [ReplyPart(line.raw, line.raw, DropReason.PREAMBLE) for line in read_lines(found[0], MOST_LINES)]
-    after = [ReplyPart(line.raw, line.raw, DropReason.REMARK) for line in read_lines(found[2], MOST_LINES)]
-    # `["1. basil", "2. thyme"]`
-    values = [re.sub(r"^\s*\d{1,3}[.)]\s+(?=\D)", "", value) for value in found[1][: MOST_LINES + 1]]
-    values = [value for value in values if value.strip()]
-    parts = [ReplyPart(value, value) for value in values] or [ReplyPart(text, text, DropReason.REFUSAL)]
-    return [*before, *parts, *after]
-
-
-# Cells of a table that say if the value of their row is right.
-_CROSSED_CELL = re.compile(r"[❌✗✘✖]|\|\s*no\s*(?:\||$)", re.IGNORECASE)
-_TICKED_CELL = re.compile(r"[✅✓✔]|\|\s*yes\s*(?:\||$)", re.IGNORECASE)
-
-
-def _table(text: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
-    """The parts of a reply with a table in Markdown or in CSV; empty if it has none."""
-    lines = read_table(text, question)
-    first = next((place for place, (_, cell) in enumerate(lines) if cell is not None), len(lines))
-    is_judged = any(_TICKED_CELL.search(raw) for raw, _ in lines)
-    parts: list[ReplyPart] = []
-    for place, (raw, cell) in enumerate(lines):
-        is_denied = is_judged and _CROSSED_CELL.search(raw) is not None
-        reason = DropReason.HEADING if "|" in raw else DropReason.REMARK if place > first else DropReason.PREAMBLE
-        dropped = reason if cell is None else DropReason.REMARK if is_denied else None
-        parts.append(ReplyPart(raw, cell or raw, dropped))
-    if parts and cut and not text.endswith(("\n", "|")) and parts[-1].dropped is None:
-        parts[-1] = replace(parts[-1], dropped=DropReason.CUT)
-    return parts
 
 
 # --- lines

@@ -6,10 +6,12 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from hapax.llm_oracle.reading.link_replies import MOST_LINES, parse_number
-from hapax.llm_oracle.reading.reply_question import ReplyQuestion
+from hapax.llm_oracle.reading.reply_lines import read_lines
+from hapax.llm_oracle.reading.reply_question import DropReason, ReplyPart, ReplyQuestion
 
 MOST_DATA = 200_000
 """Characters of a reply that are read as data."""
@@ -51,14 +53,9 @@ def _fit(name: str, question: ReplyQuestion) -> int:
     return 2 if words and words[-1] in _GENERIC_NAMES else 0
 
 
-def read_data(text: str, question: ReplyQuestion) -> tuple[str, list[str], str] | None:
-    """The text before the JSON in a text, its values, and the text after it; None if it holds none."""
-    text = text[:MOST_DATA]
-    for fence in _FENCED.finditer(text):
-        inside = re.sub(r"^[^\W\d]\w{0,40}\s*=\s*(?=[\[{])", "", fence["inside"].strip())  # `fruits = [...]`
-        data = parsed(inside) if inside.startswith(("[", "{")) else None
-        if data:
-            return (text[: fence.start()], list(_values(data, question)), text[fence.end() :])
+def read_data(answer: str, question: ReplyQuestion) -> list[ReplyPart]:
+    """The parts of a reply that is JSON; empty if it is none."""
+    text = answer[:MOST_DATA]
     # A list of objects may have list marks: `1. {"name": "basil"}`.
     text = re.sub(r"^[^\S\n]*(?:\d{1,3}[.)]|[-*•])\s+(?=\{\s*\")", "", text, flags=re.MULTILINE)
     begin = _BEGIN.search(text)
@@ -70,10 +67,25 @@ def read_data(text: str, question: ReplyQuestion) -> tuple[str, list[str], str] 
         or re.match(r"\[[^\[\]{}\"',]*\](?!\s*$)", inside)
         or not re.search(r"[\"',\d]", inside[:end] or inside)
     ):
-        return None
+        return []
     end = end if end and not re.match(r"[\s,]*[\"'{\[]", inside[end:]) else len(inside)
     data = parsed(inside[:end])
-    return (text[: begin.end()], list(_values(data, question)), inside[end:]) if data is not None else None
+    if data is None:
+        return []
+    # `["1. basil", "2. thyme"]`
+    values = [
+        re.sub(r"^\s*\d{1,3}[.)]\s+(?=\D)", "", value) for value in islice(_values(data, question), MOST_LINES + 1)
+    ]
+    parts = [ReplyPart(value, value) for value in values if value.strip()]
+    return [
+        *_aside(text[: begin.end()], DropReason.PREAMBLE),
+        *(parts or [ReplyPart(answer, answer, DropReason.REFUSAL)]),
+        *_aside(inside[end:], DropReason.REMARK),
+    ]
+
+
+def _aside(text: str, reason: DropReason) -> list[ReplyPart]:
+    return [ReplyPart(line.raw, line.raw, reason) for line in read_lines(text, MOST_LINES)]
 
 
 def parsed(text: str) -> list[Any] | dict[str, Any] | None:
@@ -137,10 +149,16 @@ def _values_of_object(data: dict[str, Any], question: ReplyQuestion) -> Iterator
 _ROW = re.compile(r"<tr\b[^<>]{0,200}>(?P<cells>(?:(?!</?tr\b).)*)</tr>", re.IGNORECASE | re.DOTALL)
 
 
-def read_table(text: str, question: ReplyQuestion) -> list[tuple[str, str | None]]:
-    """The lines of a text with tables or CSV, each with the value's cell if it is a row; empty without a table."""
-    fence = _FENCED.search(text[:MOST_DATA])
-    text = _ROW.sub(_piped, fence["inside"] if fence else text[:MOST_DATA])
+# Cells of a table that say if the value of their row is right.
+_CROSSED_CELL = re.compile(r"[❌✗✘✖]|\|\s*no\s*(?:\||$)", re.IGNORECASE)
+_TICKED_CELL = re.compile(r"[✅✓✔]|\|\s*yes\s*(?:\||$)", re.IGNORECASE)
+
+
+def read_table(answer: str, question: ReplyQuestion, cut: bool) -> list[ReplyPart]:
+    """The parts of a reply with a table in Markdown or in CSV; empty if it has none. `cut`: by the token limit."""
+    fence = _FENCED.search(answer[:MOST_DATA])
+    text = _ROW.sub(_piped, fence["inside"] if fence else answer[:MOST_DATA])
+    cut = cut and not answer.endswith(("\n", "|"))
     lines = [line for line in text.splitlines() if line.strip()][: MOST_LINES + 1]
     piped = [place for place, line in enumerate(lines) if "|" in line]
     is_ruled = any("-" in lines[place] and _RULE_ROW.fullmatch(lines[place][:1000]) for place in piped)
@@ -148,7 +166,7 @@ def read_table(text: str, question: ReplyQuestion) -> list[tuple[str, str | None
         rows = {
             place: re.split(r"(?<!\\)\|", lines[place].strip().removeprefix("|").removesuffix("|")) for place in piped
         }
-        return _table(lines, rows, is_ruled, question)
+        return _table(lines, rows, is_ruled, question, cut)
     for delimiter in (",", ";", "\t", "  "):
         rows = {place: _csv_cells(line, delimiter) for place, line in enumerate(lines)}
         width = len(rows[0]) if rows else 0
@@ -156,7 +174,7 @@ def read_table(text: str, question: ReplyQuestion) -> list[tuple[str, str | None
         is_plain = delimiter == ";" and len(rows) > 2 and width > 1 and "; " not in text
         is_list = re.match(r"\s*(?:\(?\d{1,3}[.)]|[-*•])\s|[^,;]*:", lines[0]) if lines else True
         if (is_headed or is_plain) and len(rows) > 1 and not is_list and {len(row) for row in rows.values()} == {width}:
-            return _table(lines, rows, is_headed, question)
+            return _table(lines, rows, is_headed, question, cut)
     return []
 
 
@@ -180,9 +198,9 @@ def _piped(row: re.Match[str]) -> str:
 
 
 def _table(
-    lines: Sequence[str], rows: dict[int, list[str]], is_headed: bool, question: ReplyQuestion
-) -> list[tuple[str, str | None]]:
-    """The lines of a text with the value's cell in each row. `rows`: cells by position."""
+    lines: Sequence[str], rows: dict[int, list[str]], is_headed: bool, question: ReplyQuestion, cut: bool
+) -> list[ReplyPart]:
+    """A part for each line of a table, and for those around it. `rows`: cells by position."""
     cells = {place: [cell.strip() for cell in row] for place, row in rows.items()}
     rules = {place for place in cells if "-" in lines[place] and _RULE_ROW.fullmatch(lines[place][:1000])}
     first = min(cells)
@@ -190,7 +208,15 @@ def _table(
     data = [row for place, row in cells.items() if place not in headers | rules]
     column = _value_column(cells[first] if is_headed else [], data, question)
     found = {place: row[column] for place, row in cells.items() if column < len(row) and place not in headers | rules}
-    return [(line, found.get(place)) for place, line in enumerate(lines)]
+    is_judged = any(map(_TICKED_CELL.search, lines))
+    parts: list[ReplyPart] = []
+    for place, line in enumerate(lines):
+        around = DropReason.PREAMBLE if place <= min(found, default=place) else DropReason.REMARK
+        reason = DropReason.REMARK if is_judged and _CROSSED_CELL.search(line) else None
+        reason = reason if place in found else DropReason.HEADING if "|" in line else around
+        reason = DropReason.CUT if cut and place == len(lines) - 1 and reason is None else reason
+        parts.append(ReplyPart(line, found.get(place) or line, reason))
+    return parts
 
 
 def _value_column(header: Sequence[str], data: Sequence[Sequence[str]], question: ReplyQuestion) -> int:

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hapax.llm_oracle.reading.drop_reasons import DropReason
 from hapax.llm_oracle.reading.link_replies import LONGEST_LINE
-from hapax.llm_oracle.reading.reply_question import ReplyQuestion, stems
+from hapax.llm_oracle.reading.reply_question import DropReason, ReplyQuestion, stems
 from hapax.llm_oracle.reading.reply_sentences import (
     DENIAL,
     POINTING,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 from hapax.grammar.terms import Value
@@ -138,3 +139,34 @@ def _form(word: str) -> str:
         if word == _PRONOUNS
         else re.escape(word)
     )
+
+
+class DropReason(StrEnum):
+    """Why an entry of a reply is not a value. Its text is stored with the entry."""
+
+    REASONING = "is reasoning before the answer"
+    REFUSAL = "says that there is no answer"
+    PREAMBLE = "introduces the list"
+    HEADING = "is a heading"
+    EXPLANATION = "explains a value"
+    REMARK = "is a remark, not a value"
+    REPEAT = "repeats an earlier value"
+    FORBIDDEN = "is a value that the prompt excludes"
+    CUT = "was cut off by the token limit"
+    TOO_LONG = "is too long for a value"
+    SLOT = "repeats the slot of the question"
+    DATA_TYPE = "repeats the data type"
+    EMPTY = "is a list number or mark without a value"
+    NO_NUMBER = "is not one number, and the data type is numeric"
+    CONTROL = "holds a control character"
+    NOT_READ = "stands after the last line that is read"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPart:
+    """A part of a reply that may hold one value, or `dropped` for a reason. `marked`: it has a list mark."""
+
+    raw: str
+    body: str
+    dropped: DropReason | None = None
+    marked: bool = True

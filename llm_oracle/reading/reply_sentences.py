@@ -504,8 +504,6 @@ def sentence_values(text: str, question: ReplyQuestion) -> list[str]:
     if not is_bare and not question.is_of_titles:
         named = _DATED.sub("", re.sub(r"\s+\([^()]*\)", "", named))
     values = listed(named, question)
-    if question.is_of_titles:
-        return [value for value in values if value.casefold() not in VERDICTS]
     if len(values) == 2 and not is_bare and "," in named and not _PAIR.search(named):
         values = values[:1]  # `in Brussels, Belgium`
     if len(values) > 1 and not is_bare and not any(_ADJUNCT.search(value) for value in values[:-1]):

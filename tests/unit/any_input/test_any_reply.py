@@ -8,7 +8,6 @@ from decimal import Decimal
 from any_input import check_any_input, text_of
 
 from hapax.engine.expansion.propose import read_conclusions, read_predicate, read_types
-from hapax.llm_oracle.reading.drop_reasons import DropReason
 from hapax.llm_oracle.reading.link_replies import (
     LONGEST_LINE,
     LONGEST_VALUE,
@@ -20,7 +19,7 @@ from hapax.llm_oracle.reading.link_replies import (
     without_values,
 )
 from hapax.llm_oracle.reading.replies import read_reply
-from hapax.llm_oracle.reading.reply_question import ReplyQuestion
+from hapax.llm_oracle.reading.reply_question import DropReason, ReplyQuestion
 
 SEEDS = (
     b'1. Crohn\'s disease.\n2. asthma.\n3) "type 2 diabetes".\n- *shellfish* (all kinds).',

@@ -26,7 +26,6 @@ from hapax.llm_oracle.questions.prompts import (
     sentence,
     type_claim,
 )
-from hapax.llm_oracle.reading.drop_reasons import DropReason
 from hapax.llm_oracle.reading.link_replies import (
     LONGEST_VALUE,
     MOST_LINES,
@@ -37,7 +36,7 @@ from hapax.llm_oracle.reading.link_replies import (
     yes_probability,
 )
 from hapax.llm_oracle.reading.replies import read_reply, read_strictly
-from hapax.llm_oracle.reading.reply_question import ReplyQuestion
+from hapax.llm_oracle.reading.reply_question import DropReason, ReplyQuestion
 
 CORPUS = Path(__file__).parents[2] / "replies"
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "link" / "released_traces"
