@@ -25,7 +25,6 @@ from hapax.engine.why_not import capitalised_values, idle_premises
 from hapax.engine.why_not import why_not as explain_failure
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.goal_language import Goal, called_indicators
 from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.rules import Library
@@ -179,7 +178,6 @@ def _python_value(cell: Any) -> Any:
 
 
 @checked
-@extras_named()
 def query(
     goal: str,
     rules: Library,
@@ -253,7 +251,6 @@ class Explanation:
 
 
 @checked
-@extras_named()
 def why(
     text: str | Statement,
     rules: Library,

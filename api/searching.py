@@ -30,7 +30,6 @@ from hapax.llm_oracle.registry import BudgetedModels, journal_of, price_table
 
 
 @checked
-@extras_named()
 def search(
     rules: Library,
     kb: KnowledgeBase,
@@ -65,7 +64,6 @@ def run_search(job: SearchJob) -> SearchResult:
 
 
 @checked
-@extras_named()
 def plan(
     rules: Library,
     kb: KnowledgeBase,

@@ -21,7 +21,6 @@ from hapax.engine.probability.probable_answers import Probability, basis_of, sta
 from hapax.engine.query_options import ProbabilityOptions
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.notebook import Tabular
 from hapax.grammar.writing.words import counted
@@ -225,7 +224,6 @@ class Derivation(Tabular):
 
 
 @checked
-@extras_named()
 def derive(
     rules: Library,
     kb: KnowledgeBase,

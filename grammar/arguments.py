@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
 
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.extras import extra_missing
 from hapax.grammar.writing.words import with_article
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -51,7 +52,10 @@ _READ_RULES = "Give a text; hapax.load_rules(path) reads files of rules"
 
 
 def checked(target: C) -> C:
-    """Decorator: the class or function raises ArgumentRejected for arguments that do not fit its annotations."""
+    """Decorator: the class or function raises ArgumentRejected for arguments that do not fit its annotations.
+
+    The import error of an optional library becomes an ExtraMissing, which names what installs it.
+    """
     # The signature of a class leaves out the `self` of its __init__, and so do the arguments that are compared with it.
     called: Callable[..., Any] = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     skipped = int(isinstance(target, type))
@@ -61,7 +65,13 @@ def checked(target: C) -> C:
     @wraps(called)
     def call(*arguments: Any, **named: Any) -> Any:
         check_call(target, target.__qualname__, signature(), arguments[skipped:], named)
-        return called(*arguments, **named)
+        try:
+            return called(*arguments, **named)
+        except ModuleNotFoundError as error:
+            missing = extra_missing(error)
+            if missing is None:
+                raise
+            raise missing from error
 
     if isinstance(target, type):
         target.__init__ = call  # type: ignore[misc]  # the class stays the same for isinstance and pickle

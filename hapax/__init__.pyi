@@ -87,12 +87,12 @@ from .evaluation.dataset.dataset_rows import BlockList as BlockList
 from .evaluation.dataset.dataset_rows import SelectionOptions as SelectionOptions
 from .evaluation.dataset.dataset_rows import Target as Target
 from .evaluation.dataset.writing import write_dataset as write_dataset
-from .evaluation.entailment.datasets import split_entailments as split_entailments
-from .evaluation.entailment.datasets import write_entailment_splits as write_entailment_splits
 from .evaluation.entailment.entailment_report import EntailmentOptions as EntailmentOptions
 from .evaluation.entailment.entailment_report import draw_entailments as draw_entailments
 from .evaluation.entailment.entailment_report import score_entailments as score_entailments
 from .evaluation.entailment.entailment_report import select_draw as select_draw
+from .evaluation.entailment.pairs import split_entailments as split_entailments
+from .evaluation.entailment.pairs import write_entailment_splits as write_entailment_splits
 from .evaluation.entailment.scorers import EntailmentsJudged as EntailmentsJudged
 from .evaluation.entailment.scorers import ScorerOptions as ScorerOptions
 from .evaluation.entailment.scorers import count_entailment_candidates as count_entailment_candidates

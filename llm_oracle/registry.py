@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.writing.notebook import Tabular
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
@@ -111,7 +110,6 @@ class BudgetedModels(Models):
 
 
 @checked
-@extras_named()
 def open_models(
     knowledge: str = "embedded",
     critic: str | None = None,

@@ -33,7 +33,6 @@ from hapax.evaluation.votes.soundness import truth_lines
 from hapax.evaluation.votes.voting_items import judged_derived, mended_lines
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
@@ -125,7 +124,6 @@ class ReportPage:
 
 
 @checked
-@extras_named()
 def report(kb: KnowledgeBase, rules: Library | None = None, options: ReportOptions | None = None) -> ReportPage:
     """The pages of a run, its rules and their typical statements with proofs as one HTML file.
 

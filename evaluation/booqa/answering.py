@@ -13,8 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from hapax.evaluation.booqa.corpus import Mention, Proposition, Sentence, read_set, sentences
 from hapax.evaluation.entailment import entailment_report as report
-from hapax.evaluation.entailment.entailment_report import write_curves
-from hapax.evaluation.entailment.metrics import refuse_one_label
+from hapax.evaluation.entailment.entailment_report import refuse_one_label, write_curves
 from hapax.evaluation.entailment.pairs import (
     ANYTHING,
     EntailmentPair,
@@ -34,7 +33,7 @@ from hapax.evaluation.entailment.scorers import (
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, file_name
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named, missing_of
+from hapax.grammar.extras import missing_of
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.files.unfinished import replace_file
@@ -290,7 +289,6 @@ def experiment_result(
 
 
 @checked
-@extras_named()
 def write_question_pairs(sets: Mapping[str, Sequence[QuestionWithPremises]], folder: str | Path) -> int:
     """Write each premise with its question in LevyHolt's format, a file for each set; return the number of pairs.
 
@@ -349,7 +347,6 @@ class AnswerOptions(ScorerOptions):
 
 
 @checked
-@extras_named()
 def read_questions(
     folder: str | Path, corpus: Sequence[str | Path], options: AnswerOptions | None = None, *, seed: int = 0
 ) -> Mapping[str, Sequence[QuestionWithPremises]]:
@@ -410,7 +407,6 @@ class AnsweredQuestions:
 
 
 @checked
-@extras_named()
 def answer_questions(
     kb: KnowledgeBase,
     sets: Mapping[str, Sequence[QuestionWithPremises]],
@@ -430,7 +426,6 @@ def answer_questions(
 
 
 @checked
-@extras_named()
 def write_answers(evaluation: Evaluation[AnsweredQuestions], folder: str | Path) -> list[Path]:
     """Write curves, and each method's scores as lines of `truth score`; return the paths."""
     answers, folder = evaluation.value.answers, Path(folder)

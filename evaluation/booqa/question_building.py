@@ -40,7 +40,6 @@ from hapax.evaluation.entailment.scorers import Language, Measure, ScorerOptions
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, Seed
 from hapax.kb.files.unfinished import replace_file, unfinished
 from hapax.kb.store import KnowledgeBase
@@ -436,7 +435,6 @@ def build(
 
 
 @checked
-@extras_named()
 def build_questions(
     kb: KnowledgeBase,
     paths: Sequence[str | Path],

@@ -57,7 +57,6 @@ from hapax.evaluation.shared.result_tables import (
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
@@ -298,7 +297,6 @@ class CalibrationResult:
 
 
 @checked
-@extras_named()
 def calibrate(
     rules: Library, kb: KnowledgeBase, options: CalibrationOptions | None = None, opening: OpeningOptions | None = None
 ) -> Evaluation[CalibrationResult]:

@@ -30,7 +30,6 @@ from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult
 from hapax.evaluation.votes.voting_items import judged_derived
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
@@ -47,7 +46,6 @@ DERIVED_FILE = "derived.jsonl"
 
 
 @checked
-@extras_named()
 def write_dataset(
     kb: KnowledgeBase,
     target: Target | str | Path,

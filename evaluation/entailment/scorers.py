@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from hapax.engine.entailment.graph import STRONG, Edge, store_entailments
-from hapax.evaluation.entailment.datasets import leaks, read_splits
-from hapax.evaluation.entailment.pairs import ANYTHING, EntailmentPair, Triple, VisibleSides, read_scores
+from hapax.evaluation.entailment.pairs import (
+    ANYTHING,
+    EntailmentPair,
+    Triple,
+    VisibleSides,
+    leaks,
+    read_scores,
+    read_splits,
+)
 from hapax.evaluation.entailment.published_graphs import GraphScorer
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.remedies import Operation, Setting
@@ -520,7 +526,6 @@ class EntailmentsJudged:
 
 
 @checked
-@extras_named()
 def judge_entailments(
     kb: KnowledgeBase,
     rules: Library,

@@ -38,7 +38,6 @@ from hapax.evaluation.shared.result_tables import (
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -460,7 +459,6 @@ def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[Likel
 
 
 @checked
-@extras_named()
 def evaluate_likelihood(
     kb: KnowledgeBase, options: LikelihoodOptions | None = None, *, journal: Journal | None = None
 ) -> Evaluation[LikelihoodResult]:

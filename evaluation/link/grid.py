@@ -37,7 +37,6 @@ from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, 
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.words import counted, two_decimals
 from hapax.grammar.yaml_files import read_yaml
@@ -443,7 +442,6 @@ class GridRun:
 
 
 @checked
-@extras_named()
 def evaluate_grid(
     rules: Library,
     kb: KnowledgeBase,

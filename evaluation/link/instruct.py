@@ -20,7 +20,6 @@ from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, 
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, INSTRUCT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, Seed, Temperature, check_ranges, from_options
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
@@ -101,20 +100,10 @@ GeneratedRow = tuple[Value, ...] | Drop
 
 def row_variables(rule: Rule, library: Library) -> tuple[RowVariable, ...]:
     """The searched variables of a rule, sorted by name as in the paper."""
-    variables = sorted(rule.searched, key=lambda variable: variable.name)
-    return tuple(
-        RowVariable(variable.name, variable.data_type, library.is_numeric(variable.data_type)) for variable in variables
-    )
-
-
-def row_text(variables: Sequence[RowVariable], values: Sequence[Value]) -> str:
-    """A row as in the requested format, without its number: `A=milk, B=paneer`."""
-    return ", ".join(f"{variable.name}={value}" for variable, value in zip(variables, values, strict=True))
-
-
-def row_key(values: Sequence[Value]) -> tuple[Value, ...]:
-    """Key by which rows are equal: the case of letters is ignored."""
-    return tuple(value.casefold() if isinstance(value, str) else value for value in values)
+    variables = []
+    for variable in sorted(rule.searched, key=lambda variable: variable.name):
+        variables.append(RowVariable(variable.name, variable.data_type, library.is_numeric(variable.data_type)))
+    return tuple(variables)
 
 
 def parse_rows(text: str, variables: Sequence[RowVariable], cut: bool = False) -> list[GeneratedRow]:
@@ -243,26 +232,21 @@ class InstructSettings:
             )
         check_ranges(self)
 
-    @property
-    def parameters(self) -> GenerationParameters:
-        # A reply has at most as many rows as are asked for.
-        tokens = ROW_TOKENS * self.values_per_call
-        return GenerationParameters(self.temperature, max_tokens=tokens, seed=self.seed)
-
 
 @dataclass
 class Stream:
     """Statements of one rule and distribution, asked for call by call.
 
-    `dropped`: lines by reason; `calls`, `hits`: replies of the model and of the journal; `idle`: calls since the last
-    new row; `end`: why the model was not asked again; `statements`: written and measured at the end.
+    `rows`: by their values, in which the case of letters is ignored; `dropped`: lines by reason; `calls`, `hits`:
+    replies of the model and of the journal; `idle`: calls since the last new row; `end`: why the model was not asked
+    again; `statements`: written and measured at the end.
     """
 
     writer: GivenStatementWriter
     prompt: str
     variables: tuple[RowVariable, ...]
     settings: InstructSettings
-    rows: dict[tuple[Value, ...], tuple[Value, ...]] = field(default_factory=dict)
+    rows: dict[tuple[Value, ...], dict[str, Value]] = field(default_factory=dict)
     dropped: Counter[Drop] = field(default_factory=Counter)
     calls: int = 0
     hits: int = 0
@@ -270,30 +254,32 @@ class Stream:
     end: str = ""
     statements: list[StatementRecord] = field(default_factory=list)
 
-    @property
-    def distribution(self) -> Distribution:
-        return self.writer.distribution
-
     def request(self) -> GenerationRequest:
         """The next request; it excludes the rows so far, in the way that the backend supports."""
-        excluded = tuple(row_text(self.variables, values) for values in self.rows.values())
+        excluded = []
+        for row in self.rows.values():
+            # As in the requested format, without a number: `A=milk, B=paneer`.
+            excluded.append(", ".join(f"{name}={value}" for name, value in row.items()))
         # After a reply without a new row the request is the same: the index makes the journal ask for another sample.
-        return GenerationRequest(self.prompt, excluded, sample_index=self.idle)
+        return GenerationRequest(self.prompt, tuple(excluded), sample_index=self.idle)
 
     def take(self, reply: Generation, sent: bool) -> None:
         """Parse a reply and decide whether to ask again. `sent` False: the journal had the reply."""
         self.calls += sent
         self.hits += not sent
         rows = parse_rows(reply.text, self.variables, cut=reply.finish_reason == "length")
-        known = len(self.rows)
+        known, names = len(self.rows), [variable.name for variable in self.variables]
         for row in rows:
-            # By the key, so that rows that differ in case alone are repeats, within one reply, too.
-            key = () if isinstance(row, Drop) else row_key(row)
-            if isinstance(row, Drop) or key in self.rows:
-                self.dropped[row if isinstance(row, Drop) else Drop.REPEATED] += 1
+            if isinstance(row, Drop):
+                self.dropped[row] += 1
+                continue
+            key = tuple(value.casefold() if isinstance(value, str) else value for value in row)
+            # Rows that differ in case alone are repeats, within one reply, too.
+            if key in self.rows:
+                self.dropped[Drop.REPEATED] += 1
             # Rows beyond the count are not kept, but they are not dropped for a fault either.
             elif len(self.rows) < self.settings.count:
-                self.rows[key] = row
+                self.rows[key] = dict(zip(names, row, strict=True))
         self.idle = 0 if len(self.rows) > known else self.idle + 1
         if len(self.rows) >= self.settings.count:
             self.end = COMPLETE
@@ -301,11 +287,6 @@ class Stream:
             self.end = NO_ROWS if all(isinstance(row, Drop) for row in rows) else REPEATS
         elif self.calls + self.hits >= self.settings.calls:
             self.end = CALLS
-
-    def written(self) -> list[StatementRecord]:
-        """The rows as statements."""
-        names = [variable.name for variable in self.variables]
-        return [self.writer.statement(dict(zip(names, values, strict=True))) for values in self.rows.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,12 +319,19 @@ class InstructReport:
 
 def delta_of(streams: Iterable[Stream]) -> float | None:
     """Mean log-likelihood of head minus long tail, in nats per token; None if either has none."""
-    means = []
+    head, long_tail = (
+        [record.log_likelihood for record in stream.statements if record.log_likelihood is not None]
+        for stream in streams
+    )
+    return fmean(head) - fmean(long_tail) if head and long_tail else None
+
+
+def dropped_lines(streams: Iterable[Stream]) -> dict[str, int]:
+    """Number of dropped lines by reason, zeros as well, because each reason is a column."""
+    counts: Counter[Drop] = Counter()
     for stream in streams:
-        scores = [record.log_likelihood for record in stream.statements if record.log_likelihood is not None]
-        means.append(fmean(scores) if scores else None)
-    head, long_tail = means
-    return None if head is None or long_tail is None else head - long_tail
+        counts.update(stream.dropped)
+    return {drop.value: counts[drop] for drop in Drop}
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,60 +343,54 @@ class Instructed:
     knowledge: Generator
     evaluator: LikelihoodModel
 
+    def prompt(self, rule: Rule, settings: InstructSettings, wording: int | None) -> str:
+        """The prompt for statements of a rule; `wording` None: for the head."""
+        variables = tuple((variable.name, variable.data_type) for variable in row_variables(rule, self.library))
+        parts = (variables, rule_sentence(rule, self.library), settings.values_per_call, wording, settings.released)
+        return instruction_prompt(InstructionParts(*parts))
+
 
 def instruct(instructed: Instructed, kb: KnowledgeBase, settings: InstructSettings, journal: Journal) -> InstructReport:
     """Ask for statements of all rules and both distributions, measure them and store them.
 
     The same call again replays the journal and sends nothing. If a budget is reached, answers so far are kept.
     """
-    run = run_record(instructed, settings)
-    kb.add(RUNS, [run])
-    kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in instructed.library.completed().signatures))
-    kb.add(RULES, map(RuleRecord.of, instructed.rules))
+    library, rules = instructed.library, instructed.rules
+    # The head's prompts alone: the number of the long-tail wording is among the settings.
+    prompts = [instructed.prompt(rule, settings, None) for rule in rules]
+    names = [instructed.knowledge.identity.title, instructed.evaluator.identity.title]
+    # Equal rules in equal words, settings and models are the same run.
+    identity = content_id("run", "instruct", list(map(str, rules)), prompts, asdict(settings), names)
+    ends = {"rules": [rule.name for rule in rules], "distributions": [end.value for end in Distribution]}
+    recorded = {KNOWLEDGE_MODEL: names[0], "evaluator": names[1], **asdict(settings), **ends}
+    kb.add(RUNS, [RunRecord.now(identity, INSTRUCT, recorded)])
+    kb.add(PREDICATES, (PredicateRecord.of(signature) for signature in library.completed().signatures))
+    kb.add(RULES, map(RuleRecord.of, rules))
     streams = []
-    for rule, distribution in product(instructed.rules, Distribution):
-        library = instructed.library
-        prompt = _prompt(rule, library, settings, settings.wording if distribution is Distribution.LONG_TAIL else None)
-        writer = GivenStatementWriter(library, rule, distribution, run.id)
-        streams.append(Stream(writer, prompt, row_variables(rule, library), settings))
+    for rule, distribution in product(rules, Distribution):
+        wording = settings.wording if distribution is Distribution.LONG_TAIL else None
+        writer = GivenStatementWriter(library, rule, distribution, identity)
+        prompt, variables = instructed.prompt(rule, settings, wording), row_variables(rule, library)
+        streams.append(Stream(writer, prompt, variables, settings))
     try:
         reached = _ask(streams, JournaledGenerator(instructed.knowledge, journal, GENERATION_BATCH), settings, journal)
         measuring = _measure(streams, JournaledLikelihood(instructed.evaluator, journal, role=EVALUATOR), kb)
     except BaseException as fault:  # Ctrl-C too: no run may stay unfinished in the knowledge base
-        kb.finish_run(run.id, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
+        kb.finish_run(identity, "interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
         raise
     budget = reached or measuring
-    name = instructed.knowledge.identity.title
-    report = InstructReport(run.id, name, settings, tuple(streams), str(budget) if budget else None)
+    report = InstructReport(identity, names[0], settings, tuple(streams), str(budget) if budget else None)
+    sizes = {end: sum(record.distribution is end for record in report.statements) for end in Distribution}
+    summary = {
+        "statements": sizes,
+        "dropped": {reason: count for reason, count in dropped_lines(streams).items() if count},
+        "mean_delta": report.mean_delta,
+        "cut": sorted({stream.writer.rule.name for stream in streams if stream.end == BUDGET}),
+    }
     with kb.transaction():
         kb.add_statements(report.statements)
-        kb.finish_run(run.id, "budget" if budget else "done", _summary(report))
+        kb.finish_run(identity, "budget" if budget else "done", summary)
     return report
-
-
-def run_record(instructed: Instructed, settings: InstructSettings) -> RunRecord:
-    """The run's record; equal rules in equal words, settings and models are the same run."""
-    # The head's prompts alone: the number of the long-tail wording is among the settings.
-    prompts = [_prompt(rule, instructed.library, settings, None) for rule in instructed.rules]
-    rules = [str(rule) for rule in instructed.rules]
-    names = [instructed.knowledge.identity.title, instructed.evaluator.identity.title]
-    identity = content_id("run", "instruct", rules, prompts, asdict(settings), names)
-    recorded = {
-        KNOWLEDGE_MODEL: names[0],
-        "evaluator": names[1],
-        **asdict(settings),
-        "rules": [rule.name for rule in instructed.rules],
-        "distributions": [distribution.value for distribution in Distribution],
-    }
-    return RunRecord.now(identity, INSTRUCT, recorded)
-
-
-def _prompt(rule: Rule, library: Library, settings: InstructSettings, wording: int | None) -> str:
-    variables = tuple((variable.name, variable.data_type) for variable in row_variables(rule, library))
-    sentence = rule_sentence(rule, library)
-    return instruction_prompt(
-        InstructionParts(variables, sentence, settings.values_per_call, wording, settings.released)
-    )
 
 
 def _ask(
@@ -416,13 +398,16 @@ def _ask(
 ) -> BudgetReached | None:
     """Ask in rounds, in which every stream that has not ended makes one call; the budget that was reached."""
     budget: BudgetReached | None = None
+    # A reply has at most as many rows as are asked for.
+    tokens = ROW_TOKENS * settings.values_per_call
+    parameters = GenerationParameters(settings.temperature, max_tokens=tokens, seed=settings.seed)
     while active := [stream for stream in streams if not stream.end]:
         requests = [stream.request() for stream in active]
-        call_ids = generator.call_ids(requests, settings.parameters)
+        call_ids = generator.call_ids(requests, parameters)
         # Before the requests: afterwards the journal has all of them.
         known = journal.store.calls(call_ids)
         try:
-            replies: Sequence[Generation | None] = generator.generate(requests, settings.parameters)
+            replies: Sequence[Generation | None] = generator.generate(requests, parameters)
         except BudgetReached as reached:
             budget = budget or reached
             replies = reached.answers
@@ -438,7 +423,7 @@ def _measure(streams: Sequence[Stream], evaluator: JournaledLikelihood, kb: Know
     """Write the statements with the evaluator's mean token log-likelihoods, as far as the budget goes; that budget."""
     budget = None
     for stream in streams:
-        stream.statements = stream.written()
+        stream.statements = list(map(stream.writer.statement, stream.rows.values()))
     texts = list(dict.fromkeys(record.text for stream in streams for record in stream.statements))
     try:
         answers: Sequence[LogLikelihood | None] = evaluator.log_likelihoods(texts)
@@ -456,18 +441,6 @@ def _measure(streams: Sequence[Stream], evaluator: JournaledLikelihood, kb: Know
     return budget
 
 
-def _summary(report: InstructReport) -> dict[str, Any]:
-    statements = dict.fromkeys(Distribution, 0)
-    for stream in report.streams:
-        statements[stream.distribution] += len(stream.statements)
-    return {
-        "statements": statements,
-        "dropped": {reason: count for reason, count in dropped_lines(report.streams).items() if count},
-        "mean_delta": report.mean_delta,
-        "cut": sorted({stream.writer.rule.name for stream in report.streams if stream.end == BUDGET}),
-    }
-
-
 # --- the experiment ---------------------------------------------------------------------------------------------------
 
 _NAMES = ("A", "B", "Z")
@@ -475,17 +448,6 @@ _NAMES = ("A", "B", "Z")
 
 MOST_DROPPED = 0.5
 """Share of dropped lines above which a note says that the model does not follow the format."""
-
-
-def wording_numbers(names: Iterable[str]) -> tuple[int, ...]:
-    """The numbers of wordings named `paper`, `all`, or `1` to `10`; ascending, each once."""
-    numbers: set[int] = set()
-    for name in names:
-        # Section 3.1 uses the first wording of table 11.
-        numbers.update(
-            range(1, len(LONG_TAIL_WORDINGS) + 1) if name == "all" else [1 if name == "paper" else int(name)]
-        )
-    return tuple(sorted(numbers))
 
 
 @checked
@@ -504,9 +466,14 @@ class InstructOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> InstructOptions:
-        """From the options of the command line."""
-        wordings = wording_numbers(options["wordings"])
-        return from_options(cls, options, wordings=wordings, settings=from_options(InstructSettings, options))
+        """From the options of the command line, where wordings are named `paper`, `all`, or `1` to `10`."""
+        numbers: set[int] = set()
+        for name in options["wordings"]:
+            # Section 3.1 uses the first wording of table 11.
+            every = range(1, len(LONG_TAIL_WORDINGS) + 1)
+            numbers.update(every if name == "all" else [1 if name == "paper" else int(name)])
+        settings = from_options(InstructSettings, options)
+        return from_options(cls, options, wordings=tuple(sorted(numbers)), settings=settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,7 +489,7 @@ class InstructResult:
         """The first statements of each rule and distribution by the first wording."""
         for stream in self.reports[0].streams:
             for statement in stream.statements[:count]:
-                yield stream.distribution, statement.text
+                yield stream.writer.distribution, statement.text
 
     def to_result(self) -> ExperimentResult:
         """Statements by rule, delta by wording, accuracy, and LINK's table 3."""
@@ -530,13 +497,22 @@ class InstructResult:
         for report, judged in zip(self.reports, self.accuracies, strict=True):
             number, rules = report.settings.wording, []
             for rule, streams in report.by_rule.items():
-                figures = _rule_figures(streams)
+                ends = {stream.writer.distribution.value: stream for stream in streams}
+                figures: dict[str, Any] = {
+                    **{name: len(stream.statements) for name, stream in ends.items()},
+                    "dropped": dropped_lines(streams),
+                    "calls": sum(stream.calls for stream in streams),
+                    "hits": sum(stream.hits for stream in streams),
+                    "delta": delta_of(streams),
+                    "ended": {name: stream.end for name, stream in ends.items()},
+                    "cut": any(stream.end == BUDGET for stream in streams),
+                }
                 rules.append({"rule": rule, **figures})
-                sizes = (len(stream.statements) for stream in streams)
-                # Head and long tail usually end for the same reason, which is then named once.
-                ends = "; ".join(dict.fromkeys(figures["ended"].values()))
+                sizes = (figures[name] for name in ends)
                 numbers = (*figures["dropped"].values(), figures["calls"], figures["hits"])
-                by_rule.append((rule, number, *sizes, *numbers, two_decimals(figures["delta"]), ends))
+                # Head and long tail usually end for the same reason, which is then named once.
+                reasons = "; ".join(dict.fromkeys(figures["ended"].values()))
+                by_rule.append((rule, number, *sizes, *numbers, two_decimals(figures["delta"]), reasons))
             by_wording.append((number, long_tail_wording(number, _NAMES), two_decimals(report.mean_delta)))
             for distribution, accuracy in judged.items():
                 accuracies.append((number, DISTRIBUTION_NAMES[distribution], accuracy.statements, *accuracy.cells))
@@ -582,29 +558,7 @@ class InstructResult:
             yield self.budget
 
 
-def _rule_figures(streams: Sequence[Stream]) -> dict[str, Any]:
-    """Figures of a rule's head and long tail."""
-    return {
-        **{stream.distribution.value: len(stream.statements) for stream in streams},
-        "dropped": dropped_lines(streams),
-        "calls": sum(stream.calls for stream in streams),
-        "hits": sum(stream.hits for stream in streams),
-        "delta": delta_of(streams),
-        "ended": {stream.distribution.value: stream.end for stream in streams},
-        "cut": any(stream.end == BUDGET for stream in streams),
-    }
-
-
-def dropped_lines(streams: Iterable[Stream]) -> dict[str, int]:
-    """Number of dropped lines by reason, zeros as well, because each reason is a column."""
-    counts: Counter[Drop] = Counter()
-    for stream in streams:
-        counts.update(stream.dropped)
-    return {drop.value: counts[drop] for drop in Drop}
-
-
 @checked
-@extras_named()
 def evaluate_instruction(
     rules: Library,
     kb: KnowledgeBase,

@@ -27,7 +27,6 @@ from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, 
 from hapax.evaluation.shared.stored_statements import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Substitution, Value
@@ -297,7 +296,6 @@ def read_flips(path: Path, method: str) -> dict[str, dict[Distribution, frozense
 
 
 @checked
-@extras_named()
 def import_lint(
     kb: KnowledgeBase,
     rules: Library,

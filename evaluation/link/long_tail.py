@@ -22,7 +22,6 @@ from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, single, write_figure
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
@@ -207,7 +206,6 @@ class _Split:
 
 
 @checked
-@extras_named()
 def evaluate_long_tail(
     kb: KnowledgeBase,
     judges: Sequence[LikelihoodModel],

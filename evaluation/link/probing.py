@@ -52,7 +52,6 @@ from hapax.evaluation.shared.stored_statements import (
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed, Temperature
 from hapax.grammar.parsing.declarations import Polarity
 from hapax.grammar.remedies import Remedy, Setting
@@ -623,7 +622,6 @@ class ProbeResult:
 
 
 @checked
-@extras_named()
 def evaluate_probe(
     kb: KnowledgeBase,
     options: ProbeOptions | None = None,

@@ -28,7 +28,6 @@ from hapax.evaluation.votes.voting_items import (
 from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingItem
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, from_options
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.writing.words import counted
@@ -233,7 +232,6 @@ class SheetExportReport:
 
 
 @checked
-@extras_named()
 def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: str | Path) -> SheetExportReport:
     """Write sheets of statements, facts or LINK's questions for people to the files of a folder.
 
@@ -454,7 +452,6 @@ class VotesReport:
 
 
 @checked
-@extras_named()
 def import_sheets(
     kb: KnowledgeBase,
     files: Sequence[str | Path],

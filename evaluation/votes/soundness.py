@@ -33,7 +33,6 @@ from hapax.evaluation.shared.stored_statements import (
     statement_rows,
 )
 from hapax.grammar.arguments import checked
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import ChosenRules, ChosenRuns, Option
 from hapax.grammar.remedies import Operation
 from hapax.grammar.writing.words import counted
@@ -110,7 +109,6 @@ class SoundnessResult:
 
 
 @checked
-@extras_named()
 def evaluate_soundness(kb: KnowledgeBase, options: SoundnessOptions | None = None) -> Evaluation[SoundnessResult]:
     """Share of the statements that are true, by rule and over rules, from the votes of people.
 

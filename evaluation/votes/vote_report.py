@@ -46,7 +46,6 @@ from hapax.evaluation.votes.voting_items import (
 from hapax.evaluation.votes.voting_questions import AUDIT, BASELINE, SOUNDNESS_TEXT, SheetKind, visible
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.parsing.declarations import Domain
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.writing.words import counted
@@ -275,7 +274,6 @@ RULE_NOT_STORED = "not stored"
 
 
 @checked
-@extras_named()
 def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[None]:
     """Count people's votes: agreement and LINK's tables 3, 4, 6, 17, 19 and 20.
 

@@ -27,7 +27,6 @@ from hapax.evaluation.winograd.schema_files import (
 from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, Seed, Temperature, from_options
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import DECISIONS, RUNS, Decision, Distribution, RunRecord, content_id
@@ -280,7 +279,6 @@ class Generated:
 
 
 @checked
-@extras_named()
 def generate_schemas(
     kb: KnowledgeBase,
     path: str | Path,

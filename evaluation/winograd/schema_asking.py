@@ -38,7 +38,6 @@ from hapax.evaluation.winograd.schema_prompts import (
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option, Seed, Temperature, from_options
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.exchange.values import refusal
@@ -475,7 +474,6 @@ def readings_table(runs: Sequence[StoredRun], title: str) -> ResultTable:
 
 
 @checked
-@extras_named()
 def ask_schemas(
     kb: KnowledgeBase,
     paths: Sequence[str | Path],

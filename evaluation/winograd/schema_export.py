@@ -32,7 +32,6 @@ from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, Pro
 from hapax.evaluation.winograd.schema_reports import DISAGREEMENT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.files.unfinished import replace_file
@@ -70,7 +69,6 @@ class SchemaExportOptions:
 
 
 @checked
-@extras_named()
 def export_schemas(
     paths: Sequence[str | Path], folder: str | Path, options: SchemaExportOptions | None = None
 ) -> list[Path]:
@@ -285,7 +283,6 @@ def schemas_of(path: Path) -> dict[str, Pair]:
 
 
 @checked
-@extras_named()
 def schema_items(path: str | Path) -> dict[str, VotingItem]:
     """The schemas of a file as items of sheets, by id, for `import_sheets`. Raises HapaxError if there are none."""
     return {identity: item_of(pair) for identity, pair in schemas_of(Path(path)).items()}
@@ -309,7 +306,6 @@ class SchemaSheetOptions:
 
 
 @checked
-@extras_named()
 def export_schema_sheets(
     kb: KnowledgeBase, path: str | Path, options: SchemaSheetOptions, folder: str | Path
 ) -> list[Path]:
@@ -334,7 +330,6 @@ def export_schema_sheets(
 
 
 @checked
-@extras_named()
 def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[AnnotatedSchemas]:
     """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
     return Evaluation.of(annotated(kb, Path(path)))

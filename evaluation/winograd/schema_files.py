@@ -17,7 +17,6 @@ from typing import Any
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.values import refusal
 
@@ -505,7 +504,6 @@ def read_pairs(paths: Iterable[str | Path], published: bool = False) -> list[Pai
 
 
 @checked
-@extras_named()
 def read_schemas(*paths: str | Path) -> list[WinogradItem]:
     """The Winograd schemas of files, in the order of the files, in any of the supported formats.
 
@@ -515,7 +513,6 @@ def read_schemas(*paths: str | Path) -> list[WinogradItem]:
 
 
 @checked
-@extras_named()
 def count_schemas(*paths: str | Path, published: bool = False) -> Evaluation[None]:
     """Count the schemas of files by source, and list faulty rows, the first of each fault in the text.
 

@@ -30,7 +30,6 @@ from hapax.evaluation.winograd.schema_files import HUMAN, MACHINE, WSC273, Pair,
 from hapax.evaluation.winograd.schema_prompts import SCORED, PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extras_named
 from hapax.grammar.options import Option
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.kb.records import CallRecord
@@ -151,7 +150,6 @@ UNAVAILABLE = Remedy(
 
 
 @checked
-@extras_named()
 def tabulate_schemas(
     kb: KnowledgeBase,
     *,
@@ -339,7 +337,6 @@ def failures_of(pair: Pair, concepts: Concepts | None, answered: bool = True) ->
 
 
 @checked
-@extras_named()
 def compare_cases(
     kb: KnowledgeBase,
     paths: Sequence[str | Path],

@@ -32,7 +32,7 @@ from hapax.evaluation.calibration.fitting import (
     reliability,
     with_shifts,
 )
-from hapax.evaluation.entailment import metrics
+from hapax.evaluation.entailment import entailment_report as metrics
 from hapax.evaluation.link.long_tail import LongTailStudy, evaluate_long_tail
 from hapax.evaluation.shared.estimates import (
     agreement,
