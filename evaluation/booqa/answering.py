@@ -107,8 +107,8 @@ class QuestionWithPremises:
     """The question without a premise."""
 
     pairs: tuple[EntailmentPair, ...]
-    occurrences: int
-    """Number of occurrences of its predicate in the corpus with the same types."""
+    frequency: float
+    """1 - 1/n for a predicate that the corpus has n times with the same types, else 0: a baseline for artefacts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,8 @@ def ask(
             distinct = random.Random(f"{settings.seed} {number}").sample(distinct, settings.most)  # noqa: S311  # no secret
         alone = EntailmentPair(ANYTHING, question.mention.triple(settings.language), question.label, settings.language)
         pairs = tuple(replace(alone, premise=premise) for premise in distinct)
-        with_premises.append(QuestionWithPremises(question, alone, pairs, occurrences[predicates[number]]))
+        count = occurrences[predicates[number]]
+        with_premises.append(QuestionWithPremises(question, alone, pairs, 1 - 1 / count if count else 0.0))
     return with_premises
 
 
@@ -237,11 +238,6 @@ def best_premise(scorer: EntailmentScorer, context: Context) -> AnswerScorer:
         return [max(islice(remaining, len(question.pairs)), default=lowest) for question in questions]
 
     return AnswerScorer(scorer.name if context is Context.TRIPLE else f"{scorer.name}, {context}", answers)
-
-
-def by_frequency(questions: Sequence[QuestionWithPremises]) -> list[float]:
-    """1 - 1/n for a predicate that the corpus has n times with the same types, a baseline for artefacts."""
-    return [1 - 1 / question.occurrences if question.occurrences else 0.0 for question in questions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +368,7 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
     if name == "null":
         return AnswerScorer(name, lambda questions: [0.0] * len(questions))
     if name == "frequency":
-        return AnswerScorer(name, by_frequency)
+        return AnswerScorer(name, lambda questions: [question.frequency for question in questions])
     scorer = session.scorer(name)
     if isinstance(scorer, GraphScorer):
         if options.context != "triple":

@@ -48,7 +48,8 @@ class Proposition:
     def to_json(self, language: str) -> dict[str, Any]:
         """The question under the release's keys; only negatives have `posi_upred`."""
         return {
-            "r": write_relation(self.mention),
+            # The three parts in the middle are never read here.
+            "r": f"({'::'.join(self.mention[:3])}::::0::0::{self.mention.subject_type}::{self.mention.object_type})",
             "partition_key": self.slice,
             "in_partition_sidx": self.sentence,
             "wn_synsets": {words: list(ids) for words, ids in self.senses.items()},
@@ -197,7 +198,11 @@ def sentences(paths: Iterable[Path], dropped: Counter[str]) -> Iterator[Sentence
     digests: set[bytes] = set()  # of the texts, which may not fit in memory
     counts: Counter[str] = Counter()
     for path in paths:
-        for _, lines in groupby(_lines(path), key=_sentence_key):  # only successive lines make up a sentence
+        # Only successive lines make up a sentence; one without text, or with all of its triples, stands alone.
+        for _, lines in groupby(
+            _lines(path),
+            key=lambda line: (line.document, line.date, line.text) if line.text and not line.whole else line.place,
+        ):
             first, *others = lines
             # Successive lines with the same sentence carry a triple each.
             triples = tuple(chain(first.triples, *(line.triples for line in others)))
@@ -223,12 +228,6 @@ class _Line(NamedTuple):
     text: str
     triples: tuple[Mention, ...]
     whole: bool = False
-
-
-def _sentence_key(line: _Line) -> tuple[object, ...]:
-    """Grouping key: successive triples with the same document, date and text make up a sentence."""
-    # The line number as key: a line without text, or with all triples of its sentence, stands alone.
-    return (line.document, line.date, line.text) if line.text and not line.whole else (line.place,)
 
 
 def _lines(path: Path) -> Iterator[_Line]:
@@ -286,13 +285,6 @@ def read_relation(text: object) -> Mention:
     if len(parts) != 8:
         raise ValueError(f"{text!r} is not a relation (predicate::subject::object::..::..::..::type::type)")
     return Mention(*(_word(parts[place]) for place in (0, 1, 2, 6, 7)))
-
-
-def write_relation(mention: Mention) -> str:
-    """The mention in the release's format."""
-    # The three parts in the middle are never read here.
-    triple = f"{mention.relation}::{mention.subject}::{mention.object}"
-    return f"({triple}::::0::0::{mention.subject_type}::{mention.object_type})"
 
 
 class SlicedCorpus:

@@ -8,7 +8,7 @@ import random
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -210,11 +210,6 @@ def pair_faults(sentences: Sequence[Sentence], limits: CountRange) -> dict[Pair,
     return faults
 
 
-def is_vague(relation: str, language: str) -> bool:
-    """True if all words of the relation are in `VAGUE_WORDS`."""
-    return VAGUE_WORDS.issuperset(predicate_words(relation, language))
-
-
 class Positive(NamedTuple):
     """A mention that can be asked about, with its slice and the index of its sentence."""
 
@@ -243,23 +238,6 @@ class BalancedPositive:
     negatives: tuple[Proposition, ...]
     frequency: int
     negative_frequencies: tuple[int, ...]
-
-    @property
-    def questions(self) -> tuple[Proposition, ...]:
-        """The positive, then its negatives."""
-        return (self.positive, *self.negatives)
-
-
-def with_negatives(balanced: BalancedPositive, count: int, draw: random.Random) -> BalancedPositive:
-    """The item with at most `count` negatives, drawn at random from more."""
-    if len(balanced.negatives) <= count:
-        return balanced
-    chosen = draw.sample(range(len(balanced.negatives)), count)
-    return replace(
-        balanced,
-        negatives=tuple(balanced.negatives[place] for place in chosen),
-        negative_frequencies=tuple(balanced.negative_frequencies[place] for place in chosen),
-    )
 
 
 def allotments(sizes: Mapping[str, int], sample: int) -> dict[str, int]:
@@ -419,7 +397,7 @@ def build(
     sets: dict[str, list[Proposition]] = {DEV: [], TEST: []}
     for key in sorted(sampled):
         for positive in sampled[key]:
-            sets[homes[key]] += positive.questions
+            sets[homes[key]] += (positive.positive, *positive.negatives)
     balanced = list(chain.from_iterable(balanced_by_slice.values()))
     negatives = sum(len(positive.negatives) for positive in balanced)
     of_sets = (Step(name, sum(item.label for item in chosen), "positives", {}) for name, chosen in sets.items())
@@ -486,7 +464,8 @@ def _positives(
         for sentence in in_slice:
             for mention in sentence.triples:
                 # The first fault found is the one that is counted.
-                fault = faults[mention.pair] or (VAGUE if is_vague(mention.relation, settings.language) else "")
+                is_vague = VAGUE_WORDS.issuperset(predicate_words(mention.relation, settings.language))
+                fault = faults[mention.pair] or (VAGUE if is_vague else "")
                 fault = fault or settings.predicate.fault(
                     occurrences[predicate_of(mention)], "occurrences of the predicate"
                 )
@@ -532,6 +511,8 @@ def _balanced(
                 continue
             used_sentences.add(positive.sentence)
             question = partial(Proposition, slice=positive.slice, sentence=positive.sentence, senses=senses)
+            if len(relations) > settings.negatives:
+                relations = draw.sample(relations, settings.negatives)
             mentions = [positive.mention._replace(relation=relation) for relation in relations]
             balanced = BalancedPositive(
                 question(positive.mention, label=True),
@@ -539,7 +520,7 @@ def _balanced(
                 replacer.index.count(positive.mention),
                 tuple(map(replacer.index.count, mentions)),
             )
-            balanced_by_slice[key].append(with_negatives(balanced, settings.negatives, draw))
+            balanced_by_slice[key].append(balanced)
     return balanced_by_slice, dropped
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -170,12 +171,8 @@ def flat(row: Row, table: DatasetTable) -> dict[str, Any]:
     """The row with its JSON objects as texts, for Parquet."""
     # Only whole cells: a column inside a record is never of the kind json.
     objects = {column.name for column in table.columns if column.kind == "json"}
-    return {name: json_text(cell) if name in objects else cell for name, cell in row.items()}
-
-
-def json_text(tree: object) -> str:
-    """JSON without blanks and with sorted keys."""
-    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=encode_decimal)
+    compact = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=encode_decimal)
+    return {name: compact(cell) if name in objects else cell for name, cell in row.items()}
 
 
 def probe_rows(probe: ProbeItem) -> Iterator[Row]:

@@ -530,7 +530,15 @@ class DatasetSource:
         item = replace(forms.item(record, entailed=entailed), statement_id=text.id)
         # Proofs share facts; each is listed once, in the order of the first proof that uses it.
         fact_ids = tuple(dict.fromkeys(_fact_ids(derivations)))
-        used = [facts[fact_id] for fact_id in fact_ids if fact_id in facts]
+        used = []
+        for fact in (facts[fact_id] for fact_id in fact_ids if fact_id in facts):
+            cell = {"source": fact.source.value, "probability": fact.probability}
+            used.append({"id": fact.id, "fact": worded_fact(fact, self.library), **cell})
+        other_proofs = []
+        for further, _ in derivations[1:]:
+            place = {"id": further.id, "rule": further.rule, "run": further.run_id}
+            bindings = _bindings(self.library.rule(further.rule), further)
+            other_proofs.append({**place, "substitution": bindings, "proof": further.proof})
         models = self._models.get(record.run_id, {})
         searched = [str(value) for name, value in record.substitution if name not in rule.generic]
 
@@ -553,13 +561,14 @@ class DatasetSource:
             "label_source": "votes" if is_voted else "rule",
             "judgement": judgement.word,
             "substitution": _bindings(rule, record),
-            "log_likelihood": _finite(record.log_likelihood),
-            "facts": [self._fact_cell(fact) for fact in used],
+            # JSON holds neither infinity nor NaN.
+            "log_likelihood": record.log_likelihood if math.isfinite(record.log_likelihood or 0) else None,
+            "facts": used,
             "least_probability": _least_probability(derivations, facts),
             "rarest_word_zipf": rarest_word(searched),
             "proof": record.proof,
             "proof_text": proof_text(proof, goal_text),
-            "other_proofs": [self._other_proof(other) for other, _ in derivations[1:]],
+            "other_proofs": other_proofs,
             # Every proof has steps by rule; their premises are what it rests on.
             "sources": sorted({part.by.value for part in proof.parts() if part.by not in (By.RULE, By.DECLARATION)}),
             "run": record.run_id,
@@ -570,16 +579,6 @@ class DatasetSource:
             "evaluator_model": models.get(EVALUATOR),
         }
         return Entry(record, rule, row, tuple(probe_rows(item)), fact_ids)
-
-    def _fact_cell(self, fact: FactRecord) -> Row:
-        cell = {"source": fact.source.value, "probability": fact.probability}
-        return {"id": fact.id, "fact": worded_fact(fact, self.library), **cell}
-
-    def _other_proof(self, record: StatementRecord) -> Row:
-        """The cell of a further proof of the same text."""
-        place = {"id": record.id, "rule": record.rule, "run": record.run_id}
-        bindings = _bindings(self.library.rule(record.rule), record)
-        return {**place, "substitution": bindings, "proof": record.proof}
 
     def _critic_area(self, run_id: str) -> float | None:
         """The AUC that the critic of a search had."""
@@ -631,8 +630,3 @@ def _bindings(rule: Rule, record: StatementRecord) -> list[Row]:
         kind = "text" if isinstance(value, str) else "decimal" if isinstance(value, Decimal) else "integer"
         bindings.append({"variable": name, "data_type": types.get(name), "value": str(value), "kind": kind})
     return bindings
-
-
-def _finite(number: float | None) -> float | None:
-    """The number, or None for infinity and NaN, which JSON cannot hold."""
-    return number if number is not None and math.isfinite(number) else None

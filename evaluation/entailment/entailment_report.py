@@ -1,4 +1,4 @@
-"""Scorers measured on every subset of pairs: curves and the areas under them, and draws selected on dev (sections 2, 3)."""
+"""Scorers measured on every subset of pairs: curves, areas under them, and draws selected on dev (sections 2, 3)."""
 
 from __future__ import annotations
 

@@ -505,12 +505,15 @@ class DataReport:
         if printed:
             tables.append(_sizes_table("Sub-groups as the paper prints them", printed))
         splits: dict[str, dict[str, int]] = {}
-        released, pairings = {}, []
+        released: dict[str, dict[str, tuple[int, int]]] = {}
+        pairings = []
         for name, pairs in self.splits.items():
             splits[name] = {"pairs": len(pairs), "true": _true_pairs(sizes[name])}
             splits[name] |= {group.value: size for group, size in sizes[name].items()}
-            released[name] = {pairing: _released_sizes(pairs, pairing) for pairing in RELEASED_PAIRINGS}
+            released[name] = {}
             for pairing, groups in RELEASED_PAIRINGS.items():
+                labels = [pair.entailed for pair in released_subset(pairs, pairing)]
+                released[name][pairing] = (labels.count(True), labels.count(False))
                 of_groups = [sizes[name][group] for group in groups]
                 numbers = (of_groups, released[name][pairing], RELEASED_SIZES.get(name, {}).get(pairing, ()))
                 derived, by_rule, in_file = (" / ".join(map(str, both)) for both in numbers)
@@ -532,12 +535,6 @@ class DataReport:
             else "No pair has its converse in another split."
         )
         return ExperimentResult(tables, figures, notes=[note])
-
-
-def _released_sizes(pairs: Sequence[EntailmentPair], pairing: str) -> tuple[int, int]:
-    """Numbers of true and false pairs of a released pairing."""
-    labels = [pair.entailed for pair in released_subset(pairs, pairing)]
-    return labels.count(True), labels.count(False)
 
 
 def _true_pairs(sizes: Mapping[SubGroup, int]) -> int:

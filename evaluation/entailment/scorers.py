@@ -30,6 +30,7 @@ from hapax.grammar.remedies import Operation, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Variable
 from hapax.grammar.writing.verbalize import atom_text
+from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import FREE, Budget
@@ -37,73 +38,15 @@ from hapax.llm_oracle.journaled_models import JournaledCritic, JournaledLikeliho
 from hapax.llm_oracle.protocols import CRITIC
 from hapax.llm_oracle.registry import open_model, with_journal
 
-
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """The prompts of a language. Only the first three patterns express the direction of the entailment."""
-
-    patterns: tuple[str, ...]
-    antipatterns: tuple[str, ...]
-
-    @property
-    def directional(self) -> tuple[str, ...]:
-        return self.patterns[:3]
-
-
 Patterns = Literal["directional", "symmetric", "original"]
 """The patterns to fill: the three directional ones, these in both directions, or the five of S&S."""
 
-PROMPTS: Mapping[str, Prompts] = {
-    "EN": Prompts(
-        (
-            "{pal} {prem} {par}, which means that {hal} {hypo} {har}.",
-            "It is not the case that {hal} {hypo} {har}, let alone that {pal} {prem} {par}.",
-            "{hal} {hypo} {har} because {pal} {prem} {par}.",
-            "{pal} {prem} {par} because {hal} {hypo} {har}.",
-            "{hal} {hypo} {har}, which means that {pal} {prem} {par}.",
-        ),
-        (
-            "It is not sure that {hal} {hypo} {har} just because {pal} {prem} {par}.",
-            "{pal} {prem} {par}. This does not mean that {hal} {hypo} {har}.",
-            "The fact that {pal} {prem} {par} does not necessarily mean that {hal} {hypo} {har}.",
-            "Even if {pal} {prem} {par}, {hal} maybe {hypo} {har}.",
-            "Just because {pal} {prem} {par}, it might still not be true that {hal} {hypo} {har}.",
-        ),
-    ),
-    "DE": Prompts(
-        (
-            "{pal} {prem} {par}, das heisst {hal} {hypo} {har}.",
-            "Es ist nicht der Fall, dass {hal} {har} {hypo}, geschweige denn {pal} {par} {prem}.",
-            "{hal} {hypo} {har} denn {pal} {prem} {par}.",
-            "{pal} {prem} {par} denn {hal} {hypo} {har}.",
-            "{hal} {hypo} {har}, was bedeuted dass {pal} {par} {prem}.",
-        ),
-        (
-            "Es ist ungewiss dass {hal} {har} {hypo} nur weil {pal} {par} {prem}.",
-            "{pal} {prem} {par}. Das bedeutet nicht, dass {hal} {har} {hypo}.",
-            "{pal} {prem} {par} heisst nicht, dass {hal} {har} {hypo}.",
-            "Selbst wenn {pal} {par} {prem}, {hypo} {hal} vielleicht {har}.",
-            "Nur weil {pal} {par} {prem}, kann es trotzdem falsch sein, dass {hal} {har} {hypo}.",
-        ),
-    ),
-    "ZH": Prompts(
-        (
-            "{prem}，这也就是说，{hypo}。",
-            "{hypo}是不成立的，所以{prem}就更不可能了。",
-            "{prem}，所以{hypo}",
-            "{hypo}，所以{prem}",
-            "{hypo}，这意味着{prem}",
-        ),
-        (
-            "只因为{prem}，还不能确定{hypo}。",
-            "{prem}。这并不意味着{hypo}。",
-            "{prem}并不一定导致{hypo}。",
-            "即使{prem}，也只是有可能{hypo}。",
-            "只从{prem}来看，{hypo}这件事仍有可能不是真的。",
-        ),
-    ),
-}
+PROMPTS: Mapping[str, Mapping[str, Sequence[str]]] = read_yaml(
+    Path(__file__).with_name("prompts.yaml").read_text("utf-8")
+)
+"""Patterns and antipatterns by language. Only the first three patterns express the direction of the entailment."""
 
+DIRECTIONAL = 3
 
 # By contraposition: "not P because not H" says again that P entails H, although the order is reversed.
 NEGATED_PATTERNS: Mapping[int, tuple[bool, bool]] = {3: (True, True), 4: (True, True)}
@@ -127,7 +70,7 @@ def filled(pair: EntailmentPair, kind: Patterns = "directional") -> Filled:
             f"{pair.place or pair.premise.sentence}: no prompts for language {pair.language!r}. Use one of "
             f"{', '.join(PROMPTS)}."
         )
-    patterns = prompts.patterns if kind == "original" else prompts.directional
+    patterns = prompts["patterns"][: None if kind == "original" else DIRECTIONAL]
     ways = [(pair.premise, pair.hypothesis)]
     if kind == "symmetric":
         # A scorer of both directions cannot tell a pair from its converse, which is what it is compared for.
@@ -135,13 +78,13 @@ def filled(pair: EntailmentPair, kind: Patterns = "directional") -> Filled:
     if kind == "original" and pair.verbal and pair.language == "EN":
         return Filled(
             _with_negation(patterns, NEGATED_PATTERNS, pair),
-            _with_negation(prompts.antipatterns, NEGATED_ANTIPATTERNS, pair),
+            _with_negation(prompts["antipatterns"], NEGATED_ANTIPATTERNS, pair),
         )
     # Chinese patterns take whole sentences, because a Chinese object may stand inside its predicate.
     fill = _chinese if pair.language == "ZH" else _european
     return Filled(
         tuple(fill(pattern, *way) for way, pattern in product(ways, patterns)),
-        tuple(fill(pattern, *way) for way, pattern in product(ways, prompts.antipatterns)),
+        tuple(fill(pattern, *way) for way, pattern in product(ways, prompts["antipatterns"])),
     )
 
 
@@ -183,7 +126,7 @@ def sentences(premise: str, hypothesis: str) -> Filled:
         return pattern
 
     prompts = PROMPTS["EN"]
-    return Filled(tuple(map(fill, prompts.directional)), tuple(map(fill, prompts.antipatterns)))
+    return Filled(tuple(map(fill, prompts["patterns"][:DIRECTIONAL])), tuple(map(fill, prompts["antipatterns"])))
 
 
 def _european(pattern: str, premise: Triple, hypothesis: Triple) -> str:

@@ -32,7 +32,7 @@ from hapax.engine.search.search import search
 from hapax.engine.search.search_report import SearchReport
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.link.instruct import Instructed, InstructSettings, instruct
-from hapax.evaluation.link.judging import COLUMNS, PRINTED, UNKNOWN_CELLS, JudgedAccuracy, judge_of, printed_table
+from hapax.evaluation.link.judging import COLUMNS, PAPER, UNKNOWN_CELLS, JudgedAccuracy, judge_of, printed_table
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM
@@ -270,7 +270,7 @@ class GridResult:
         shown = {
             "cells": cells,
             "tables": rows_by_table,
-            "links_paper": {str(number): PRINTED[number].rows for number in _TABLES},
+            "links_paper": {str(number): PAPER["accuracy"][number]["rows"] for number in _TABLES},
             "stopped": self.budget,
         }
         return ExperimentResult([*tables, overview], shown, notes=[*notes, *([self.budget] if self.budget else [])])
@@ -286,7 +286,7 @@ class GridResult:
                 judges[judged.judge] = None
         judged_by = f", judged by {', '.join(judges)}" if judges else ""
         title = f"Table {number}, on our rules and models: {name}{judged_by}"
-        return ResultTable(title, (PRINTED[number].first, *COLUMNS), rows)
+        return ResultTable(title, (PAPER["accuracy"][number]["first"], *COLUMNS), rows)
 
     def _rows(self, number: int) -> Iterator[tuple[str, GridCell]]:
         """Labels and cells of a table's rows, in the order of the paper's."""

@@ -6,8 +6,9 @@ the atlas of the embedded model. For these, arithmetic and given facts are decid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.judgements import Judgements
@@ -17,6 +18,7 @@ from hapax.evaluation.shared.result_tables import ResultTable
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
 from hapax.grammar.values.calculation import holds
+from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.records import StatementRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import BudgetReached
@@ -226,65 +228,12 @@ COLUMNS = ("Data Type", "Factuality", "Overall")
 UNKNOWN_CELLS = ("n/a", "n/a", "n/a")
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedTable:
-    """A table of the paper: methods with their three accuracies in percent. `first`: heading of its first column."""
-
-    title: str
-    first: str
-    rows: tuple[tuple[str, float, float, float], ...]
-
-
-PRINTED: Mapping[int, PrintedTable] = {
-    3: PrintedTable(
-        "long-tail statements",
-        "",
-        (("ChatGPT", 85.40, 67.50, 56.44), ("GPT4", 91.80, 84.82, 78.23), ("LINK", 94.23, 88.71, 83.95)),
-    ),
-    7: PrintedTable(
-        "temperatures",
-        "Temperature",
-        (("0.5", 89.05, 93.21, 82.94), ("0.7", 89.00, 92.33, 82.25), ("1.0", 88.08, 91.75, 81.00)),
-    ),
-    8: PrintedTable(
-        "critic and reranker, long tail",
-        "",
-        (
-            ("LINK", 93.42, 97.50, 91.33),
-            ("    w/o critic", 52.58, 52.08, 33.00),
-            ("    w/o critic+reranker", 75.42, 73.92, 58.25),
-            ("LINK with GPT4", 92.75, 96.17, 89.25),
-            ("    w/o critic", 63.00, 58.17, 40.00),
-            ("    w/o critic+reranker", 88.33, 83.50, 74.50),
-        ),
-    ),
-    9: PrintedTable(
-        "critic and reranker, head",
-        "",
-        (
-            ("LINK", 95.17, 97.75, 93.00),
-            ("    w/o critic", 80.33, 73.50, 59.75),
-            ("    w/o critic+reranker", 76.66, 74.83, 59.33),
-            ("LINK with GPT4", 92.17, 98.08, 90.83),
-            ("    w/o critic", 91.00, 80.42, 72.08),
-            ("    w/o critic+reranker", 88.17, 85.33, 75.58),
-        ),
-    ),
-    10: PrintedTable(
-        "knowledge models",
-        "",
-        (
-            ("Zero-shot GPT4", 85.44, 88.42, 74.39),
-            ("LINK", 93.42, 97.50, 91.33),
-            ("LINK with GPT4", 92.75, 96.17, 89.25),
-        ),
-    ),
-}
-"""Tables 3 and 7 to 10."""
+PAPER = read_yaml(Path(__file__).with_name("paper.yaml").read_text("utf-8"))
+"""LINK's figures as printed, in percent."""
 
 
 def printed_table(number: int) -> ResultTable:
-    """A table of the paper, with its own figures."""
-    printed = PRINTED[number]
-    rows = [(name, *(f"{figure:.2f}" for figure in figures)) for name, *figures in printed.rows]
-    return ResultTable(f"LINK's paper, table {number}: {printed.title}", (printed.first, *COLUMNS), rows)
+    """Table 3 or one of 7 to 10 of the paper: methods with their three accuracies."""
+    printed = PAPER["accuracy"][number]
+    rows = [(name, *(f"{figure:.2f}" for figure in figures)) for name, *figures in printed["rows"]]
+    return ResultTable(f"LINK's paper, table {number}: {printed['title']}", (printed["first"], *COLUMNS), rows)

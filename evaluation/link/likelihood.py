@@ -116,7 +116,11 @@ def methods_by_run(runs: Sequence[RunRecord]) -> dict[str, SearchMethod]:
     for run in runs:
         traits = _traits(run)
         shown = {trait: names.get(value, value) if trait in _MODELS else value for trait, value in traits.items()}
-        words = {trait: _trait_text(trait, shown.get(trait)) for trait in differing[run.command]}
+        words = {}
+        for trait in differing[run.command]:
+            value = shown.get(trait)
+            known = _TRAIT_NAMES.get((trait, value)) if isinstance(value, str | bool) else None
+            words[trait] = known or f"{trait.replace('_', ' ')} {'none' if value is None else value}"
         if run.command == INSTRUCT:
             # Always named by its model, even where there is only one.
             words.pop(KNOWLEDGE_MODEL, None)
@@ -146,11 +150,6 @@ def _differing(traits: Sequence[Mapping[str, Any]]) -> list[str]:
         if len(set(map(json.dumps, values))) > 1:
             differing.append(name)
     return differing
-
-
-def _trait_text(trait: str, value: Any) -> str:
-    name = _TRAIT_NAMES.get((trait, value)) if isinstance(value, str | bool) else None
-    return name or f"{trait.replace('_', ' ')} {'none' if value is None else value}"
 
 
 # --- statements and their scores --------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, product
 from statistics import fmean
 from typing import Annotated, Any, Literal
 
+from hapax.evaluation.link.judging import PAPER
 from hapax.evaluation.link.probing_questions import (
     PREFIX,
     STEP_BY_STEP,
@@ -277,67 +278,6 @@ def _refusals(answers: StatementAnswers) -> list[bool]:
     return [answer.verdict.refusal is not None for answer in answers]
 
 
-# --- LINK's figures as printed ----------------------------------------------------------------------------------------
-
-NEGATIVE_SHARE = 51.58
-"""Percent of all labels (appendix G.2)."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedProbe:
-    """One model in one domain: (positive, negative, all) for head and long tail, and the printed delta in percent.
-
-    Only `all` is printed for people.
-    """
-
-    who: str
-    domain: str
-    head: tuple[float | None, float | None, float]
-    long_tail: tuple[float | None, float | None, float]
-    delta: float
-
-    @property
-    def computed(self) -> float | None:
-        """Delta from the printed figures; None where the head is 0, for which LINK prints 0.0 %."""
-        head, long_tail = self.head[2], self.long_tail[2]
-        return 100 * (long_tail - head) / head if head else None
-
-
-_NATURAL, _TEMPORAL, _OUTCOMES, _LOCATIONAL = DOMAINS
-_HUMAN = "Human"
-
-TABLE_4 = (
-    PrintedProbe("Llama2-70B", _NATURAL, (2.78, 6.72, 0.44), (2.64, 3.49, 0.0), -100),
-    PrintedProbe("ChatGPT", _NATURAL, (1.45, 5.56, 0.0), (1.08, 5.29, 0.0), -0.0),
-    PrintedProbe("GPT4", _NATURAL, (13.68, 43.83, 9.23), (10.82, 39.9, 7.21), -21.89),
-    PrintedProbe(_HUMAN, _NATURAL, (None, None, 82.31), (None, None, 82.45), 0.17),
-    PrintedProbe("Llama2-70B", _TEMPORAL, (6.58, 2.6, 0.46), (7.43, 3.07, 0.0), -100),
-    PrintedProbe("ChatGPT", _TEMPORAL, (10.72, 38.28, 4.13), (9.05, 32.15, 2.26), -45.28),
-    PrintedProbe("GPT4", _TEMPORAL, (68.3, 43.95, 36.91), (60.58, 38.93, 28.11), -23.84),
-    PrintedProbe(_HUMAN, _TEMPORAL, (None, None, 84.69), (None, None, 83.20), -1.76),
-    PrintedProbe("Llama2-70B", _OUTCOMES, (7.62, 7.93, 1.22), (8.5, 9.97, 0.59), -51.64),
-    PrintedProbe("ChatGPT", _OUTCOMES, (19.92, 29.27, 6.1), (19.65, 26.1, 2.64), -56.72),
-    PrintedProbe("GPT4", _OUTCOMES, (57.32, 55.18, 41.16), (55.72, 46.63, 33.43), -18.78),
-    PrintedProbe(_HUMAN, _OUTCOMES, (None, None, 83.83), (None, None, 85.13), 1.56),
-    PrintedProbe("Llama2-70B", _LOCATIONAL, (8.57, 7.14, 0.0), (11.24, 8.99, 3.37), 0.0),
-    PrintedProbe("ChatGPT", _LOCATIONAL, (17.14, 10.0, 5.71), (15.73, 4.49, 1.12), -80.39),
-    PrintedProbe("GPT4", _LOCATIONAL, (18.57, 18.57, 2.86), (37.08, 8.99, 3.37), 17.83),
-    PrintedProbe(_HUMAN, _LOCATIONAL, (None, None, 75.71), (None, None, 67.42), -10.95),
-    PrintedProbe("Llama2-70B", TOTAL, (5.08, 5.28, 0.56), (5.69, 4.67, 0.27), -51.79),
-    PrintedProbe("ChatGPT", TOTAL, (8.21, 20.67, 2.62), (7.76, 17.86, 1.28), -51.15),
-    PrintedProbe("GPT4", TOTAL, (39.49, 44.87, 23.64), (36.58, 39.34, 18.66), -21.07),
-    PrintedProbe(_HUMAN, TOTAL, (None, None, 83.12), (None, None, 82.44), -0.82),
-)
-
-TABLE_13 = {
-    _NATURAL: (67.07, 63.40),
-    _TEMPORAL: (83.14, 78.97),
-    _OUTCOMES: (81.79, 80.19),
-    _LOCATIONAL: (68.90, 67.07),
-}
-"""Accuracy over all questions, GPT4: head, long tail."""
-
-
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -365,26 +305,30 @@ def probe_tables(report: ProbeReport) -> Iterator[ResultTable]:
     yield ResultTable("Ours, by question; 5 and 12 ask the same of a conclusion and its negation", columns, rows)
 
 
+def computed_delta(printed: Mapping[str, Any]) -> float | None:
+    """Delta in percent from the printed figures; None where the head is 0, for which LINK prints 0.0 %."""
+    head, long_tail = printed["head"][2], printed["long_tail"][2]
+    return 100 * (long_tail - head) / head if head else None
+
+
 def printed_tables() -> Iterator[ResultTable]:
     """LINK's tables 4 and 13 as printed."""
-    by_domain: dict[str, list[PrintedProbe]] = {domain: [] for domain in (*DOMAINS, TOTAL)}
-    for printed in TABLE_4:
-        by_domain[printed.domain].append(printed)
+    by_domain: dict[str, list[Mapping[str, Any]]] = {domain: [] for domain in (*DOMAINS, TOTAL)}
+    for printed in PAPER["table_4"]:
+        by_domain[printed["domain"]].append(printed)
     rows: list[tuple[str, ...]] = []
     for domain, cells in by_domain.items():
-        rows.append((domain, "head", *(_shares(cell.head) for cell in cells)))
-        rows.append((domain, "long tail", *(_shares(cell.long_tail) for cell in cells)))
-        deltas = ("n/a (printed 0.0)" if cell.computed is None else f"{cell.delta:.2f}" for cell in cells)
+        for end, name in DISTRIBUTION_NAMES.items():
+            # Of people, only the last of the three figures is printed.
+            known = ([figure for figure in cell[end] if figure is not None] for cell in cells)
+            rows.append((domain, name, *(" / ".join(f"{figure:.2f}" for figure in figures) for figures in known)))
+        deltas = ("n/a (printed 0.0)" if computed_delta(cell) is None else f"{cell['delta']:.2f}" for cell in cells)
         rows.append((domain, "delta", *deltas))
-    columns = ("domain", "distribution", *(f"{cell.who}: pos / neg / all" for cell in by_domain[TOTAL]))
+    columns = ("domain", "distribution", *(f"{cell['who']}: pos / neg / all" for cell in by_domain[TOTAL]))
     title = "LINK's table 4 as printed: other statements, other models"
     yield ResultTable(title, columns, _unrepeated(rows))
-    rows = [(domain, f"{head:.2f}", f"{long_tail:.2f}") for domain, (head, long_tail) in TABLE_13.items()]
+    rows = [(domain, f"{head:.2f}", f"{long_tail:.2f}") for domain, (head, long_tail) in PAPER["table_13"].items()]
     yield ResultTable("LINK's table 13 as printed: accuracy of GPT4", ("domain", "head", "long tail"), rows)
-
-
-def _shares(figures: Sequence[float | None]) -> str:
-    return " / ".join(f"{figure:.2f}" for figure in figures if figure is not None)
 
 
 def _unrepeated(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -559,9 +503,11 @@ class ProbeResult:
             "templates": self.report.templates,
             "notes": found.notes,
             "link": {
-                "table_4": [{**asdict(printed), "computed_delta": printed.computed} for printed in TABLE_4],
-                "table_13": {domain: {"head": head, "long_tail": tail} for domain, (head, tail) in TABLE_13.items()},
-                "negative_labels": NEGATIVE_SHARE,
+                "table_4": [{**row, "computed_delta": computed_delta(row)} for row in PAPER["table_4"]],
+                "table_13": {
+                    name: dict(zip(Distribution, row, strict=True)) for name, row in PAPER["table_13"].items()
+                },
+                "negative_labels": PAPER["negative"],
             },
             "wrong": list(map(answer_json, wrong)),
         }
@@ -585,7 +531,7 @@ class ProbeResult:
         positive = sum(item.polarity is Polarity.POSITIVE for item in found.items)
         negative = 100 * labels.count(False) / len(labels) if labels else float("nan")
         yield (
-            f"{negative:.2f} % of {len(labels)} right answers are negative (LINK: {NEGATIVE_SHARE} %); "
+            f"{negative:.2f} % of {len(labels)} right answers are negative (LINK: {PAPER['negative']} %); "
             f"{positive} of {len(found.items)} conclusions are positive"
         )
         yield f"{counted(self.calls.calls, 'call')}, {counted(self.calls.hits, 'answer')} from the journal"

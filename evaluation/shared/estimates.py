@@ -123,7 +123,8 @@ def mean_share(shares: Sequence[float]) -> Estimate:
 def mean_difference(minuend: Any, subtrahend: Any) -> float:
     """First mean minus second mean; 0 where they differ by rounding alone."""
     difference = float(np.mean(minuend) - np.mean(subtrahend))
-    return difference if abs(difference) > _rounding(minuend, subtrahend) else 0.0
+    largest = max(float(np.abs(sample).max()) for sample in (minuend, subtrahend))
+    return difference if abs(difference) > largest * 10.0**-EXACT_DIGITS else 0.0
 
 
 def difference_of_means(minuend: Sequence[float], subtrahend: Sequence[float]) -> Estimate:
@@ -191,11 +192,6 @@ def spearman(first: Any, second: Any) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.stats.ConstantInputWarning)  # the result is nan
         return float(scipy.stats.spearmanr(first, second).statistic)
-
-
-def _rounding(*samples: Any) -> float:
-    """The least difference within the samples that is not taken for rounding."""
-    return max(float(np.abs(sample).max()) for sample in samples) * 10.0**-EXACT_DIGITS
 
 
 def _relative_change(before: Any, after: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from hapax.engine.judgements import LINK_ANNOTATORS, Judgement
 from hapax.grammar.errors import HapaxError
@@ -13,7 +13,7 @@ from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import PREDICATES, RULES, Distribution, StatementRecord, content_id
+from hapax.kb.records import PREDICATES, RULES, Distribution, StatementPlace, StatementRecord, content_id
 from hapax.kb.store import KnowledgeBase
 
 DOMAINS = (Domain.NATURAL.value, Domain.TEMPORAL.value, Domain.OUTCOMES.value, Domain.LOCATIONAL.value)
@@ -124,20 +124,8 @@ def judgement_text(judgement: Judgement) -> str:
     return f"People's judgement: {', '.join(parts)}." if parts else ""
 
 
-class StoredStatement(Protocol):
-    """A statement, or the place of one."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def distribution(self) -> Distribution: ...
-
-
-S = TypeVar("S", bound=StoredStatement)
+S = TypeVar("S", StatementRecord, StatementPlace)
+"""A statement, or the place of one."""
 
 
 def latest_statements(

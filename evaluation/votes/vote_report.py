@@ -22,9 +22,9 @@ from hapax.engine.judgements import (
     shared_judgements,
 )
 from hapax.engine.questions.score_maps import weighed_votes
-from hapax.evaluation.link.judging import conjunction
+from hapax.evaluation.link.judging import PAPER, conjunction
 from hapax.evaluation.link.likelihood import methods_by_run, runs_of
-from hapax.evaluation.link.probing import TABLE_4, ProbeReport, measure
+from hapax.evaluation.link.probing import ProbeReport, measure
 from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
 from hapax.evaluation.shared.estimates import AnnotatorAgreement, Estimate, agreement, percent, share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
@@ -46,7 +46,6 @@ from hapax.evaluation.votes.voting_items import (
 from hapax.evaluation.votes.voting_questions import AUDIT, BASELINE, SOUNDNESS_TEXT, SheetKind, visible
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import Domain
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.writing.words import counted
 from hapax.kb.judgement_records import VoteRecord
@@ -58,30 +57,12 @@ from hapax.kb.store import KnowledgeBase
 MEASURES = ("data type", "factuality", "overall")
 """The rows of tables 3, 17 and 19, in the paper's order."""
 
-METHODS = ("ChatGPT", "GPT4", "LINK")
+METHODS = tuple(name for name, *_ in PAPER["accuracy"][3]["rows"])
+"""The columns of tables 3 and 19."""
 
-TABLE_3 = {"data type": (85.40, 91.80, 94.23), "factuality": (67.50, 84.82, 88.71), "overall": (56.44, 78.23, 83.95)}
-"""Accuracy by method."""
-
-TABLE_6 = (0.04, 0.0, 6.39, 0.11, 0.0)
-"""Error rates of Q1 to Q5; the paper prints shares."""
-
-AUDIT_CORRECT = (85.67, 84.67)
-"""Statements all of whose questions were answered Yes (appendix C): head, long tail."""
-
-TABLE_17 = {
-    Domain.TEMPORAL.value: (90.18, 85.27, 77.38),
-    Domain.OUTCOMES.value: (94.97, 80.73, 75.98),
-    Domain.NATURAL.value: (96.61, 96.61, 93.81),
-    Domain.LOCATIONAL.value: (98.88, 70.79, 70.79),
-}
-"""Data type, factuality and overall by domain, in the paper's order."""
-
-TABLE_19 = {"data type": (79.29, 83.16, 87.54), "factuality": (38.35, 58.48, 75.10), "overall": (65.64, 74.93, 83.39)}
-"""Agreement by method. The paper does not say in which measure.
-
-In all three columns the last figure is the mean over three questions, two on data types and one on factuality.
-"""
+# Table 3 has a column for each method.
+TABLE_3 = dict(zip(MEASURES, zip(*(figures for _, *figures in PAPER["accuracy"][3]["rows"]), strict=True), strict=True))
+HUMAN = [printed for printed in PAPER["table_4"] if printed["who"] == "Human"]
 
 
 # --- ballots ----------------------------------------------------------------------------------------------------------
@@ -364,11 +345,11 @@ class _VoteReport:
             "link": {
                 "methods": METHODS,
                 "table_3": TABLE_3,
-                "table_6": TABLE_6,
-                "audit_correct": AUDIT_CORRECT,
-                "table_17": TABLE_17,
-                "table_19": TABLE_19,
-                "human": [printed for printed in TABLE_4 if printed.who == "Human"],
+                "table_6": PAPER["table_6"],
+                "audit_correct": PAPER["audit_correct"],
+                "table_17": PAPER["table_17"],
+                "table_19": PAPER["table_19"],
+                "human": HUMAN,
             },
             "derived": derived,
         }
@@ -570,9 +551,9 @@ def _accuracy_tables(
         by_domain.append((group, count, *map(percent, shares)))
     columns = ("domain", "statements", *MEASURES)
     yield ResultTable("Ours, in the layout of LINK's table 17: accuracy by domain", columns, by_domain)
-    yield _printed("LINK's table 17 as printed", ("domain", *MEASURES), TABLE_17)
+    yield _printed("LINK's table 17 as printed", ("domain", *MEASURES), PAPER["table_17"])
     yield _agreement_table("Ours, in the layout of LINK's table 19: agreement", agreements)
-    yield _printed("LINK's table 19 as printed; it does not name its measure", ("", *METHODS), TABLE_19)
+    yield _printed("LINK's table 19 as printed; it does not name its measure", ("", *METHODS), PAPER["table_19"])
 
 
 def _agreement_table(title: str, agreements: Mapping[str, AnnotatorAgreement]) -> ResultTable:
@@ -593,7 +574,8 @@ def _audit_tables(audit: Audit) -> Iterator[ResultTable]:
     title = "Ours, in the layout of LINK's table 6: error rates, and statements all of whose facts are right"
     shares = (*audit.errors, *audit.correct.values())
     yield ResultTable(title, columns, [(audit.facts, *map(percent, shares))])
-    printed = {f"{TABLE_6[0]:.2f}": (*TABLE_6[1:], *AUDIT_CORRECT)}
+    first, *others = PAPER["table_6"]
+    printed = {f"{first:.2f}": (*others, *PAPER["audit_correct"])}
     yield _printed("LINK's table 6 and appendix C as printed", columns[1:], printed)
 
 
@@ -609,8 +591,7 @@ def _baseline_tables(baseline: HumanBaseline) -> Iterator[ResultTable]:
     templates = "template " + " and ".join(map(str, baseline.templates))
     columns = ("domain", "distribution", "statements", "all, by majority", "accuracy, by majority", "one person")
     yield ResultTable(f"Ours: people, in the layout of LINK's table 4 ({templates})", columns, rows)
-    human = [printed for printed in TABLE_4 if printed.who == "Human"]
-    figures = {printed.domain: (printed.head[2], printed.long_tail[2], printed.delta) for printed in human}
+    figures = {row["domain"]: (row["head"][2], row["long_tail"][2], row["delta"]) for row in HUMAN}
     yield _printed("LINK's table 4 as printed: people", ("domain", "head", "long tail", "delta"), figures)
 
 

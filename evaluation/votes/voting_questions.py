@@ -7,9 +7,11 @@ so the instructions, examples and qualifications here are our own.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 from hapax.engine.judgements import (
     DATA_TYPE_QUESTION,
@@ -24,6 +26,7 @@ from hapax.engine.judgements import (
 )
 from hapax.evaluation.link.probing_questions import AnswerPair
 from hapax.grammar.writing.words import with_article
+from hapax.grammar.yaml_files import read_yaml
 from hapax.llm_oracle.questions.prompts import sentence
 
 AUDIT = "audit"
@@ -127,7 +130,9 @@ def statement_item(identity: str, premise: str, conclusion: str, typed: tuple[tu
     """Item of figure 14: data types, entailment and harm. `typed`: name, value and data type of variables."""
     types = []
     for name, value, kind in typed:
-        types.append(ItemQuestion(f"{DATA_TYPE_QUESTION} {name}", visible(type_question(value, kind))))
+        # Rules write data types in capitals, `Food Item`; the paper asks in lower case: `Is Houston a location?`
+        asked = f"Is {value} {with_article(kind.lower())}?"
+        types.append(ItemQuestion(f"{DATA_TYPE_QUESTION} {name}", visible(asked)))
     entailed = ItemQuestion(ENTAILMENT_QUESTION, "Does the premise entail the conclusion?")
     harmful = ItemQuestion(
         HARMFUL, "Could this statement harm or insult somebody? (Leave it open if not.)", required=False
@@ -147,7 +152,7 @@ def predicate_item(identity: str, claim: str, typed: Sequence[tuple[str, str]]) 
         text = f"Does “{value}” in the Statement “{claim}” have a clear reference?"
         key = f"Q{number}" if is_printed else f"reference {number}"
         references.append(ItemQuestion(f"{AUDIT} {key}", visible(text)))
-        type_text = _type_sentence(value, data_type)
+        type_text = sentence(f"{value} is {with_article(data_type.lower())}")
         text = f"Is the Statement “{type_text}” factually correct, with very high probability?"
         key = f"Q{PRINTED_ARGUMENTS + 1 + number}" if is_printed else f"type {number}"
         types.append(ItemQuestion(f"{AUDIT} {key}", visible(text)))
@@ -195,274 +200,26 @@ def schema_item(
     return VotingItem(identity, lines, tuple(questions))
 
 
-def type_question(value: str, data_type: str) -> str:
-    """Question such as `Is Houston a location?` (table 20)."""
-    # Rules write data types in capitals, `Food Item`; the paper asks in lower case.
-    return f"Is {value} {with_article(data_type.lower())}?"
-
-
-def _type_sentence(value: str, data_type: str) -> str:
-    return sentence(f"{value} is {with_article(data_type.lower())}")
-
-
-def _statement(
-    number: str, clauses: tuple[str, str], types: tuple[tuple[str, str], ...], answers: str, reason: str = ""
-) -> WorkedExample:
-    """Example with premise and conclusion, and the answers y or n to all questions but the mark of harm."""
-    names = tuple((name, value, kind) for name, (value, kind) in zip("AB", types, strict=True))
-    item = statement_item(number, *clauses, names)
-    # The last question is the mark of harm, which may stay open and so has no right answer.
-    return WorkedExample(VotingItem(item.id, item.lines, item.questions[:-1]), _answers(answers), reason)
-
-
-def _predicate(
-    number: str, claim: str, typed: tuple[tuple[str, str], tuple[str, str]], answers: str, reason: str = ""
-) -> WorkedExample:
-    return WorkedExample(predicate_item(number, claim, typed), _answers(answers), reason)
-
-
-def _baseline(number: str, premise: str, conclusion: str, answer: str, reason: str = "") -> WorkedExample:
-    text = f"Premise: {premise}. Conclusion: {conclusion}. Does premise entail conclusion?"
-    return WorkedExample(baseline_item(number, ((5, text, AnswerPair.YES_NO),)), _answers(answer), reason)
-
-
-def _schema(
-    number: str, sentences: tuple[str, str], options: tuple[str, str], answers: tuple[str, ...], reason: str = ""
-) -> WorkedExample:
-    """Example with a schema about `he` or `it`, and as many of its questions as there are answers."""
-    # Enough for the examples below; schemas from files name their pronouns.
-    pronoun = "he" if " he " in sentences[0] else "it"
-    item = schema_item(number, sentences, (pronoun, pronoun), options)
-    return WorkedExample(VotingItem(item.id, item.lines, item.questions[: len(answers)]), answers, reason)
-
-
-def _soundness(number: str, clauses: tuple[str, str], fact: str, answer: str, reason: str = "") -> WorkedExample:
-    """Example of a statement with one fact, in good English."""
-    item = soundness_item(number, *clauses, {fact: ""})
-    return WorkedExample(item, (answer, "yes"), reason)
-
-
-def _answers(letters: str) -> tuple[str, ...]:
-    return tuple({"y": "yes", "n": "no"}[letter] for letter in letters)
-
-
-_ORDINARY = (
-    "Think of ordinary life; do not look for exceptions that nobody would think of. PersonX is any person, and other "
-    "words that end in X, Y or Z are any thing of that kind."
-)
-_SEARCH = "Look up what you do not know: a search engine is allowed, a language model is not."
-_HIDDEN = "A sign such as ⟨U+202E⟩ stands for an invisible character."
-
-_ENTAILS = "The premise entails the conclusion if whoever believes the premise must believe the conclusion, too."
-
-# The ids and answers of a qualification must stay as they are: sheets may still be with voters.
-WORDINGS = {
-    SheetKind.STATEMENTS: SheetWording(
-        "Is the statement right?",
-        (
-            "Each statement has a premise and a conclusion. Answer for each thing that it names whether it is what the "
-            "question says, and then whether the premise entails the conclusion.",
-            _ENTAILS,
-            "Answer each question by itself: a conclusion may follow even if something in it is of the wrong kind.",
-            "If a statement could harm or insult somebody, mark it.",
-            _ORDINARY,
-            _SEARCH,
-            _HIDDEN,
-        ),
-        (
-            _statement(
-                "example:1",
-                ("PersonX is allergic to shellfish", "PersonX is not able to eat shrimp cocktail"),
-                (("shellfish", "Food Allergen"), ("shrimp cocktail", "Dish")),
-                "yyy",
-                "Shrimps are shellfish.",
-            ),
-            _statement(
-                "example:2",
-                ("Drawer X has trouble containing a scroll saw", "Car cannot be placed in Drawer X"),
-                (("scroll saw", "Tool"), ("car", "Tool")),
-                "yny",
-                "A car is a vehicle and no tool, but it is larger than a scroll saw.",
-            ),
-            _statement(
-                "example:3",
-                ("PersonX is located in Houston", "PersonX cannot eat chocolate"),
-                (("Houston", "Location"), ("chocolate", "Food Item")),
-                "yyn",
-                "Chocolate is not forbidden in Houston.",
-            ),
-        ),
-        (
-            _statement(
-                "qualification:1",
-                ("PersonX is allergic to milk", "PersonX is not able to eat cheese fondue"),
-                (("milk", "Food Allergen"), ("cheese fondue", "Dish")),
-                "yyy",
-            ),
-            _statement(
-                "qualification:2",
-                ("PersonX died in 1750", "PersonX was not able to use the telephone"),
-                (("1750", "Year"), ("telephone", "Plant")),
-                "yny",
-            ),
-            _statement(
-                "qualification:3",
-                ("PersonX lives in France", "PersonX is not able to buy bread"),
-                (("France", "Country"), ("bread", "Food Item")),
-                "yyn",
-            ),
-        ),
-    ),
-    SheetKind.PREDICATES: SheetWording(
-        "Is the fact right?",
-        (
-            "Each statement is about one, two or more things. Answer whether it is clear what each of them is, "
-            "whether the statement is true, and whether each thing is what the question says.",
-            "If it is not clear what a thing is, a statement about it is not correct with very high probability.",
-            _ORDINARY,
-            _SEARCH,
-            _HIDDEN,
-        ),
-        (
-            _predicate(
-                "example:1",
-                "Saigon existed during the Cold War.",
-                (("Saigon", "Location"), ("the Cold War", "Historical Time Period")),
-                "yyyyy",
-            ),
-            _predicate(
-                "example:2",
-                "The thing was invented in 1876.",
-                (("The thing", "Product"), ("1876", "Year")),
-                "nynny",
-                "Nobody can say which thing is meant.",
-            ),
-        ),
-        (
-            _predicate(
-                "qualification:1",
-                "Butter is an ingredient in puff pastry.",
-                (("Butter", "Ingredient"), ("puff pastry", "Dish")),
-                "yyyyy",
-            ),
-            _predicate(
-                "qualification:2",
-                "Granite is an ingredient in tomato soup.",
-                (("Granite", "Ingredient"), ("tomato soup", "Dish")),
-                "yynny",
-            ),
-            _predicate(
-                "qualification:3",
-                "It is the capital of France.",
-                (("It", "City"), ("France", "Country")),
-                "nynny",
-            ),
-        ),
-    ),
-    SheetKind.BASELINE: SheetWording(
-        "Does it follow?",
-        (
-            "Answer each question by itself.",
-            _ENTAILS,
-            _ORDINARY,
-            _SEARCH,
-            _HIDDEN,
-        ),
-        (
-            _baseline(
-                "example:1",
-                "PersonX is allergic to shellfish",
-                "PersonX is not able to eat shrimp cocktail",
-                "y",
-                "Shrimps are shellfish.",
-            ),
-            _baseline(
-                "example:2",
-                "PersonX is located in Houston",
-                "PersonX cannot eat chocolate",
-                "n",
-                "Chocolate is not forbidden in Houston.",
-            ),
-        ),
-        (
-            _baseline(
-                "qualification:1", "PersonX is allergic to milk", "PersonX is not able to eat cheese fondue", "y"
-            ),
-            _baseline("qualification:2", "PersonX lives in France", "PersonX is not able to buy bread", "n"),
-            _baseline("qualification:3", "PersonX died in 1750", "PersonX was not able to use the telephone", "y"),
-        ),
-    ),
-    SheetKind.SCHEMAS: SheetWording(
-        "Whom does the pronoun mean?",
-        (
-            "Each item has two sentences that differ in a word or two. Answer for each of them whom or what the "
-            "pronoun means, and then whether the item can be used.",
-            "Answer each question by itself. Answer “unclear” only if both, or neither, could well be meant.",
-            _HIDDEN,
-        ),
-        (
-            _schema(
-                "example:1",
-                (
-                    "The wrestler couldn't push the ballet dancer because he was so weak.",
-                    "The wrestler couldn't push the ballet dancer because he was so strong.",
-                ),
-                ("the wrestler", "the ballet dancer"),
-                ("first", "second", "yes", "yes", "yes"),
-                "Who cannot push is weak, whoever it is; but one would sooner call a dancer weak.",
-            ),
-        ),
-        (
-            _schema(
-                "qualification:1",
-                (
-                    "The thimble doesn't go into the barrel because it is too wide.",
-                    "The thimble doesn't go into the barrel because it is too narrow.",
-                ),
-                ("the thimble", "the barrel"),
-                ("first", "second"),
-            ),
-        ),
-    ),
-    SheetKind.SOUNDNESS: SheetWording(
-        "Is the statement true?",
-        (
-            "Each statement is an if-then sentence; the facts below it are those from which a rule made it. Answer "
-            "“yes” if the conclusion holds whenever the premise does.",
-            "Answer “facts” if a fact below the statement is false and the statement is wrong for that reason, “rule” "
-            "if the conclusion does not follow although the facts are true, and “unsure” if you cannot tell.",
-            _ORDINARY,
-            _SEARCH,
-            _HIDDEN,
-        ),
-        (
-            _soundness(
-                "example:1",
-                ("PersonX is allergic to shellfish", "PersonX is not able to eat shrimp cocktail"),
-                "shrimp falls under the allergen shellfish",
-                "yes",
-            ),
-            _soundness(
-                "example:2",
-                ("PersonX grew up in Norway", "PersonX can speak Danish in Rome"),
-                "Rome has the official language Danish",
-                "facts",
-                "Danish is no official language of Rome.",
-            ),
-        ),
-        (
-            _soundness(
-                "qualification:1",
-                ("PersonX lives in Paris", "PersonX can pay at home with the euro"),
-                "France uses the euro",
-                "yes",
-            ),
-            _soundness(
-                "qualification:2",
-                ("PersonX follows the vegan diet", "PersonX may eat butter"),
-                "butter is made from milk",
-                "rule",
-            ),
-        ),
-    ),
+_ITEMS: Mapping[SheetKind, Callable[..., VotingItem]] = {
+    SheetKind.STATEMENTS: statement_item,
+    SheetKind.PREDICATES: predicate_item,
+    SheetKind.BASELINE: lambda identity, text: baseline_item(identity, ((5, text, AnswerPair.YES_NO),)),
+    SheetKind.SCHEMAS: schema_item,
+    SheetKind.SOUNDNESS: soundness_item,
 }
+
+
+def _worked(kind: SheetKind, rows: Sequence[Mapping[str, Any]]) -> tuple[WorkedExample, ...]:
+    """Examples of a kind of sheet, each with as many of its item's questions as there are answers."""
+    examples = []
+    for row in rows:
+        item, answers = _ITEMS[kind](*row["item"]), tuple(row["answers"])
+        asked = replace(item, questions=item.questions[: len(answers)])
+        examples.append(WorkedExample(asked, answers, row.get("reason", "")))
+    return tuple(examples)
+
+
+WORDINGS: dict[SheetKind, SheetWording] = {}
+for _kind, _own in read_yaml(Path(__file__).with_name("wordings.yaml").read_text("utf-8")).items():
+    _examples = (_worked(SheetKind(_kind), _own[_part]) for _part in ("examples", "qualification"))
+    WORDINGS[SheetKind(_kind)] = SheetWording(_own["title"], tuple(_own["instructions"]), *_examples)

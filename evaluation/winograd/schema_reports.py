@@ -27,7 +27,7 @@ from hapax.evaluation.winograd.schema_asking import (
     stored_runs,
 )
 from hapax.evaluation.winograd.schema_files import HUMAN, MACHINE, WSC273, Pair, read_pairs
-from hapax.evaluation.winograd.schema_prompts import SCORED, PromptMethod
+from hapax.evaluation.winograd.schema_prompts import PAPER, SCORED, PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
@@ -35,37 +35,9 @@ from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.kb.records import CallRecord
 from hapax.kb.store import KnowledgeBase
 
-Printed = Mapping[str, tuple[float, ...]]
-"""Rows of a table by their first cell."""
-
-TABLE_1: Printed = {
-    "GPT3.5 (0-s)": (73.90, 64.71, 60.73, 47.05, 50.97, 40.48),
-    "GPT3.5 (1-s)": (75.00, 65.44, 63.73, 49.02, 63.41, 49.75),
-    "GPT4 (0-s)": (85.92, 80.88, 53.92, 37.25, 54.63, 28.29),
-    "GPT4 (1-s)": (91.91, 86.03, 76.47, 68.62, 74.63, 60.94),
-}
-"""Single and pair accuracy on WSC, CR-WSC-H and CR-WSC-M."""
-
 TABLE_2_MODELS = ("GPT3.5", "Llama3.1", "Mistral-7B")
-TABLE_2: Printed = {
-    "Zero-shot": (60.73, 47.05, 50.97, 40.48, 31.37, 11.76, 32.43, 6.83, 30.39, 7.84, 24.39, 6.83),
-    "One-shot": (62.74, 47.05, 63.41, 49.75, 64.71, 52.94, 59.27, 47.32, 50.00, 13.73, 44.63, 16.10),
-    "WinoWhy": (51.96, 33.33, 57.56, 34.63, 77.45, 68.62, 72.20, 57.07, 25.49, 5.88, 47.80, 13.17),
-    "ZS CoT": (40.24, 34.14, 50.98, 41.18, 45.10, 45.10, 36.10, 31.22, 23.53, 3.92, 24.63, 6.83),
-    "CoT": (58.82, 41.18, 60.24, 43.90, 76.47, 64.71, 71.95, 56.09, 48.04, 13.73, 43.17, 14.63),
-    "AoT": (70.58, 54.90, 68.29, 56.09, 78.43, 68.62, 71.95, 57.56, 52.94, 19.61, 42.20, 20.49),
-}
-"""For each model, single and pair accuracy on CR-WSC-H and CR-WSC-M."""
-
-TABLE_3: Printed = {"Consistency": (15.68, 17.64, 10.00, 19.61, 27.45)}
 TABLE_3_METHODS = ("Zero-shot?", "One-shot", "ZS CoT?", "CoT", "AoT")
 """Two headers are missing from our copy of the paper; their names follow from the order of table 2."""
-
-TABLE_5: Printed = {
-    "AoT1": (70.58, 54.90, 68.29, 56.09),
-    "AoT2": (65.68, 41.17, 67.80, 42.43),
-    "AoT3": (61.76, 43.137, 65.36, 41.46),
-}
 
 SENTENCES = {WSC273: (272, 136), HUMAN: (102, 51), MACHINE: (410, 205)}
 """Numbers of sentences and pairs that single and pair accuracies are shares of."""
@@ -86,32 +58,33 @@ def _columns(sources: Sequence[str]) -> list[str]:
     return [f"{source} {accuracy}" for source, accuracy in product(sources, ("single", "pair"))]
 
 
-PRINTED: Mapping[int, tuple[Printed, Sequence[str], Sequence[int]]] = {
-    1: (TABLE_1, _columns(_WIDE), [count for source in _WIDE for count in SENTENCES[source]]),
+PRINTED: Mapping[int, tuple[Sequence[str], Sequence[int]]] = {
+    1: (_columns(_WIDE), [count for source in _WIDE for count in SENTENCES[source]]),
     2: (
-        TABLE_2,
         [f"{model} {column}" for model, column in product(TABLE_2_MODELS, _columns(_NARROW))],
         [count for source in _NARROW for count in SENTENCES[source]] * len(TABLE_2_MODELS),
     ),
-    3: (TABLE_3, TABLE_3_METHODS, [FAMILIES] * len(TABLE_3_METHODS)),
-    5: (TABLE_5, _columns(_NARROW), [count for source in _NARROW for count in SENTENCES[source]]),
+    3: (TABLE_3_METHODS, [FAMILIES] * len(TABLE_3_METHODS)),
+    5: (_columns(_NARROW), [count for source in _NARROW for count in SENTENCES[source]]),
 }
-"""By number: rows, columns, and the number of cases that each column is a share of."""
+"""By number of a table: its columns, and the number of cases that each is a share of."""
 
 
 def printed_tables() -> Iterator[ResultTable]:
     """The paper's tables as printed."""
-    for number, (printed, columns, _) in PRINTED.items():
-        # The paper prints two decimals, and three in one cell.
-        rows = [[name, *(f"{value:.3f}".removesuffix("0") for value in values)] for name, values in printed.items()]
+    for number, (columns, _) in PRINTED.items():
+        rows = []
+        for name, values in PAPER["tables"][number].items():
+            # The paper prints two decimals, and three in one cell.
+            rows.append([name, *(f"{value:.3f}".removesuffix("0") for value in values)])
         title = f"Reference: the paper's table {number}, for other models and replies"
         yield ResultTable(title, ("", *columns), rows)
 
 
 def impossible() -> Iterator[str]:
     """Printed percentages that no whole number of right answers can give."""
-    for number, (printed, columns, counts) in PRINTED.items():
-        for row, values in printed.items():
+    for number, (columns, counts) in PRINTED.items():
+        for row, values in PAPER["tables"][number].items():
             for column, count, value in zip(columns, counts, values, strict=True):
                 if not possible(value, count):
                     yield f"table {number}, {row}, {column}: no k of {count} gives {value}"
