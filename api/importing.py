@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -168,9 +169,9 @@ def check_given_facts(kb: KnowledgeBase, path: Path) -> None:
         intake.remedy = Remedy(
             "Retract these facts there ({}), or correct the declarations here.", Operation("retract")
         )
-        for number, fact in enumerate(source.facts(), 1):
-            if fact.source is Source.GIVEN:
-                intake.add_fact(number, fact.predicate, list(fact.arguments), fact.types)
+        facts = ((line, fact) for line, fact in enumerate(source.facts(), 1) if fact.source is Source.GIVEN)
+        while batch := list(islice(facts, tables.BATCH)):
+            intake.add_facts([(line, fact.predicate, list(fact.arguments), fact.types) for line, fact in batch])
         intake.refuse_faulty()
 
 
@@ -194,7 +195,7 @@ def _rules_for_facts(kb: KnowledgeBase, rules: Library | None) -> RulesForFacts:
             # Facts that are stored already; those of models give way to given ones.
             others = [fact for fact in conflict.facts if fact.id not in identities]
             claimed = any(fact.source is not Source.GIVEN for fact in others)
-            own = frozenset(fact.id for fact in conflict.facts if fact.id in identities)
+            own = [fact for fact in conflict.facts if fact.id in identities]
             found.append(FactsInConflict(own, f'{conflict.text} {verb} "{conflict.declaration}"', claimed))
         return found
 

@@ -23,7 +23,7 @@ from hapax.grammar.writing.words import short
 from hapax.kb.exchange.intake import FactFault, FactIntake, RulesForFacts
 from hapax.kb.exchange.mappings import TableMapping
 from hapax.kb.exchange.tables import OpenTable, add_rows, opened
-from hapax.kb.exchange.values import encode_value
+from hapax.kb.exchange.values import Unreadable, encode_value
 from hapax.kb.files.whole_files import atomic_text_file
 from hapax.kb.store import KnowledgeBase
 
@@ -109,7 +109,7 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
 def _first_rows(table: Path, name: str | None) -> tuple[OpenTable, list[FactFault]]:
     """The columns and first rows of a table, without the rows that cannot be read, and their faults."""
     with FactIntake(KnowledgeBase(), str(table)) as intake, opened(table, intake, name=name) as found:
-        read = replace(found, rows=list(islice(found.rows, ROWS_READ)))
+        read = replace(found, rows=list(islice(found.rows, ROWS_READ)), total=0, done=None)
         if not read.rows:
             raise HapaxError(f"{table} has no rows below its header, so nothing can be guessed from it.")
         return read, intake.faults
@@ -124,10 +124,8 @@ def _guessed_columns(read: OpenTable) -> list[GuessedColumn]:
 
 
 def _value(cell: object, read: OpenTable) -> object:
-    try:
-        return read.values([cell])[0]
-    except ValueError:
-        return str(cell)
+    value = read.values([cell])[0]
+    return str(cell) if isinstance(value, Unreadable) else value
 
 
 def _refused(read: OpenTable, mapping: TableMapping, rules: str, table: Path) -> list[FactFault]:

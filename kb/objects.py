@@ -100,6 +100,11 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
         for key, entry in made.items()
         if key not in found and (key not in _late() or ("table", _late()[key]) in found)
     ]
+    for entry in found.values():
+        match = _SINGLE.fullmatch(entry.name) if entry.kind == "table" else None
+        if match is not None and match[1] == "relation" and ("index", name := f"relation_{match[2]}_by_1") not in found:
+            columns = _arguments(entry.sql.count(" INTEGER NOT NULL"))
+            gone.append(SchemaObject("index", name, entry.name, schema.relation_index(int(match[2]), columns)))
     return strange + [StrangeObject(entry, "Hapax made it, and it is gone", is_gone=True) for entry in gone]
 
 
@@ -211,7 +216,9 @@ def _single_index(kind: str, entry: SchemaObject) -> str:
         return schema.premises_index(entry.table, [f"p{place}" for place in range(1, min(listed, 2) + 1)])
     match = _ROTATED.fullmatch(entry.name)
     columns = _arguments(listed)
-    # Indexes begin at the second argument.
+    if kind == "relation" and match is not None and match[1] == "1":
+        return schema.relation_index(int(entry.table.rpartition("_")[2]), columns)
+    # Other indexes begin at the second argument.
     if match is None or not 1 < int(match[1]) <= len(columns):
         return ""
     return schema.rotated_index(entry.table, columns, int(match[1]) - 1)

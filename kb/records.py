@@ -394,6 +394,7 @@ TYPE_FACTS = TableSchema.of(
     ("constant_id", "data_type"),
     indexes=("data_type",),
     on_conflict=OnConflict.BEST,
+    is_late=True,
 )
 
 

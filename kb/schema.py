@@ -82,6 +82,9 @@ STATE: tuple[str, ...] = (
     # `last`: the number of the newest change of facts; `derived`: that of the last one from which `derive` has derived.
     "CREATE TABLE fact_numbers (last INTEGER NOT NULL, derived INTEGER NOT NULL)",
     "INSERT INTO fact_numbers VALUES (0, 0)",
+    # Where a fact comes from that is not given, or has other data types than its relation; by its number.
+    "CREATE TABLE fact_origins (ref INTEGER PRIMARY KEY, types TEXT, source TEXT, probability REAL, "
+    "candidate_id TEXT REFERENCES candidates(id), run_id TEXT REFERENCES runs(id), basis TEXT)",
     # What `derive` has stored of rules and predicates (`kind`), in tables that `kb/atoms/derived_relations.py` creates.
     # `stale`: facts have changed since. `maintained`: the atoms of a predicate have followed changes of facts. `words`:
     # the sentence of a rule in pieces. `indexed`: the last instance of a rule in `derived_ids`.
@@ -145,6 +148,9 @@ RELATIONS = "SELECT number, predicate, arity, types FROM relations"
 ORIGIN = ("types", "source", "probability", "candidate_id", "run_id", "basis")
 """Columns of where a fact comes from, each NULL for a given fact with its relation's types."""
 
+GIVEN = "ref NOT IN (SELECT ref FROM fact_origins WHERE source IS NOT NULL)"
+"""SQL condition on rows of a relation: the fact is given."""
+
 _TERMS = 200
 
 FORMER_TRIGGERS = (
@@ -169,12 +175,13 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def relation_table(number: int, columns: Sequence[str]) -> str:
-    """SQL of the table of a predicate's facts."""
-    return (
-        f"CREATE TABLE _relation_{number} (ref INTEGER PRIMARY KEY, {_defined(columns)}, id BLOB NOT NULL, "
-        "types TEXT, source TEXT, probability REAL, candidate_id TEXT REFERENCES candidates(id), "
-        f"run_id TEXT REFERENCES runs(id), basis TEXT, UNIQUE ({', '.join(columns)}))"
-    )
+    """SQL of the table of a predicate's facts, of which `relation_index` keeps each once."""
+    return f"CREATE TABLE _relation_{number} (ref INTEGER PRIMARY KEY, {_defined(columns)}, id BLOB NOT NULL)"
+
+
+def relation_index(number: int, columns: Sequence[str]) -> str:
+    """SQL of the index by which a relation has no two facts with the same arguments."""
+    return f"CREATE UNIQUE INDEX relation_{number}_by_1 ON _relation_{number} ({', '.join(columns)})"
 
 
 def facts_of_relation(number: int, predicate: str, arity: int, types: str) -> str:
@@ -182,9 +189,9 @@ def facts_of_relation(number: int, predicate: str, arity: int, types: str) -> st
     cells = [_cell(f"r.a{place}") for place in range(1, arity + 1)]
     return (
         f"SELECT lower(hex(r.id)) AS id, {literal(predicate)} AS predicate, "  # noqa: S608  ours
-        f"'[' || {_joined(cells)} || ']' AS arguments, coalesce(r.types, {literal(types)}) AS types, "
-        "coalesce(r.source, 'given') AS source, r.probability, r.candidate_id, r.run_id, r.basis, r.ref "
-        f"FROM _relation_{number} AS r"
+        f"'[' || {_joined(cells)} || ']' AS arguments, coalesce(o.types, {literal(types)}) AS types, "
+        "coalesce(o.source, 'given') AS source, o.probability, o.candidate_id, o.run_id, o.basis, r.ref "
+        f"FROM _relation_{number} AS r LEFT JOIN fact_origins AS o ON o.ref = r.ref"
     )
 
 

@@ -395,9 +395,8 @@ class KnowledgeBase(CallJournal):
 
     def sourced_facts(self) -> tuple[int, int]:
         """Number of facts that a source states, such as a reference, and of all facts that models proposed."""
-        counts = "SELECT count(basis), count(*) FROM {} WHERE source IS NOT NULL"
-        found = [self.sql(counts.format(relation.table))[0] for relation in self.relations.all()]
-        return sum(sourced for sourced, _ in found), sum(count for _, count in found)
+        ((sourced, count),) = self.sql("SELECT count(basis), count(*) FROM fact_origins WHERE source IS NOT NULL")
+        return sourced, count
 
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
         """The fact, if it is stored. Raises `ValueRefused` for arguments that no fact can have."""

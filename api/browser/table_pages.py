@@ -495,6 +495,8 @@ def votes(kb: KnowledgeBase, statement: str) -> StoredTable:
 
 def types_of(kb: KnowledgeBase, name: str) -> StoredTable:
     """The types of a value with their probabilities."""
+    if not kb.has("type_facts"):
+        return StoredTable(("type", "probability"), [], "", Page())
     select = _Select("data_type, probability", "type_facts", "type_facts.rowid")
     texts = _json_texts(name)
     marks = ", ".join("?" * len(texts))

@@ -29,6 +29,7 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Constant, Term, Value, Variable
 from hapax.grammar.writing.words import counted, excerpt
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
+from hapax.kb.schema import GIVEN
 from hapax.kb.store import KnowledgeBase
 
 
@@ -116,7 +117,7 @@ class Theory:
         known = self.known
         if known is None:
             return FactSource(self.kb, self.kb.facts, self.kb.denials, self.assumed, lambda _: "1")
-        return FactSource(self.kb, known.of_run, known.denials, self.assumed, lambda _: "source IS NULL", known.found)
+        return FactSource(self.kb, known.of_run, known.denials, self.assumed, lambda _: GIVEN, known.found)
 
     def asked_atom(self, text: str) -> AskedAtom:
         """Parse an atom that may leave arguments open. Raises as `goal`, and HapaxError for any other goal."""

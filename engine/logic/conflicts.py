@@ -18,6 +18,7 @@ from hapax.grammar.parsing.declarations import Constraint
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Substitution, Value, is_text
 from hapax.kb.records import DenialRecord, FactRecord, Source
+from hapax.kb.schema import GIVEN
 from hapax.kb.store import KnowledgeBase
 
 
@@ -158,7 +159,7 @@ def conflicts_around(
             known.kb,
             lambda indicator: _standing(new, known.of_run(indicator), indicator, lost),
             lambda indicator: [item for item in denials if f"{item.predicate}/{len(item.arguments)}" == indicator],
-            stored=lambda _: "source IS NULL",
+            stored=lambda _: GIVEN,
             beside=lambda indicator: _standing(new, known.found(indicator), indicator, lost),
         )
         found += _broken(source, needed, rule, kept)

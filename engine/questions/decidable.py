@@ -34,6 +34,7 @@ from hapax.grammar.terms import (
     variable_names,
 )
 from hapax.grammar.writing.prolog_text import assignment
+from hapax.kb.schema import GIVEN
 
 
 class Origin(StrEnum):
@@ -159,7 +160,7 @@ class GivenFacts:
         if not kb.connection.in_transaction:
             kb.index_facts(signature.indicator for signature in part.completed().signatures)
         keys, given = numbered(terms, rows)
-        source = FactSource(kb, self.known.given, self.known.denials, stored=lambda _: "source IS NULL")
+        source = FactSource(kb, self.known.given, self.known.denials, stored=lambda _: GIVEN)
         with reading(kb), time_limit(kb, seconds or self._seconds):
             demand = Demand(source, part, given=given)
             return list(demand.answers([Literal(keys), *items], [_NUMBER.name, *names]))

@@ -371,7 +371,8 @@ class Relations:
         place of the first word for the facts of that source.
         """
         places = range(1, len(tables) + 1)
-        source = f"CASE WHEN f{{0}}.source IS NULL THEN '{given}' ELSE 'fact' END"
+        stated = "SELECT source FROM fact_origins WHERE ref = f{0}.ref"
+        source = f"CASE WHEN ({stated}) IS NULL THEN '{given}' ELSE 'fact' END"
         columns = [f"i.v{place}" for place in range(1, variables + 1)] + [f"i.p{place}" for place in places]
         columns += [
             f"""'"' || {source.format(place)} || '", "fact": "' || lower(hex(f{place}.id)) || '"'""" for place in places

@@ -1,8 +1,9 @@
 """Facts in relations: one table for each predicate, with a column of tags (`kb/atoms/symbols.py`) for each argument.
 
-A row of `_relation_N (ref, a1, .., id, ..)` is a fact: its number, which no other fact of the file ever has, its
-arguments, its identity and where it comes from. `ref` names a fact in derived tables. The view `facts` shows the facts
-of all predicates as text. An index by an argument is made when a question first begins there.
+A row of `_relation_N (ref, a1, .., id)` is a fact: its number, which no other fact of the file ever has, its arguments
+and its identity. `ref` names a fact in derived tables. `fact_origins` has a row for each fact that is not given, or has
+other data types than its relation. The view `facts` shows the facts of all predicates as text. An index by another
+argument than the first is made when a question first begins there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, TypeAlias
 
 from hapax.grammar.terms import Value
@@ -94,12 +95,15 @@ class FactRelations:
         if relation is not None:
             return relation.table
         columns = columns_of(indicator)
-        name, cells = f"no_facts_{len(columns)}", ("ref", *columns, "id", *schema.ORIGIN)
+        name, cells = f"no_facts_{len(columns)}", ("ref", *columns, "id")
         self._conn.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({', '.join(cells)})")
         return f"temp.{name}"
 
-    def made(self, wanted: Mapping[str, str]) -> dict[str, StoredRelation]:
-        """The relations of these predicates, new ones included. `wanted`: the data types, as JSON, by indicator."""
+    def made(self, wanted: Mapping[str, str], *, indexed: bool = True) -> dict[str, StoredRelation]:
+        """The relations of these predicates, new ones included. `wanted`: the data types, as JSON, by indicator.
+
+        `indexed`: new ones get their index at once; otherwise call `index_new` when they are filled.
+        """
         found: dict[str, StoredRelation] = {}
         new = False
         for indicator, types in wanted.items():
@@ -110,11 +114,30 @@ class FactRelations:
                 ((number,),) = self._kb.sql(sql, (predicate, int(arity), types))
                 relation, new = StoredRelation(number, predicate, int(arity), types), True
                 self._conn.execute(schema.relation_table(number, relation.columns))
+                if indexed:
+                    self._conn.execute(schema.relation_index(number, relation.columns))
             found[indicator] = relation
         if new:
             self._conn.execute("DROP VIEW facts")
             self._conn.execute(schema.facts_view(self._conn))
         return found
+
+    def index_new(self, relation: StoredRelation) -> list[int]:
+        """Index a relation that was filled without an index; returns the numbers of repeated facts, which are deleted.
+
+        Of equal facts the first stays.
+        """
+        index = schema.relation_index(relation.number, relation.columns)
+        try:
+            self._conn.execute(index)
+        except sqlite3.IntegrityError:
+            firsts = f"SELECT min(ref) FROM {relation.table} GROUP BY {', '.join(relation.columns)}"  # noqa: S608  ours
+            sql = f"SELECT ref FROM {relation.table} WHERE ref NOT IN ({firsts})"  # noqa: S608  ours
+            repeated = [ref for (ref,) in self._conn.execute(sql)]
+            self.delete(relation, repeated)
+            self._conn.execute(index)
+            return repeated
+        return []
 
     # -- adding
 
@@ -137,12 +160,12 @@ class FactRelations:
             refs, batch = zip(*facts[begin : begin + _ROWS], strict=True)
             stored = [dict(zip(FACTS.all_columns, FACTS.row(fact), strict=True)) for fact in batch]
             origins = [_origin(row, relation) for row in stored]
-            tags = self._symbols.tags_of_rows([fact.arguments for fact in batch])
+            tags = list(map(self._symbols.tags, zip(*(fact.arguments for fact in batch), strict=True)))
             known = self.insert(relation, refs, tags, [bytes.fromhex(str(row["id"])) for row in stored], origins)
             changes += len(batch) - len(known)
             for place in known:
-                ref, _ = self.find(relation, tags[place])
-                changes += self.improve(relation, ref, origins[place])
+                found = self.find(relation, [column[place] for column in tags])
+                changes += found is not None and self.improve(relation, found[0], origins[place])
         return changes
 
     def new_refs(self, count: int) -> range:
@@ -157,43 +180,54 @@ class FactRelations:
         refs: Sequence[int],
         tags: Sequence[Sequence[int]],
         ids: Sequence[bytes],
-        origins: Sequence[Origin] | None = None,
+        origins: Sequence[Origin] = (),
     ) -> list[int]:
         """Insert facts, and return the places of those whose arguments some fact has already.
 
-        `tags`: of the arguments of each. `origins`: None for given facts of the relation's types.
+        `tags`: of the arguments, a column for each. `origins`: none for given facts of the relation's types.
         """
-        columns = ["ref", *relation.columns, "id", *(schema.ORIGIN if origins is not None else ())]
-        facts = zip(refs, tags, ids, repeat(()) if origins is None else origins, strict=False)
-        lines = [(ref, *row, identity, *origin) for ref, row, identity, origin in facts]
+        into = f"{relation.table} ({', '.join(('ref', *relation.columns, 'id'))})"
+        marks = f"({', '.join('?' * (len(tags) + 2))})"
+        lines = list(zip(refs, *tags, ids, strict=True))
         # SQLite limits the parameters of a statement, so that few wide facts go into one.
-        most = self._conn.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(columns)
+        most = self._conn.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // (len(tags) + 2)
         inserted = 0
         for begin in range(0, len(lines), most):
             part = lines[begin : begin + most]
-            marks = ", ".join([f"({', '.join('?' * len(columns))})"] * len(part))
-            sql = f"INSERT INTO {relation.table} ({', '.join(columns)}) VALUES {marks} ON CONFLICT DO NOTHING"  # noqa: S608
+            sql = f"INSERT INTO {into} VALUES {', '.join([marks] * len(part))} ON CONFLICT DO NOTHING"  # noqa: S608  ours
             inserted += self._conn.execute(sql, list(chain.from_iterable(part))).rowcount
-        if inserted == len(lines):
-            return []
-        sql = f"SELECT ref FROM {relation.table} WHERE ref BETWEEN ? AND ?"  # noqa: S608  ours
-        present = {ref for (ref,) in self._conn.execute(sql, (refs[0], refs[-1]))}
-        return [place for place, ref in enumerate(refs) if ref not in present]
+        known: list[int] = []
+        if inserted != len(lines):
+            sql = f"SELECT ref FROM {relation.table} WHERE ref BETWEEN ? AND ?"  # noqa: S608  ours
+            present = {ref for (ref,) in self._conn.execute(sql, (refs[0], refs[-1]))}
+            known = [place for place, ref in enumerate(refs) if ref not in present]
+        gone = set(known)
+        for place, origin in enumerate(origins):
+            if place not in gone:
+                self._set_origin(refs[place], origin)
+        return known
 
-    def find(self, relation: StoredRelation, tags: Sequence[int]) -> tuple[int, str | None]:
-        """The number and the source, None for a given one, of the fact with these arguments."""
-        sql = f"SELECT ref, source FROM {relation.table} WHERE {_equal(relation.columns)}"  # noqa: S608  ours
-        ref, source = self._conn.execute(sql, tags).fetchone()
-        return ref, source
+    def _set_origin(self, ref: int, origin: Origin) -> None:
+        if any(cell is not None for cell in origin):
+            sql = f"INSERT OR REPLACE INTO fact_origins (ref, {', '.join(schema.ORIGIN)}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+            self._conn.execute(sql, (ref, *origin))
+        else:
+            self._conn.execute("DELETE FROM fact_origins WHERE ref = ?", (ref,))
+
+    def find(self, relation: StoredRelation, tags: Sequence[int]) -> tuple[int, str | None] | None:
+        """The number and the source, None for a given one, of the fact with these arguments; None without it."""
+        source = "(SELECT source FROM fact_origins AS o WHERE o.ref = r.ref)"
+        sql = f"SELECT ref, {source} FROM {relation.table} AS r WHERE {_equal(relation.columns)}"  # noqa: S608  ours
+        found: tuple[int, str | None] | None = self._conn.execute(sql, tags).fetchone()
+        return found
 
     def improve(self, relation: StoredRelation, ref: int, origin: Origin) -> bool:
         """Give a fact another origin, if that is better; False otherwise."""
-        sql = f"SELECT {', '.join(schema.ORIGIN)} FROM {relation.table} WHERE ref = ?"  # noqa: S608  ours
-        stored = self._conn.execute(sql, (ref,)).fetchone()
+        sql = f"SELECT {', '.join(schema.ORIGIN)} FROM fact_origins WHERE ref = ?"  # noqa: S608  ours
+        stored = self._conn.execute(sql, (ref,)).fetchone() or [None] * len(schema.ORIGIN)
         if not _is_better(origin, stored, relation):
             return False
-        changes = ", ".join(f"{name} = ?" for name in schema.ORIGIN)
-        self._conn.execute(f"UPDATE {relation.table} SET {changes} WHERE ref = ?", (*origin, ref))  # noqa: S608  ours
+        self._set_origin(ref, origin)
         return True
 
     # -- removing
@@ -207,9 +241,10 @@ class FactRelations:
             tags = self._known_tags(fact.arguments)
             if relation is None or tags is None:
                 continue
-            sql = f"DELETE FROM {relation.table} WHERE {_equal(relation.columns)} RETURNING ref"  # noqa: S608  ours
+            sql = f"SELECT ref FROM {relation.table} WHERE {_equal(relation.columns)}"  # noqa: S608  ours
             for (ref,) in self._conn.execute(sql, tags).fetchall():
                 count += 1
+                self.delete(relation, [ref])
                 # A newer one was never joined.
                 if ref <= derived:
                     gone.append((relation.number, ref, json.dumps(tags)))
@@ -218,6 +253,11 @@ class FactRelations:
             self._kb.write("INSERT INTO gone_facts (relation, ref, tags) VALUES (?, ?, ?)", gone)
             self.new_refs(len(gone))
         return count
+
+    def delete(self, relation: StoredRelation, refs: Iterable[int]) -> None:
+        """Delete facts by their numbers."""
+        for table in (relation.table, "fact_origins"):
+            self._conn.executemany(f"DELETE FROM {table} WHERE ref = ?", ((ref,) for ref in refs))  # noqa: S608  ours
 
     # -- reading
 
@@ -236,7 +276,7 @@ class FactRelations:
         relation, tags = self.get(indicator), self._known_tags(list(bound.values()))
         if relation is None or tags is None:
             return
-        conditions = [f"r.a{place + 1} = ?" for place in bound] + (["r.source IS NULL"] if given else [])
+        conditions = [f"r.a{place + 1} = ?" for place in bound] + (["o.source IS NULL"] if given else [])
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         yield from (fact for _, fact in self.records(relation, where, tags))
 
@@ -266,8 +306,7 @@ class FactRelations:
         found: set[str] = set()
         if relation is not None and tags is not None:
             for place, column in enumerate(relation.columns):
-                sql = f"SELECT DISTINCT coalesce(types, ?) FROM {relation.table} WHERE {column} = ?"  # noqa: S608  ours
-                for (text,) in self._kb.sql(sql, (relation.types, *tags)):
+                for text in self._types(relation, f"WHERE r.{column} = ?", tags):
                     found.update(_names(text)[place : place + 1])
         return found
 
@@ -280,13 +319,18 @@ class FactRelations:
         relation = self.get(indicator)
         if relation is None:
             return found
-        lists = self._kb.sql(f"SELECT DISTINCT coalesce(types, ?) FROM {relation.table}", (relation.types,))  # noqa: S608
-        if any(map(is_wanted, chain.from_iterable(_names(text) for (text,) in lists))):
+        if any(map(is_wanted, chain.from_iterable(map(_names, self._types(relation))))):
             for _, fact in self.records(relation):
                 # Imported facts may have no types.
                 pairs = zip(fact.arguments, fact.types, strict=False)
                 found.update((value, data_type) for value, data_type in pairs if is_wanted(data_type))
         return found
+
+    def _types(self, relation: StoredRelation, condition: str = "", parameters: Sequence[object] = ()) -> list[str]:
+        """The lists of data types that facts of a relation have, as JSON. `condition`: on the table `r`."""
+        own = "(SELECT o.types FROM fact_origins AS o WHERE o.ref = r.ref)"
+        sql = f"SELECT DISTINCT coalesce({own}, ?) FROM {relation.table} AS r {condition}"  # noqa: S608  ours
+        return [text for (text,) in self._kb.sql(sql, (relation.types, *parameters))]
 
     def by_ref(self, indicator: str, refs: Iterable[int]) -> list[tuple[int, FactRecord]]:
         """Facts of a predicate by their numbers, with these."""
@@ -330,7 +374,7 @@ class FactRelations:
             return False
         sql = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name GLOB ?"
         ((indexes,),) = self._kb.sql(sql, (f"relation_{relation.number}_by_*",))
-        return int(indexes) < relation.arity - 1 and self.is_large(indicator)
+        return int(indexes) < relation.arity and self.is_large(indicator)
 
     def index(self, indicators: Iterable[str]) -> None:
         """Index the facts of predicates by each argument, so that a question may begin anywhere."""

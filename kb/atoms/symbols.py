@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
@@ -25,8 +25,8 @@ TAGGED_BITS = 60
 
 MISSING_TAG = 0
 
-# Constants with cached tags; so many take about 20 MB.
-KNOWN_TAGS = 200_000
+# Constants with cached tags; so many take about 5 MB.
+KNOWN_TAGS = 50_000
 
 # Words and letters of each by which texts are found.
 _MOST_WORDS = _MOST_LETTERS = 50
@@ -81,6 +81,8 @@ class Symbols:
         self._made: dict[str, int] = {}
         self._exact: dict[int, str | int | Fraction] = {}
         self._borrowed: dict[str, int] | None = None
+        self._are_new = False
+        """The last constants that were learnt were all new."""
         self.calculations: dict[tuple[Any, ...], int | None] = {}
         """What calculations over tags gave, as `kb/atoms/sql_arithmetic.py` notes it; a tag among it may be forgotten,
         too."""
@@ -116,16 +118,11 @@ class Symbols:
         # Columns of whole numbers, as a bulk load has them, need no look-up.
         if _are_whole(constants):
             return [2 * number + 1 for number in constants]
-        # In a bulk load most other constants are cached, and this is the fastest way to look them up.
         try:
             return list(map(self._tags.__getitem__, constants))
         except KeyError:
             self._learn(constants)
         return list(map(self._tags.__getitem__, constants))
-
-    def tags_of_rows(self, rows: Sequence[Sequence[Value]]) -> list[tuple[int, ...]]:
-        """Tags of the constants of rows of one width, column by column."""
-        return list(zip(*map(self.tags, zip(*rows, strict=True)), strict=True))
 
     def known(self, constants: Sequence[Value]) -> list[int | None]:
         """Tags of these constants, None for one that occurs nowhere."""
@@ -151,11 +148,12 @@ class Symbols:
         if len(self._tags) > KNOWN_TAGS:
             # Before learning, so that all of these constants are cached afterwards.
             self._tags.clear()
-        new = set(constants).difference(self._tags)
+        # In the order of the constants, so that ids do not depend on the order of a set.
+        new = dict.fromkeys([constant for constant in constants if constant not in self._tags])
         # A text, as most are, is canonical.
         texts = [constant for constant in new if type(constant) is str]
         symbols: dict[Value, str] = dict(zip(texts, values.encode_texts(texts), strict=True))
-        for constant in new.difference(symbols):
+        for constant in [constant for constant in new if type(constant) is not str]:
             value = canonical(constant)
             if _is_whole(value):
                 self._tags[constant] = 2 * value + 1
@@ -167,30 +165,39 @@ class Symbols:
                     self._conn.execute("INSERT INTO symbols (id, symbol) VALUES (?, ?)", row)
             else:
                 symbols[constant] = values.encode_value(value)
-        ids = self._ids(symbols.values())
+        ids = self._ids(list(dict.fromkeys(symbols.values())))
         self._tags.update(zip(symbols, map(ids.__getitem__, symbols.values()), strict=True))
 
-    def _ids(self, texts: Collection[str]) -> dict[str, int]:
+    def _ids(self, texts: Sequence[str]) -> dict[str, int]:
         """Ids of symbols, new ones included."""
         last = self.last_tag
-        found: dict[str, int] = {}
-        if last:
-            sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
-            found.update(self._conn.execute(sql, (json.dumps(list(texts), ensure_ascii=False),)))
-        # Sorted, so that ids do not depend on the order of a set.
-        new = sorted(set(texts).difference(found))
+        # In a bulk load the next names are new where the last ones were.
+        if self._are_new and self._borrowed is None and self._insert(texts, last):
+            return dict(zip(texts, range(last + 2, last + 2 * len(texts) + 2, 2), strict=True))
+        sql = "SELECT symbol, id FROM symbols WHERE symbol IN (SELECT value FROM json_each(?))"
+        found: dict[str, int] = dict(self._conn.execute(sql, (json.dumps(texts, ensure_ascii=False),)))
+        new = [text for text in texts if text not in found]
         if self._borrowed is not None:
             for text in new:
                 self._borrowed.setdefault(text, -2 * (len(self._borrowed) + 1))
             return found | {text: self._borrowed[text] for text in new}
-        # Ids go up by two: odd integers are the tags of whole numbers.
-        rows = list(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
-        for begin in range(0, len(rows), _ROWS):
-            part = rows[begin : begin + _ROWS]
-            sql = f"INSERT INTO symbols (symbol, id) VALUES {', '.join(['(?, ?)'] * len(part))}"  # noqa: S608  ours
-            self._conn.execute(sql, list(chain.from_iterable(part)))
-        found.update(rows)
+        self._are_new = not found
+        last = self.last_tag
+        self._insert(new, last)
+        found.update(zip(new, range(last + 2, last + 2 * len(new) + 2, 2), strict=True))
         return found
+
+    def _insert(self, texts: Sequence[str], last: int) -> bool:
+        """Insert symbols after the last one; False if some were there, and have kept their ids."""
+        inserted = 0
+        for begin in range(0, len(texts), _ROWS):
+            part = texts[begin : begin + _ROWS]
+            # Ids go up by two: odd integers are the tags of whole numbers.
+            ids = range(last + 2 * begin + 2, last + 2 * (begin + len(part)) + 2, 2)
+            marks = ", ".join(["(?, ?)"] * len(part))
+            sql = f"INSERT INTO symbols (symbol, id) VALUES {marks} ON CONFLICT DO NOTHING"  # noqa: S608  ours
+            inserted += self._conn.execute(sql, list(chain.from_iterable(zip(part, ids, strict=True)))).rowcount
+        return inserted == len(texts)
 
     def values(self, tags: Iterable[int]) -> dict[int, Value]:
         """Constants by tag."""

@@ -11,12 +11,14 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Protocol
 
 from hapax.grammar.terms import MISSING, Value
 from hapax.grammar.writing.words import short
 from hapax.kb.exchange import values
+from hapax.kb.exchange.values import Unreadable
 
 _FORMULA = re.compile(r"(?:^|;)\s*[=+\-@＝＋－＠]")
 """Start of a cell that a spreadsheet may take for a formula, also where semicolons part cells, as in many countries."""
@@ -99,6 +101,36 @@ def cell_value(cell: str) -> Value | None:
             raise ValueError(f"the integer has {len(text)} digits; write it as a text in quotation marks")
         return int(text)
     return values.decimal_value(text) if _DECIMAL.fullmatch(text) else text
+
+
+def cell_values(cells: Sequence[str], *, foreign: bool = False) -> Sequence[Value | Unreadable | None]:
+    """What `cell_value` says of each cell of a column.
+
+    `foreign`: a person or another program wrote it, with quotation marks of its own.
+    """
+    texts = list(map(str.strip, cells))
+    first = set(map(itemgetter(slice(1)), texts))
+    if "" not in first and _NO_PLAIN_TEXT.isdisjoint(first):
+        return texts
+    if '"' not in first:
+        try:
+            numbers = list(map(int, texts))
+        except ValueError:
+            pass
+        else:
+            # Python reads `1_000` and `٣` as integers, too.
+            if list(map(str, numbers)) == texts:
+                return numbers
+    known = {text: _value_or_fault(text, foreign) for text in set(texts)}
+    return list(map(known.__getitem__, texts))
+
+
+def _value_or_fault(text: str, foreign: bool) -> Value | Unreadable | None:
+    try:
+        return cell_value(text)
+    except ValueError as fault:
+        is_own = foreign and text.startswith('"') and values.refusal(text) is None
+        return text if is_own else Unreadable(str(fault))
 
 
 def value_cell(value: Value) -> str:

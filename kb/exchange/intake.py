@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from hashlib import sha256
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from hapax.grammar.data_types import NUMBER, TEXT
 from hapax.grammar.errors import HapaxError
@@ -26,13 +26,12 @@ from hapax.grammar.values.moments import WRITTEN, is_written
 from hapax.grammar.writing.words import counted, short, some
 from hapax.kb import rows
 from hapax.kb.exchange import values
-from hapax.kb.exchange.arriving import ArrivingFacts, FactBatch, FactKey, FactKind
+from hapax.kb.exchange.arriving import LINES_SHOWN, ArrivingFacts, FactKey, FactKind
 from hapax.kb.exchange.fact_checks import FactRefused, check_form, encoded_columns
 from hapax.kb.records import PREDICATES, USER, FactRecord, LeftOutRow, Source, canonical_text, identity_cells
 from hapax.kb.store import KnowledgeBase
 
 _FAULTS_SHOWN = 20
-_REPEATS_SHOWN = 5
 _VALUES_SHOWN = 3
 
 _SPELLINGS_REPORTED = 20
@@ -43,12 +42,6 @@ _LEFT_OUT_KEPT = 1_000
 
 _REMEMBERED_NAMES = 65_536
 """Names that are looked up once for a whole file."""
-
-_BATCH = 500
-"""Facts that are stored at once: fewer than 700, from which on Python's collector would walk them."""
-
-_BATCH_LENGTH = 16 << 20
-"""Characters of the facts of a batch from which on it takes no more."""
 
 # A goal reads a word that begins like this as a variable.
 _VARIABLE = re.compile("[A-Z_]")
@@ -146,12 +139,12 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True)
 class FactsInConflict:
-    """Facts that break a declaration together, as a text. `arriving`: identities of those of the file.
+    """Facts that break a declaration together, as a text. `arriving`: those of the file.
 
     `claimed`: some of the others are a model's, which give way to given facts.
     """
 
-    arriving: frozenset[str]
+    arriving: Sequence[FactRecord]
     text: str
     claimed: bool
     row: FactRecord | None = None
@@ -198,17 +191,6 @@ def _others(column: Sequence[Value], kind: str) -> Iterator[Value]:
         return (value for value in column if isinstance(value, str) and value and value is not MISSING)
     others = (value for value in dict.fromkeys(column) if value is not MISSING and value != "")
     return (value for value in others if not is_written(value, kind))
-
-
-class _WaitingRows(NamedTuple):
-    """Rows that may be facts of one kind: their places among all that waits, their lines, and their arguments."""
-
-    places: list[int]
-    lines: list[int]
-    arguments: list[Sequence[Any]]
-
-    def part(self, rows: slice) -> _WaitingRows:
-        return _WaitingRows(self.places[rows], self.lines[rows], self.arguments[rows])
 
 
 def _text_of(value: Any) -> Any:
@@ -258,12 +240,6 @@ class FactIntake:
         """Indicators of the predicates that the rules or the knowledge base declare, or that had facts before."""
         self._kinds: dict[tuple[str, int, tuple[str, ...] | None], FactKind | FactRefused] = {}
         self._counts: Counter[str] = Counter()
-        self._waiting: dict[tuple[FactKind, Sequence[str]], _WaitingRows] = {}
-        """By kind, and names of the arguments' columns."""
-        self._count = 0
-        """Number of the rows that wait."""
-        self._length = 0
-        """Characters of the arguments that wait."""
         self._arriving = ArrivingFacts(kb)
         self._renaming = _Renaming(self._rules.names)
 
@@ -281,70 +257,92 @@ class FactIntake:
         if all(key.places != tuple(places) for key in keys):
             keys.append(FactKey(tuple(places), words, columns))
 
-    def add_fact(self, line: int, predicate: str, arguments: Sequence[Any], types: Any = None) -> None:
-        """Add the fact, or the fault that keeps it from being a fact. What a file has may be of any class."""
-        try:
-            check_form(predicate, arguments, () if types is None else types)
-            kind = self.kind(predicate, len(arguments), types)
-        except FactRefused as refused:
-            self.add_fault(line, str(refused), refused.kind)
-        else:
-            if kind.key:
-                cells = enumerate(arguments)
-                arguments = [MISSING if cell is None and at not in kind.key else cell for at, cell in cells]
-            self.add([line], kind, [arguments])
-
     def row_width(self, predicate: str) -> int:
         """The number of columns of a predicate with a key; 0 without one."""
         widths = (len(key.columns) for name, keys in self._keys.items() if _name_of(name) == predicate for key in keys)
         return max(widths, default=0)
 
-    def add(
-        self, lines: Sequence[int], kind: FactKind, arguments: Sequence[Sequence[Any]], columns: tuple[str, ...] = ()
-    ) -> None:
-        """Add facts of a kind, of which each has the number of arguments, or the faults that keep some from being one.
+    def add_facts(self, facts: Sequence[tuple[int, Any, Any, Any]]) -> None:
+        """Add facts, or the faults that keep some from being one. What a file has may be of any class.
 
-        `columns`: names of the arguments' columns.
+        `facts`: line, predicate, arguments, and types or None.
         """
-        waiting = self._waiting.setdefault((kind, columns), _WaitingRows([], [], []))
-        waiting.places.extend(range(self._count, self._count + len(lines)))
-        waiting.lines.extend(lines)
-        waiting.arguments.extend(arguments)
-        self._count += len(lines)
-        self._length += sum([len(value) for row in arguments for value in row if isinstance(value, str)])
-        if self._count >= _BATCH or self._length > _BATCH_LENGTH:
-            self._take()
+        alike: dict[object, list[int]] = {}
+        for place, (_, predicate, arguments, types) in enumerate(facts):
+            is_plain = types is None and type(predicate) is str and type(arguments) is list
+            alike.setdefault((predicate, len(arguments)) if is_plain else place, []).append(place)
+        places: dict[FactKind, list[int]] = {}
+        for group in alike.values():
+            _, predicate, arguments, types = facts[group[0]]
+            try:
+                check_form(predicate, arguments, () if types is None else types)
+                places.setdefault(self.kind(predicate, len(arguments), types), []).extend(group)
+            except FactRefused as refused:
+                for place in group:
+                    self.add_fault(facts[place][0], str(refused), refused.kind)
+        refs = self._arriving.numbers([line for line, *_ in facts]) if places else range(0)
+        for kind, chosen in places.items():
+            chosen.sort()
+            columns: list[Sequence[Any]] = list(zip(*(facts[place][2] for place in chosen), strict=True))
+            if kind.key:
+                for place in set(range(len(columns))).difference(kind.key):
+                    columns[place] = [MISSING if cell is None else cell for cell in columns[place]]
+            self._store([facts[place][0] for place in chosen], kind, [refs[place] for place in chosen], columns)
 
-    def _take(self) -> None:
-        """Check and store the facts that wait."""
-        waiting, count = self._waiting, self._count
-        self._waiting, self._count, self._length = {}, 0, 0
-        batches = [batch for (kind, columns), rows in waiting.items() for batch in self._checked(kind, rows, columns)]
-        for batch in batches:
-            self._counts[batch.kind.indicator] += len(batch.places)
-        if batches:
-            self._arriving.add(batches, count)
+    def add_columns(
+        self, lines: Sequence[int], kind: FactKind, columns: Sequence[Sequence[Any]], names: Sequence[str], empty: str
+    ) -> None:
+        """Add facts of a kind by the columns of their arguments, or the faults that keep some from being one.
 
-    def _checked(self, kind: FactKind, rows: _WaitingRows, columns: Sequence[str]) -> Iterator[FactBatch]:
-        """The facts of one kind among the rows; a faulty one becomes a fault."""
+        `names`: of the columns. `empty`: what becomes of facts with empty cells, which are None, see `TableMapping`.
+        """
+        rows: range | list[int] = range(len(lines))
+        if empty != "refuse" and (holes := [place for place, column in enumerate(columns) if None in column]):
+            filled = [list(column) for column in columns]
+            left_out = set()
+            for place in holes:
+                at = [row for row in rows if columns[place][row] is None]
+                self._empty[f"{kind.predicate}.{names[place]}"] += len(at)
+                if empty == "skip" and (not kind.key or place in kind.key):
+                    left_out.update(at)
+                for row in at:
+                    filled[place][row] = MISSING if empty == "skip" else ""
+            self.incomplete += len(left_out)
+            rows = [row for row in rows if row not in left_out]
+            lines, columns = [lines[row] for row in rows], [[column[row] for row in rows] for column in filled]
+        if lines:
+            self._store(lines, kind, self._arriving.numbers(lines), columns, names)
+
+    def _store(
+        self,
+        lines: Sequence[int],
+        kind: FactKind,
+        refs: Sequence[int],
+        columns: Sequence[Sequence[Any]],
+        names: Sequence[str] = (),
+    ) -> None:
+        """Store the facts that can be facts; the others become faults."""
         try:
-            yield self._batch(kind, rows, columns)
+            values_of, identities, bases = self._checked(kind, columns, names)
         except FactRefused as refused:
-            half = len(rows.lines) // 2
-            if half:
-                yield from self._checked(kind, rows.part(slice(half)), columns)
-                yield from self._checked(kind, rows.part(slice(half, None)), columns)
-            else:
-                self.add_fault(rows.lines[0], str(refused), refused.kind, (kind.predicate, rows.arguments[0]))
+            half = len(lines) // 2
+            if not half:
+                row = [column[0] for column in columns]
+                self.add_fault(lines[0], str(refused), refused.kind, (kind.predicate, row))
+            for part in (slice(half), slice(half, None)) if half else ():
+                self._store(lines[part], kind, refs[part], [column[part] for column in columns], names)
+        else:
+            self._counts[kind.indicator] += len(lines)
+            self._arriving.add(kind, refs, values_of, identities, bases)
 
-    def _batch(self, kind: FactKind, found: _WaitingRows, names: Sequence[str]) -> FactBatch:
-        """Facts of one kind, checked column by column. Raises FactRefused if one cannot be a fact, or has other values.
+    def _checked(
+        self, kind: FactKind, given: Sequence[Sequence[Any]], names: Sequence[str]
+    ) -> tuple[Sequence[Sequence[Value]], list[bytes], Sequence[str | None]]:
+        """Columns of values, identities and bases of facts. Raises FactRefused if one cannot be a fact.
 
         Only for a single row the error is that of its first faulty argument.
         """
-        columns: list[Sequence[Any]] = list(zip(*found.arguments, strict=True))
-        for place in kind.texts:
-            columns[place] = list(map(_text_of, columns[place]))
+        columns = [list(map(_text_of, column)) if at in kind.texts else column for at, column in enumerate(given)]
         texts = encoded_columns(kind.predicate, columns, names)
         for place, wanted in kind.kinds.items():
             for value in _others(columns[place], wanted):
@@ -355,22 +353,17 @@ class FactIntake:
                     f"({self._types[kind.indicator][place]}); {remedy}",
                     "text for a number" if wanted == NUMBER else "other value for a date or time",
                 )
-        rows: list[Sequence[Value]] = list(zip(*columns, strict=True))
-        bases: list[str | None] = [None] * len(rows)
+        bases: Sequence[str | None] = [None] * len(columns[0])
         if self._renaming.title and kind.types:
-            renamed = [self._renaming.renamed(kind.predicate, row, kind.types) for row in rows]
-            rows, bases = [row for row, _ in renamed], [basis for _, basis in renamed]
-            texts = encoded_columns(kind.predicate, list(zip(*rows, strict=True)))
-        identities = []
-        for row, text in zip(rows, map(",".join, zip(*texts, strict=True)), strict=True):
+            renamed = [self._renaming.renamed(kind.predicate, row, kind.types) for row in zip(*columns, strict=True)]
+            columns, bases = list(zip(*(row for row, _ in renamed), strict=True)), [basis for _, basis in renamed]
+            texts = encoded_columns(kind.predicate, columns)
+        cells = [f"{kind.beginning}[{text}]]" for text in map(",".join, zip(*texts, strict=True))]
+        if '{"decimal"' in "".join(cells):
             # Equal decimals, such as 1.5 and 1.50, have different texts and one identity.
-            whole = canonical_text(identity_cells(row)) if '{"decimal"' in text else f"[{text}]"
-            identities.append(sha256(f"{kind.beginning}{whole}]".encode()).digest()[:16])
-        return FactBatch(kind, found.places, found.lines, rows, identities, bases)
-
-    def add_empty(self, kind: FactKind, columns: Iterable[str]) -> None:
-        """Count the empty cells of a fact."""
-        self._empty.update(f"{kind.predicate}.{column}" for column in columns)
+            rows = map(identity_cells, zip(*columns, strict=True))
+            cells = [f"{kind.beginning}{canonical_text(row)}]" for row in rows]
+        return columns, [sha256(cell.encode()).digest()[:16] for cell in cells], bases
 
     def add_fault(
         self, line: int, message: str, kind: str = "not a fact", row: tuple[str, Sequence[Any]] | None = None
@@ -418,13 +411,11 @@ class FactIntake:
         if types is None:
             types = self._declared.get(indicator) or declared
         beginning = f'["fact",{values.encode_value(predicate)},'
-        is_followed = indicator in self._keys or indicator in self._rules.constrained
         key = next((key.places for key in self._keys.get(indicator, ()) if key.columns), ())
-        return FactKind(predicate, indicator, types, beginning, checked, texts, is_followed, key)
+        return FactKind(predicate, indicator, types, beginning, checked, texts, key)
 
     def refuse_faulty(self, remedy: Remedy | str = "") -> None:
         """Raise FactsRejected with every fault, if there is one."""
-        self._take()
         if self.faults and self.remedy is _REMEDY and any(fault.kind == _REPEATED_KEY for fault in self.faults):
             remedy = remedy or _KEY_REMEDY
         if self.faults:
@@ -436,17 +427,18 @@ class FactIntake:
         `same_key`: a row with the key of a stored fact or an earlier row, and other values, is a fault (`refuse`), is
         stored beside it unless a declaration has the key (`keep`), or has it withdrawn (`replace`).
         """
-        self._take()
+        self._arriving.index()
         self._refuse_table()
         conflicts = self._refuse_conflicts(same_key)
         if self.faults and not skip_faulty:
             self.refuse_faulty()
         self._kb.set_left_out(self.file, list(self._left_out.values()))
-        read, known, repeats = self._arriving.store()
-        given, promoted = known[Source.GIVEN], known[Source.MODEL]
+        read, known = self._arriving.store()
+        given, promoted, repeats = known[Source.GIVEN], known[Source.MODEL], self._arriving.repeats
         # A repeated row was counted when it was read, but is no further fact.
-        counts = self._counts - Counter(indicator for _, indicator in repeats)
-        others = (*conflicts, *_repeats(repeats), *self._renaming.warnings(), *self._beside(read - promoted, given))
+        counts = self._counts - repeats
+        repeated = _repeats(repeats.total(), self._arriving.repeated_lines)
+        others = (*conflicts, *repeated, *self._renaming.warnings(), *self._beside(read - promoted, given))
         return ImportReport(
             read=read,
             added=read - given - promoted,
@@ -455,7 +447,7 @@ class FactIntake:
             faults=tuple(sorted(self.faults, key=attrgetter("line"))),
             predicates=dict(counts.most_common()),
             warnings=(*self._warnings(), *(f"{self.file}: {warning}" for warning in others)),
-            repeats=len(repeats),
+            repeats=repeats.total(),
             renamed=self._renaming.rows,
             empty=dict(self._empty.most_common()),
             incomplete=self.incomplete,
@@ -509,7 +501,7 @@ class FactIntake:
     def _replace(self, facts: Sequence[tuple[int, FactRecord]]) -> None:
         """Withdraw all facts but the last of those with one key."""
         *others, (_, last) = facts
-        for _, indicator in self._arriving.withdraw(fact.id for _, fact in others):
+        for _, indicator in self._arriving.withdraw(fact for _, fact in others):
             self._counts[indicator] -= 1
         # Those that were stored before.
         self._kb.withdraw((fact for _, fact in others), f"replaced by {last.ground_atom} of {self.file}", USER)
@@ -569,7 +561,7 @@ def _key_conflicts(
         text = (
             f"{label}, but has {len(facts)} values: {some((str(fact.ground_atom) for fact in in_order), _VALUES_SHOWN)}"
         )
-        yield arriving[0][0], FactsInConflict(frozenset(fact.id for _, fact in arriving), text, claimed)
+        yield arriving[0][0], FactsInConflict([fact for _, fact in arriving], text, claimed)
         return
     (first_line, first), *others = facts if claimed else given
     names = ", ".join(f"{key.columns[place]} {short(first.arguments[place])}" for place in key.places)
@@ -578,7 +570,7 @@ def _key_conflicts(
         column, value, stated = next((column, mine, theirs) for column, mine, theirs in pairs if mine != theirs)
         owner = f"line {first_line}" if first_line else "a stored fact"
         text = f"{label}, but {owner} has {names}, too, and there {column} is {short(value)} and not {short(stated)}"
-        yield line, FactsInConflict(frozenset([fact.id]), text, claimed, fact)
+        yield line, FactsInConflict([fact], text, claimed, fact)
 
 
 def _name_of(indicator: str) -> str:
@@ -588,15 +580,15 @@ def _name_of(indicator: str) -> str:
 def _same_keys(rows: Sequence[str]) -> Iterator[str]:
     """The warning about rows with the key of an earlier row, of which the first few are named."""
     if rows:
-        more = f"; and {counted(len(rows) - _REPEATS_SHOWN, 'more row')}" if len(rows) > _REPEATS_SHOWN else ""
-        yield f"{counted(len(rows), 'row has', 'rows have')} a key twice: {'; '.join(rows[:_REPEATS_SHOWN])}{more}"
+        more = f"; and {counted(len(rows) - LINES_SHOWN, 'more row')}" if len(rows) > LINES_SHOWN else ""
+        yield f"{counted(len(rows), 'row has', 'rows have')} a key twice: {'; '.join(rows[:LINES_SHOWN])}{more}"
 
 
-def _repeats(repeats: Sequence[tuple[int, str]]) -> Iterator[str]:
-    if repeats:
-        lines = some((str(line) for line, _ in repeats), _REPEATS_SHOWN)
-        verb = "repeats" if len(repeats) == 1 else "repeat"
-        yield f"{counted(len(repeats), 'fact')} {verb} an earlier one: line {lines}."
+def _repeats(count: int, lines: Sequence[int]) -> Iterator[str]:
+    if count:
+        more = f" and {count - len(lines)} more" if count > len(lines) else ""
+        verb = "repeats" if count == 1 else "repeat"
+        yield f"{counted(count, 'fact')} {verb} an earlier one: line {some(map(str, lines))}{more}."
 
 
 class _Renaming:

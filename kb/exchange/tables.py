@@ -17,21 +17,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from io import TextIOWrapper
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from sys import getsizeof
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hapax.grammar.arguments import ARROW, ArgumentRejected, is_table
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.remedies import Operation, Remedy, Setting
-from hapax.grammar.terms import MISSING
 from hapax.grammar.values.moments import Timed, iso_text
 from hapax.grammar.writing.words import counted, short, some
 from hapax.kb.exchange import values
-from hapax.kb.exchange.arriving import FactKind
-from hapax.kb.exchange.csv_text import cell_value
+from hapax.kb.exchange.csv_text import cell_values
 from hapax.kb.exchange.fact_checks import FactRefused
 from hapax.kb.exchange.foreign_files import (
     LONGEST_CELL,
@@ -43,6 +43,7 @@ from hapax.kb.exchange.foreign_files import (
     text_size,
 )
 from hapax.kb.exchange.intake import FactIntake, ImportReport, RulesForFacts
+from hapax.kb.exchange.values import Unreadable
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
@@ -63,7 +64,13 @@ _NUMBERED = re.compile(r"arg(?:ument)?[ _]?([1-9][0-9]?)")
 _QUOTED = re.compile('"[^"]*"')
 
 _ROWS = 50
-"""Rows of a table in memory at a time, which may be long."""
+"""Rows that are read before their size is looked at, as they may be long."""
+
+BATCH = 500
+"""Rows of a batch: fewer than 700, from which on Python's collector would walk them."""
+
+_BATCH_BYTES = 16 << 20
+"""Bytes of a batch from which on it takes no more rows."""
 
 _FRAME_ROWS = 10_000
 """Rows of a data frame whose cells are objects of Python at a time."""
@@ -72,7 +79,8 @@ _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """Fields of an exported JSONL line. An import reads the first three: imported facts are given ones."""
 
 Row: TypeAlias = Sequence[Any]
-Item = TypeVar("Item")
+_Fact: TypeAlias = tuple[int, Any, Any, Any]
+"""Line, predicate, arguments, and types or None."""
 Source: TypeAlias = Any
 """A path of a file, a text stream of facts, or a table in memory."""
 
@@ -92,12 +100,36 @@ class RowFaults(Protocol):
 class OpenTable:
     """The columns of a table, and its rows with their numbers. A row of another width is a fault.
 
-    `values`: what cells of a column mean; None: one is empty. It raises ValueError for a cell that is not a value.
+    `values`: what the cells of a column mean: None is an empty one, and `Unreadable` no value. `total`, `done`: bytes
+    of a text, and how many are read; otherwise the number of rows. 0 if unknown.
     """
 
     columns: Sequence[str]
     rows: Iterable[tuple[int, Row]]
     values: Callable[[Sequence[Any]], Sequence[Any]]
+    total: int = 0
+    done: Callable[[], int] | None = None
+
+    def batches(self, progress: Callable[[int, int], None] | None = None) -> Iterator[list[tuple[int, Row]]]:
+        """The rows in batches of bounded number and size. `progress` gets how much is read, and of how much."""
+        progress = progress if self.total else None
+        rows, count = iter(self.rows), 0
+        while True:
+            batch: list[tuple[int, Row]] = []
+            size, before = 0, self.done() if self.done else 0
+            while len(batch) < BATCH and size < _BATCH_BYTES and (part := list(islice(rows, _ROWS))):
+                batch += part
+                cells = chain.from_iterable(row for _, row in part)
+                size = self.done() - before if self.done else size + sum(map(getsizeof, cells))
+            if not batch:
+                break
+            yield batch
+            count += len(batch)
+            if progress:
+                # A file may grow while it is read.
+                progress(min(self.done() if self.done else count, self.total), self.total)
+        if progress:
+            progress(self.total, self.total)
 
 
 def import_facts(
@@ -136,104 +168,56 @@ def import_rows(
     """
     with FactIntake(kb, f"rows of {predicate}", rules) as intake, extras_named():
         intake.remedy = "Fix these rows, or leave them out."
-        for line, row in _in_memory(source).rows if is_table(source) else enumerate(source, 1):
-            if isinstance(row, str | bytes | Mapping | Set) or not isinstance(row, Iterable):
-                # A text would pass for a row of its letters, a dict for one of its keys, a set in any order.
-                kind = type(row).__name__
-                intake.add_fault(line, f"{short(row)} is a {kind}, not a row; give a tuple of values", "not a row")
-                continue
-            try:
-                intake.add_fact(line, predicate, list(map(_plain, row)))
-            except ValueError as fault:
-                intake.add_fault(line, f"{predicate}: {fault}", "faulty cell")
+        rows = _in_memory(source).rows if is_table(source) else _rows(source, intake)
+        for batch in OpenTable((), rows, typed_values).batches():
+            intake.add_facts([(line, predicate, list(map(_plain, row)), None) for line, row in batch])
         return intake.store(skip_faulty=False, same_key=same_key)
+
+
+def _rows(source: Iterable[Any], intake: FactIntake) -> Iterator[tuple[int, Row]]:
+    """Rows of Python with their numbers; what is no row is a fault."""
+    for line, row in enumerate(source, 1):
+        if isinstance(row, list | tuple):
+            yield line, row
+        elif isinstance(row, str | bytes | Mapping | Set) or not isinstance(row, Iterable):
+            # A text would pass for a row of its letters, a dict for one of its keys, a set in any order.
+            kind = type(row).__name__
+            intake.add_fault(line, f"{short(row)} is a {kind}, not a row; give a tuple of values", "not a row")
+        else:
+            yield line, tuple(row)
 
 
 # -- tables with columns of their own
 
 
-@dataclass(frozen=True, slots=True)
-class _RowFact:
-    """The fact that each row of a table gives. `places` of its columns in the row, `fixed` values by place.
-
-    `values`: as of an `OpenTable`; `empty`: as of a `TableMapping`.
-    """
-
-    kind: FactKind
-    columns: tuple[str, ...]
-    places: Sequence[int]
-    fixed: Sequence[tuple[int, Any]]
-    values: Callable[[Sequence[Any]], Sequence[Any]]
-    empty: str
-
-    def arguments(self, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-        """The arguments of rows, None for an empty cell. Raises ValueError for a cell that is not a value."""
-        columns = [self.values([row[place] for row in rows]) for place in self.places]
-        for position, constant in self.fixed:
-            columns.insert(position, [constant] * len(rows))
-        return list(zip(*columns, strict=True))
-
-
 def add_rows(table: OpenTable, mapping: TableMapping, intake: FactIntake) -> None:
     """Add the facts of a table's rows. Raises HapaxError for a column or predicate that is not there."""
     check_columns(mapping.named_columns, table.columns, f"{intake.file}:1")
-    facts_of_rows = []
+    kinds = []
     for facts in mapping.facts:
         names = tuple(map(str, facts.columns))
         if facts.key:
             intake.add_key(facts.predicate, names, facts.key_places)
         try:
-            kind = intake.kind(facts.predicate, len(facts.columns))
+            kinds.append((intake.kind(facts.predicate, len(facts.columns)), names, facts.columns))
         except FactRefused as refused:
             raise HapaxError(f"{intake.file}: {refused}. Correct the predicate or its columns.") from refused
-        places = [table.columns.index(name) for name in facts.columns if isinstance(name, str)]
-        fixed = [(place, name.value) for place, name in enumerate(facts.columns) if not isinstance(name, str)]
-        facts_of_rows.append(_RowFact(kind, names, places, fixed, table.values, mapping.empty))
-    width, rows = len(table.columns), iter(table.rows)
-    while batch := list(islice(rows, _ROWS)):
-        for line, row in batch:
-            if len(row) != width:
-                add_width_fault(line, row, width, intake)
-        fitting = [(line, row) for line, row in batch if len(row) == width]
-        lines, cells = [line for line, _ in fitting], [row for _, row in fitting]
-        for fact in facts_of_rows:
-            _add_facts_of(lines, cells, fact, intake)
-
-
-def _add_facts_of(lines: Sequence[int], rows: Sequence[Row], fact: _RowFact, intake: FactIntake) -> None:
-    """Add the facts of rows, or the faults of those that have a faulty cell."""
-    try:
-        found = fact.arguments(rows)
-    except ValueError as fault:
-        half = len(rows) // 2
-        if half:
-            for part in (slice(half), slice(half, None)):
-                _add_facts_of(lines[part], rows[part], fact, intake)
-        else:
-            cells = [rows[0][place] for place in fact.places]
-            intake.add_fault(lines[0], f"{fact.kind.predicate}: {fault}", "faulty cell", (fact.kind.predicate, cells))
-        return
-    if fact.empty == "refuse" or not any(None in arguments for arguments in found):
-        intake.add(lines, fact.kind, found, fact.columns)
-        return
-    for has_empty, run in groupby(zip(lines, found, strict=True), lambda row: None in row[1]):
-        if has_empty:
-            for line, arguments in run:
-                _add_incomplete(line, fact, arguments, intake)
-        else:
-            complete, arguments_of = zip(*run, strict=True)
-            intake.add(complete, fact.kind, arguments_of, fact.columns)
-
-
-def _add_incomplete(line: int, fact: _RowFact, arguments: Sequence[Any], intake: FactIntake) -> None:
-    """Add the fact of a row that has empty cells, unless these leave it out."""
-    intake.add_empty(fact.kind, [name for name, cell in zip(fact.columns, arguments, strict=True) if cell is None])
-    key = fact.kind.key
-    if fact.empty == "skip" and (not key or any(arguments[place] is None for place in key)):
-        intake.incomplete += 1
-        return
-    filler = MISSING if fact.empty == "skip" else ""
-    intake.add([line], fact.kind, [[filler if cell is None else cell for cell in arguments]], fact.columns)
+    places, width = {name: table.columns.index(name) for name in mapping.named_columns}, len(table.columns)
+    for batch in table.batches(intake.progress):
+        lines, rows = zip(*batch, strict=True)
+        if set(map(len, rows)) != {width}:
+            for line, row in batch:
+                if len(row) != width:
+                    add_width_fault(line, row, width, intake)
+            fitting = [(line, row) for line, row in batch if len(row) == width]
+            if not fitting:
+                continue
+            lines, rows = zip(*fitting, strict=True)
+        cells = list(zip(*rows, strict=True))
+        columns = {name: table.values(cells[place]) for name, place in places.items()}
+        for kind, names, arguments in kinds:
+            found = [columns[name] if isinstance(name, str) else [name.value] * len(lines) for name in arguments]
+            intake.add_columns(lines, kind, found, names, mapping.empty)
 
 
 @contextmanager
@@ -262,7 +246,7 @@ def opened(
             _, header = next(rows, (0, []))
             if not header:
                 raise HapaxError(f"{path} has no header. Its first row should name the columns.")
-            yield OpenTable([cell.strip() for cell in header], rows, _foreign_values)
+            yield _text_table([cell.strip() for cell in header], rows, _foreign_values, stream)
     elif form in ("jsonl", "ndjson"):
         with _text(path) as stream:
             objects = _objects(stream, wanted, intake)
@@ -270,15 +254,14 @@ def opened(
                 line, first = next(objects, (0, {}))
                 objects, wanted = chain([(line, first)] if first else [], objects), list(first)
             columns = list(wanted)
-            yield OpenTable(
-                columns, ((line, [entry[name] for name in columns]) for line, entry in objects), _typed_values
-            )
+            cells = ((line, [entry[name] for name in columns]) for line, entry in objects)
+            yield _text_table(columns, cells, typed_values, stream)
     elif form == "parquet":
         columns, found, count = parquet_table(path, wanted)
-        yield OpenTable(columns, enumerate(_followed(found, intake, count), 1), _typed_values)
+        yield OpenTable(columns, enumerate(found, 1), typed_values, count)
     elif form in ("db", "sqlite", "sqlite3"):
         with sqlite_table(path, name, wanted, intake.progress is not None) as (columns, found, count):
-            yield OpenTable(columns, enumerate(_followed(found, intake, count), 1), _typed_values)
+            yield OpenTable(columns, enumerate(found, 1), typed_values, count)
     else:
         _refuse_rules(path, form)
         known = "csv, db, jsonl, ndjson, parquet, sqlite, sqlite3, tsv, txt"
@@ -287,21 +270,20 @@ def opened(
         )
 
 
-def _foreign_values(cells: Sequence[str]) -> Sequence[Any]:
-    try:
-        return list(map(cell_value, cells))
-    except ValueError:
-        return list(map(_foreign_value, cells))
+def _text_table(
+    columns: Sequence[str],
+    rows: Iterable[tuple[int, Row]],
+    values_of: Callable[[Sequence[Any]], Sequence[Any]],
+    stream: IO[str],
+) -> OpenTable:
+    """A table in a text, of whose file it is known how much is read."""
+    size = text_size(stream)
+    done = stream.buffer.tell if size and isinstance(stream, TextIOWrapper) else None
+    return OpenTable(columns, rows, values_of, size if done else 0, done)
 
 
-def _foreign_value(cell: str) -> Any:
-    """The value of a cell that a person or another program wrote, with its own quotation marks. Raises ValueError."""
-    try:
-        return cell_value(cell)
-    except ValueError:
-        if cell.lstrip().startswith('"') and values.refusal(cell) is None:
-            return cell.strip()
-        raise
+_foreign_values = partial(cell_values, foreign=True)
+"""Values of cells that a person or another program wrote."""
 
 
 def _refuse_rules(path: str | Path, form: str) -> None:
@@ -325,13 +307,7 @@ def add_width_fault(line: int, cells: Row, width: int, intake: RowFaults, reason
 
 
 def _add_facts(source: Source, form: str, intake: FactIntake) -> None:
-    if form == "csv":
-        with _text(source) as stream:
-            _add_csv(_csv_rows(stream, intake, ","), intake)
-    elif form == "jsonl":
-        with _text(source) as stream:
-            _add_objects(_objects(stream, ("predicate", "arguments"), intake), intake)
-    else:
+    if form not in ("csv", "jsonl"):
         _refuse_rules(intake.file, form)
         raise ArgumentRejected(
             f"{intake.file}: facts are imported from csv or jsonl, not from {form!r}.",
@@ -340,10 +316,17 @@ def _add_facts(source: Source, form: str, intake: FactIntake) -> None:
                 Setting("mapping.columns"),
             ),
         )
+    with _text(source) as stream:
+        facts = _facts_of_csv(stream, intake) if form == "csv" else _facts_of_objects(stream, intake)
+        for batch in _text_table((), ((line, fact) for line, *fact in facts), cell_values, stream).batches(
+            intake.progress
+        ):
+            intake.add_facts([(line, *fact) for line, fact in batch])
 
 
-def _add_csv(rows: Iterator[tuple[int, list[str]]], intake: FactIntake) -> None:
-    """Add the facts of rows whose predicate is a column: the one that a header names, else the first."""
+def _facts_of_csv(stream: IO[str], intake: FactIntake) -> Iterator[_Fact]:
+    """The facts of rows whose predicate is a column: the one that a header names, else the first."""
+    rows = _csv_rows(stream, intake, ",")
     first = next(rows, None)
     if first is None:
         return
@@ -355,11 +338,7 @@ def _add_csv(rows: Iterator[tuple[int, list[str]]], intake: FactIntake) -> None:
     for line, cells in rows:
         chosen = [cells[place] if place < len(cells) else "" for place in places] if places else cells
         predicate = chosen[0].strip()
-        try:
-            arguments = list(map(cell_value, chosen[1:]))
-        except ValueError as fault:
-            intake.add_fault(line, str(fault), "faulty cell")
-            continue
+        arguments = list(cell_values(chosen[1:])) if len(chosen) > 1 else []
         width_of_row = intake.row_width(predicate)
         while len(arguments) > width_of_row and arguments[-1] is None:
             arguments.pop()
@@ -369,7 +348,7 @@ def _add_csv(rows: Iterator[tuple[int, list[str]]], intake: FactIntake) -> None:
             # The row may have lost an argument.
             add_width_fault(line, cells, wanted, intake, f", and {indicator} is not known")
         else:
-            intake.add_fact(line, predicate, arguments)
+            yield line, predicate, arguments, None
 
 
 def _header(cells: Sequence[str], intake: FactIntake) -> list[int] | None:
@@ -402,12 +381,12 @@ def _header(cells: Sequence[str], intake: FactIntake) -> list[int] | None:
     return used
 
 
-def _add_objects(objects: Iterable[tuple[int, Mapping[str, Any]]], intake: FactIntake) -> None:
-    """Add the facts of JSON objects whose predicate is a field."""
-    for line, entry in objects:
-        for name in entry.keys() - _FIELDS:
+def _facts_of_objects(stream: IO[str], intake: FactIntake) -> Iterator[_Fact]:
+    """The facts of JSON objects whose predicate is a field."""
+    for line, entry in _objects(stream, ("predicate", "arguments"), intake):
+        for name in entry.keys() - _FIELDS if len(entry) > 2 else ():
             intake.unused.setdefault(name, line)
-        intake.add_fact(line, entry["predicate"], entry["arguments"], entry.get("types"))
+        yield line, entry["predicate"], entry["arguments"], entry.get("types")
 
 
 # -- rows of texts
@@ -437,33 +416,12 @@ def _readable(path: str | Path) -> Iterator[None]:
         raise HapaxError(f"{path}: {fault.strerror or fault}. Name a readable file.") from fault
 
 
-def _lines(stream: IO[str], intake: RowFaults) -> Iterator[str]:
-    """The lines of a text, of which the intake follows how many bytes are read if it is a file."""
-    lines, size = text_lines(stream, intake.file), text_size(stream)
-    return _followed(lines, intake, size, stream.buffer.tell) if isinstance(stream, TextIOWrapper) else iter(lines)
-
-
-def _followed(
-    items: Iterable[Item], intake: RowFaults, total: int, done: Callable[[], int] | None = None
-) -> Iterator[Item]:
-    """The items; reports progress to the intake as their number, or as `done`, of a total."""
-    if intake.progress is None or not total:  # a pipe has no size
-        yield from items
-        return
-    for number, item in enumerate(items):
-        if number % _ROWS == 0:
-            # A file may grow while it is read.
-            intake.progress(min(done() if done else number, total), total)
-        yield item
-    intake.progress(total, total)
-
-
 def _csv_rows(stream: IO[str], intake: RowFaults, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     """Rows with their first lines, without those of blanks. A row that is not valid CSV is a fault.
 
     `delimiter`: None: the one of comma, tab, semicolon and vertical bar that the first line has most often.
     """
-    lines = _lines(stream, intake)
+    lines = iter(text_lines(stream, intake.file))
     first = next(lines, "")
     if first.startswith(_UTF_16):
         raise HapaxError(f"{intake.file} is UTF-16, not UTF-8. Save it as UTF-8.")
@@ -477,7 +435,7 @@ def _csv_rows(stream: IO[str], intake: RowFaults, delimiter: str | None) -> Iter
             line = reader.line_num + 1
             try:
                 for cells in reader:
-                    if any(map(str.strip, cells)):
+                    if cells and (cells[0].strip() or any(map(str.strip, cells))):
                         yield line, cells
                     line = reader.line_num + 1
             except csv.Error as error:
@@ -491,7 +449,7 @@ def _csv_rows(stream: IO[str], intake: RowFaults, delimiter: str | None) -> Iter
 
 def _objects(stream: IO[str], wanted: Sequence[str] | None, intake: RowFaults) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a text, one a line, with the wanted fields; None: those of the first. Others are faults."""
-    for line, text in enumerate(_lines(stream, intake), 1):
+    for line, text in enumerate(text_lines(stream, intake.file), 1):
         if not text.strip():
             continue
         try:
@@ -522,10 +480,10 @@ def _in_memory(source: Any, wanted: Sequence[str] | None = None) -> OpenTable:
         kept = list(range(len(names)))
         if wanted is not None and set(wanted) <= set(names):
             kept = [names.index(name) for name in wanted]
-        return OpenTable([names[place] for place in kept], enumerate(_frame_rows(source, kept), 1), _typed_values)
+        return OpenTable([names[place] for place in kept], enumerate(_frame_rows(source, kept), 1), typed_values)
     if hasattr(source, ARROW):
         names, cells = arrow_table(source)
-        return OpenTable(names, enumerate(cells, 1), _typed_values)
+        return OpenTable(names, enumerate(cells, 1), typed_values)
     raise HapaxError(
         f"A {type(source).__name__} does not say how its rows are read: it has columns, but no {ARROW}. Make it a "
         "list of tuples, or a table of pandas, polars or pyarrow."
@@ -545,8 +503,8 @@ def _frame_rows(frame: Any, places: Sequence[int]) -> Iterator[Row]:
         yield from zip(*cells, strict=True)
 
 
-def _typed_values(cells: Sequence[Any]) -> Sequence[Any]:
-    """The values of cells of a table that has types; a text of blanks is an empty cell. Raises ValueError."""
+def typed_values(cells: Sequence[Any]) -> Sequence[Any]:
+    """The values of cells of a table that has types; a text of blanks is an empty cell."""
     kinds = set(map(type, cells))
     if kinds == {int} or (kinds == {str} and all(map(str.strip, cells))):
         return cells
@@ -561,7 +519,7 @@ def _plain(cell: object) -> object:
     """The value of a typed cell: whole floats are integers, other floats the decimals that they show.
 
     Dates, times and durations are texts in ISO 8601, a date with the time 00:00:00 the date alone. True and false are
-    texts, too. Raises ValueError for anything else but texts and numbers.
+    texts, too. Anything else but texts and numbers is `Unreadable`.
     """
     # Asked first, as nearly all cells are of these.
     if cell is None or type(cell) in (str, int, Decimal):
@@ -585,4 +543,4 @@ def _plain(cell: object) -> object:
         shown = str(cell) if type(cell).__name__ in _NARROW else repr(number)
         # Infinity becomes a decimal, too, which `values.refusal` then names.
         return int(number) if number.is_integer() else Decimal(shown)
-    raise ValueError(f"{type(cell).__name__} is neither a text nor a number; turn it into one")
+    return Unreadable(f"{type(cell).__name__} is neither a text nor a number; turn it into one")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from json.encoder import c_make_encoder, encode_basestring, encode_basestring_ascii  # type: ignore[attr-defined]
@@ -64,6 +65,13 @@ def writer(encoder: json.JSONEncoder) -> Callable[[object], str]:
     return lambda value: "".join(chunks(value, 0))
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What stands in the place of a cell that is no value, with the reason."""
+
+    reason: str
+
+
 class ValueRefused(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
     """A value that the knowledge base cannot store exactly."""
 
@@ -72,6 +80,8 @@ def refusal(value: object) -> str | None:
     """Reason why the value cannot be stored, with the remedy; None if it can."""
     if isinstance(value, str):
         return _text_refusal(value)
+    if isinstance(value, Unreadable):
+        return value.reason
     # `bool` is a subclass of `int`.
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return f"{type(value).__name__} is not a value; give a text, an integer or a decimal"

@@ -40,7 +40,7 @@ def damages(kb: KnowledgeBase) -> Iterator[Damage]:
     for table in TABLES:
         yield from changed_rows(kb, table)
     for name, rowid, parent, _ in kb.sql("PRAGMA foreign_key_check"):
-        shown = "facts" if objects.is_of_one_predicate(name) else name
+        shown = "facts" if objects.is_of_one_predicate(name) or name == "fact_origins" else name
         yield Damage(shown, f"row {rowid}", f"it refers to a row of {parent} that is not there")
 
 

@@ -352,7 +352,7 @@ def test_what_is_not_there_and_what_is_wrong_is_told_on_a_page(served: Served, p
 SPOILED = {
     "rules.text": "this is (not a rule",
     "predicates.kind": "x",
-    "_relation_1.types": "x",
+    "fact_origins.types": "x",
     "statements.substitution": "x",
     "runs.summary": "[1]",
     "questions.patterns": "x",
@@ -373,6 +373,7 @@ def test_what_another_program_writes_breaks_no_page(searched: Path, tmp_path: Pa
         for cell, value in SPOILED.items():
             name, _, column = cell.partition(".")
             rows = "WHERE rowid = 1" if name in ("predicates", "statements") else ""
+            rows = "WHERE ref IN (SELECT ref FROM _relation_1)" if name == "fact_origins" else rows
             with closing(sqlite3.connect(database)) as connection, connection:
                 before = connection.execute(f"SELECT {column}, rowid FROM {name} {rows}").fetchall()  # noqa: S608
                 connection.execute(f"UPDATE {name} SET {column} = ? {rows}", [value])  # noqa: S608

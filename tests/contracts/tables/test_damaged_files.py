@@ -103,8 +103,8 @@ def test_a_changed_fact_is_served_by_no_command(
         ),
         ("statements SET substitution = 'null'", ("report", "-o", "page.html")),
         ("statements SET log_likelihood = 9e999", ("report", "-o", "page.html")),
-        ("{} SET probability = 9e999", ("dataset", "out", "--in-both", "keep")),
-        ("{} SET probability = -0.1", ("export", "-o", "-")),
+        ("fact_origins SET probability = 9e999", ("dataset", "out", "--in-both", "keep")),
+        ("fact_origins SET probability = -0.1", ("export", "-o", "-")),
         ("assessments SET score = 9e999", ("why", "uses_currency('Norway', 'Norwegian krone')")),
     ],
 )

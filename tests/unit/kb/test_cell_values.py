@@ -144,21 +144,21 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 
 def test_tags_of_numbers_are_odd_and_those_of_symbols_even(connection: sqlite3.Connection) -> None:
-    """A whole number n has the tag 2n + 1; others have rows, in the order of their symbols, and equal ones share one."""
+    """A whole number n has the tag 2n + 1; others have rows, in the order in which they come, and equal ones share one."""
     held = Symbols(connection)
 
     assert held.tags([0, -1, LARGEST, Decimal("3.0")]) == [1, -1, 2 * LARGEST + 1, 7]
     assert held.last_tag == 0
-    assert held.tags(["b", "a", Decimal("0.50"), Decimal("0.5")]) == [4, 2, 6, 6]
+    assert held.tags(["b", "a", Decimal("0.50"), Decimal("0.5")]) == [2, 4, 6, 6]
     assert held.tag(LARGEST + 1) == 8
     assert held.last_tag == 8
     # Another process reads the rows, and goes on behind them.
     other = Symbols(connection)
-    assert other.tags(["c", "a"]) == [10, 2]
+    assert other.tags(["c", "b"]) == [10, 2]
     assert other.values([1, 2, 6, 8, 10, -7, 9]) == {
-        1: 0, 2: "a", 6: Decimal("0.5"), 8: LARGEST + 1, 10: "c", -7: -4, 9: 4,
+        1: 0, 2: "b", 6: Decimal("0.5"), 8: LARGEST + 1, 10: "c", -7: -4, 9: 4,
     }  # fmt: skip
-    assert dict(other.encoded([9, 2, 10])) == {9: "4", 2: '"a"', 10: '"c"'}
+    assert dict(other.encoded([9, 2, 10])) == {9: "4", 2: '"b"', 10: '"c"'}
 
 
 def test_calculated_numbers_have_the_tags_of_equal_constants(connection: sqlite3.Connection) -> None:
