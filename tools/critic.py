@@ -51,7 +51,6 @@ from hapax.llm_oracle.questions.prompts import fact_claim, sentence, type_claim
 from hapax.llm_oracle.weights.gguf_files import converted
 from hapax.llm_oracle.weights.identities import write_sums
 from tools.embedded.corpus import Corpus
-from tools.embedded.facts import load_wording
 
 HELD_OUT_KEYS = 10
 """One key in this many, by a hash of its name, is kept out of training."""
@@ -105,7 +104,7 @@ class AtlasClaims:
 
     def __init__(self) -> None:
         self.atlas = load_atlas()
-        self.corpus = Corpus(self.atlas, load_wording(self.atlas))
+        self.corpus = Corpus(self.atlas)
         counts = Counter((fact.predicate, self._value(fact)) for fact in self.atlas.facts)
         self._classes = {place for place, count in counts.items() if count >= CLASS_SIZE}
         # By their place in the alphabet alone, so that nobody chose them.
@@ -114,7 +113,7 @@ class AtlasClaims:
         self.kept_out = tuple(fact for fact in self.atlas.facts if self._is_measured(fact))
         self._typed = tuple(pair for pair in self.corpus.typed if not is_kept_out(pair[0]))
         self.templates: dict[str, list[str]] = {}
-        for signature in self.corpus.wording.library.signatures:
+        for signature in self.corpus.library.signatures:
             if signature.name in self.atlas.relations and signature.templates is not None:
                 own = (signature.templates.affirmative, signature.templates.negated)
                 self.templates[signature.name] = [template for template in own if template is not None]
@@ -127,11 +126,11 @@ class AtlasClaims:
         """A true and a false training claim; the same random state draws the same twins."""
         while True:
             if rng.random() < TYPE_SHARE:
-                wrong_type = self.corpus.falsehoods.wrong_type(rng)
+                wrong_type = self.corpus.wrong_type(rng)
                 if wrong_type is not None:
                     return type_claim(*rng.choice(self._typed)), wrong_type
             fact = rng.choice(self.trained)
-            wrong = self.corpus.falsehoods.wrong_fact(fact, rng)
+            wrong = self.corpus.wrong_fact(fact, rng)
             if wrong is not None and self._trains(wrong):
                 templates = self.templates[fact.predicate]
                 if rng.random() < DENIED_SHARE and len(templates) > 1:
@@ -139,9 +138,7 @@ class AtlasClaims:
                 return self.corpus.claim(fact), self.corpus.claim(wrong)
 
     def _worded(self, fact: AtlasFact, template: str) -> str:
-        return sentence(
-            replace(self.corpus.wording.predicates[fact.predicate], template=template).words(*fact.arguments)
-        )
+        return sentence(replace(self.corpus.wordings[fact.predicate], template=template).words(*fact.arguments))
 
     def _trains(self, fact: AtlasFact) -> bool:
         value = self._value(fact)
@@ -346,7 +343,7 @@ def measure(critic: TrainedCritic, claims: AtlasClaims, most: int = PER_PREDICAT
     chosen: list[tuple[AtlasFact, bool]] = []
     for facts in by_predicate.values():
         for fact in rng.sample(facts, min(most, len(facts))):
-            wrong = claims.corpus.falsehoods.wrong_fact(fact, rng, held_out=True)
+            wrong = claims.corpus.wrong_fact(fact, rng, held_out=True)
             if wrong is not None:
                 chosen += [(fact, True), (wrong, False)]
     answers = critic.probabilities([claims.corpus.claim(fact) for fact, _ in chosen])
