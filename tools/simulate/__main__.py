@@ -15,7 +15,7 @@ import os  # noqa: E402
 import subprocess  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
+from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -25,7 +25,7 @@ HASH_SEEDS = 4
 """A seed runs under the hash seed that is its remainder, and is compared with a run under another."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the command line; the exit code is 1 if a seed fails."""
     parser = argparse.ArgumentParser(prog="python -m tools.simulate", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", default="1-200", help="a seed, or FIRST-LAST (default: %(default)s)")
@@ -35,25 +35,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--trace", action="store_true", help="print each seed's time on the simulated clock and faults")
     parser.add_argument("--until-failure", action="store_true", help="stop at the first seed that fails")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     first, _, last = options.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     if options.hash_seed is None:
-        return _spread(options, seeds)
+        with ThreadPoolExecutor(options.processes) as pool:
+            return max(pool.map(_run_under, sorted({seed % HASH_SEEDS for seed in seeds})))
+    repeated = f" --scenario '{options.scenario}'" if options.scenario else ""
     if options.planted:
+        repeated += f" --planted {options.planted}"
         sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "unit" / "kb"))
         import_module("planted_bugs").PLANTED[options.planted]()
-    totals = Totals()
-    simulation = Simulation(options.scenario)
-    for seed in seeds:
-        if seed % HASH_SEEDS != options.hash_seed:
-            continue
+    totals, simulation = Totals(), Simulation(options.scenario)
+    for seed in (seed for seed in seeds if seed % HASH_SEEDS == options.hash_seed):
         began = time.process_time()
         failures = simulation.run(seed, totals)
         totals.seconds += time.process_time() - began
-        for failure in failures:
-            print(f"python -m tools.simulate --seeds {seed}{_chosen(options)}  # {failure}", flush=True)
         totals.failed += bool(failures)
+        for failure in failures:
+            print(f"python -m tools.simulate --seeds {seed}{repeated}  # {failure}", flush=True)
         if options.trace:
             print(f"seed {seed}: {simulation.trace}", flush=True)
         if failures and options.until_failure:
@@ -62,29 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if totals.failed else 0
 
 
-def _chosen(options: argparse.Namespace) -> str:
-    """The options that a seed needs to be repeated."""
-    scenario = f" --scenario '{options.scenario}'" if options.scenario else ""
-    return scenario + (f" --planted {options.planted}" if options.planted else "")
-
-
-def _spread(options: argparse.Namespace, seeds: range) -> int:
-    """Run the seeds in a process for each hash seed, so many at a time."""
-    waiting = sorted({seed % HASH_SEEDS for seed in seeds})
-    running: list[subprocess.Popen[bytes]] = []
-    codes: list[int] = []
-    while waiting or running:
-        while waiting and len(running) < options.processes:
-            number = waiting.pop(0)
-            command = [sys.executable, "-m", "tools.simulate", "--seeds", f"{seeds[0]}-{seeds[-1]}"]
-            command += ["--hash-seed", str(number)]
-            for name in ("scenario", "planted"):
-                if value := getattr(options, name):
-                    command += [f"--{name}", value]
-            command += [f"--{name.replace('_', '-')}" for name in ("trace", "until_failure") if getattr(options, name)]
-            running.append(subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": str(number)}))
-        codes.append(running.pop(0).wait())
-    return max(codes)
+def _run_under(hash_seed: int) -> int:
+    """Run this command in a process of its own, for the seeds of a hash seed; returns its exit code."""
+    command = [sys.executable, "-m", "tools.simulate", *sys.argv[1:], "--hash-seed", str(hash_seed)]
+    return subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": str(hash_seed)}, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from hapax.kb.files import system
 from hapax.kb.files.unfinished import PREFIX, journal_folder
@@ -28,43 +29,41 @@ _LAYER: list[vfs.Layer] = []
 class SimulatedFileLock:
     """A lock of the simulated system: processes wait for it on the simulated clock, and lose it when they end."""
 
-    owners: dict[str, tuple[SimulatedProcess | None, int]] = {}  # noqa: RUF012  the locks of the machine
+    holders: dict[str, tuple[SimulatedProcess, int]] = {}  # noqa: RUF012  the locks of the machine
+    """By name, the process that took a lock, and how often."""
 
     def __init__(self, machine: Machine, path: Path) -> None:
-        self.lock_file = str(path)
-        self._machine = machine
+        self.lock_file, self._machine = str(path), machine
 
     def acquire(self, timeout: float | None = None) -> None:
         """Take the lock, which nests in one process."""
-        disk, scheduler = self._machine.disk, self._machine.scheduler
-        path = Path(self.lock_file)
+        scheduler = self._machine.scheduler
         if scheduler is None or scheduler.me is None:
             return
-        disk.cross("lock", path.touch)
+        process = scheduler.me.process
+        self._machine.disk.cross("lock", Path(self.lock_file).touch)
 
         def is_free() -> bool:
-            owner, depth = self.owners.get(self.lock_file, (None, 0))
-            return not depth or owner is process or (owner is not None and owner.is_dead)
+            holder, depth = self.holders.get(self.lock_file, (process, 0))
+            return not depth or holder is process or holder.is_dead
 
-        process = scheduler.me.process
         if not scheduler.wait(timeout, is_free):
             raise system.LockTimeout(self.lock_file)
-        owner, depth = self.owners.get(self.lock_file, (None, 0))
-        self.owners[self.lock_file] = (process, depth + 1 if owner is process else 1)
+        holder, depth = self.holders.get(self.lock_file, (process, 0))
+        self.holders[self.lock_file] = (process, depth + 1 if holder is process else 1)
 
     @property
     def lock_counter(self) -> int:
         """Number of times that this process holds the lock."""
-        return self.owners.get(self.lock_file, (None, 0))[1]
+        return self.holders[self.lock_file][1] if self.lock_file in self.holders else 0
 
     def release(self) -> None:
         scheduler = self._machine.scheduler
-        if scheduler is None or scheduler.me is None:
-            return
-        owner, depth = self.owners.get(self.lock_file, (None, 0))
-        if owner is scheduler.me.process:
-            self.owners[self.lock_file] = (owner, depth - 1)
-            scheduler.wake()
+        if scheduler is not None and scheduler.me is not None and self.lock_counter:
+            holder, depth = self.holders[self.lock_file]
+            if holder is scheduler.me.process:
+                self.holders[self.lock_file] = (holder, depth - 1)
+                scheduler.wake()
 
 
 def _renumber(folder: Path) -> None:
@@ -91,36 +90,33 @@ class Machine:
         """Seconds on the simulated clock, of all runs."""
         self._runs = 0
 
-    def run(self, works: Sequence[Work], faults: Sequence[DiskFault] = (), switching: float = 0.1) -> list[Any]:
+    def run(
+        self, works: Sequence[Work], faults: Sequence[DiskFault] = (), switching: float = 0.1
+    ) -> list[SimulatedProcess]:
         """Run one process for each function; returns the processes. A power cut has then changed the folder."""
         self._runs += 1
         processes = [SimulatedProcess(1000 * self._runs + number, work) for number, work in enumerate(works)]
-        self.scheduler = Scheduler(self.seed * 100 + self._runs, switching)
-        self.disk.restart(self.scheduler, list(faults))
-        SimulatedFileLock.owners.clear()
+        self.scheduler = scheduler = Scheduler(self.seed * 100 + self._runs, switching)
+        self.disk.restart(scheduler, list(faults))
+        SimulatedFileLock.holders.clear()
         random.seed(self.seed)  # pauses between attempts are random
         if not _LAYER:
             _LAYER.append(vfs.Layer())
-        replaced = self._replaced()
-        real = {name: getattr(system, name) for name in replaced}
-        scheduling.use(self.scheduler)
+        scheduling.use(scheduler)
         _LAYER[0].watcher = self.disk
-        for name, function in replaced.items():
-            setattr(system, name, function)
         gc.disable()  # when it runs depends on all seeds before
         try:
-            self.scheduler.run(processes)
+            with patch.multiple(system, **self._replaced(scheduler)):
+                scheduler.run(processes)
+                for process in processes:
+                    if process.fault is not None:
+                        traceback.clear_frames(process.fault.__traceback__)
+                gc.collect()  # connections of killed processes are closed while their writes still fail
         finally:
-            for process in processes:
-                if process.fault is not None:
-                    traceback.clear_frames(process.fault.__traceback__)
-            gc.collect()  # connections of killed processes are closed while their writes still fail
             gc.enable()
-            for name, function in real.items():
-                setattr(system, name, function)
             _LAYER[0].watcher = None
             scheduling.use(None)
-            self.clock += self.scheduler.clock
+            self.clock += scheduler.clock
             self.disk.scheduler = self.scheduler = None
             self.crossings += self.disk.crossings
         if self.disk.is_cut:
@@ -128,17 +124,12 @@ class Machine:
             _renumber(self.folder)
         return processes
 
-    def _replaced(self) -> dict[str, Any]:
-        disk, scheduler = self.disk, self.scheduler
-        if scheduler is None:
-            raise RuntimeError("no run is under way")
+    def _replaced(self, scheduler: Scheduler) -> dict[str, Any]:
+        disk = self.disk
 
         def sleep(seconds: float) -> None:
             if scheduler.me is not None:
                 scheduler.wait(seconds, lambda: False)
-
-        def process_id() -> int:
-            return scheduler.me.process.number if scheduler.me else 0
 
         def monotonic() -> float:
             if scheduler.me is not None and scheduler.me.process.is_dead:
@@ -149,7 +140,7 @@ class Machine:
             "now": lambda: datetime.fromtimestamp(1_700_000_000 + scheduler.clock, UTC),
             # Not `monotonic` itself: some defaults of parameters refer to that function.
             "time": SimpleNamespace(monotonic=monotonic, sleep=sleep),
-            "process_id": process_id,
+            "process_id": lambda: scheduler.me.process.number if scheduler.me else 0,
             "file_lock": lambda path: SimulatedFileLock(self, path),
             "write": disk.write_file,
             "sync": disk.sync_file,

@@ -1,90 +1,248 @@
-"""One seed: a scenario, its faults, its runs, and the invariants that hold after them."""
+"""Commands that run on the simulated machine, and one seed: its faults, its runs, and what must hold after them."""
 
 from __future__ import annotations
 
 import gc
 import logging
 import random
+import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import hapax
 from hapax.engine.answers.derivation import read_statements
+from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
-from hapax.kb.connection import reading_uri
+from hapax.grammar.rules import Library
+from hapax.kb.files.whole_files import atomic_text_file
 from hapax.kb.records import ATTEMPTS, RUNS
 from hapax.kb.schema import TABLES
 from hapax.kb.store import KnowledgeBase
+from hapax.llm_oracle.protocols import (
+    CRITIC,
+    KNOWLEDGE,
+    LIKELIHOOD,
+    CriticScore,
+    Generation,
+    GenerationParameters,
+    GenerationRequest,
+    LogLikelihood,
+    Models,
+)
+from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
+from hapax.llm_oracle.scripts.simulated import SimulatedModel
+from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld, SimulationSettings
 from tools.comparison import CLOCKS, SUMMARIES
-from tools.simulate.disk import DEATHS, ERRORS, DiskFault
-from tools.simulate.machine import Machine
-from tools.simulate.scenarios import DATABASE, DERIVED, EXPORT, SCENARIOS, Scenario, ScenarioFolder, clean, rules
-from tools.simulate.scheduling import SimulatedProcess, Stuck
+from tools.simulate.disk import DEATHS, ERRORS, Disk, DiskFault
+from tools.simulate.machine import Machine, Work
+from tools.simulate.scheduling import Stuck
+
+RULES = """
+functional was_invented_in(Tool, Year): "the [1] was invented in [2]" / "the [1] was not invented in [2]" / "?".
+oracle is_part_of(Part, Machine): "[1] is part of [2]" / "[1] is not part of [2]" / "?".
+given makes(Person, Part): "[1] makes [2]" / "[1] does not make [2]" / "?".
+@name fits
+is_part_of(Part A, Machine B) -> fits_into(Part A, Machine B).
+@name repair
+@generic X
+makes(Person X, Part A) & fits_into(Part A, Machine B) -> can_mend(Person X, Machine B).
+@name both
+@generic X
+makes(Person X, Part A) & is_part_of(Part A, Machine B) & can_mend(Person Y, Machine B) -> can_ask(Person X, Person Y).
+"""
+DERIVED = ("repair", "both")
+SETTINGS = SearchSettings(beam=2)
+DATABASE, EXPORT = "kb.db", "out.csv"
+
+
+@cache
+def rules() -> Library:
+    """The rules of the world."""
+    return hapax.parse_rules(RULES)
+
+
+@cache
+def world() -> SimulatedModel:
+    """The model of a small world."""
+    small = SimulationSettings(
+        entities_per_type=6, facts_per_argument=2.0, recall=1.0, malformed=0.0, critic_recall=1.0
+    )
+    return SimulatedModel(SimulatedWorld(rules(), 12, small))
+
+
+@dataclass
+class ScenarioFolder:
+    """The folder of a scenario, its disk, and the batches of requests that its model answered."""
+
+    folder: Path
+    disk: Disk
+    asked: list[list[str]] = field(default_factory=list)
+
+    @property
+    def database(self) -> Path:
+        return self.folder / DATABASE
+
+    @property
+    def requests(self) -> Counter[str]:
+        """How often each request was answered."""
+        return Counter(chain.from_iterable(self.asked))
+
+
+class NotedModel:
+    """The model of the world, which notes each batch as soon as it is answered."""
+
+    def __init__(self, place: ScenarioFolder) -> None:
+        self.identity = world().identity
+        self._place = place
+
+    def generate(self, requests: Sequence[GenerationRequest], parameters: GenerationParameters) -> list[Generation]:
+        return self._noted(KNOWLEDGE, requests, world().generate, parameters)
+
+    def probabilities(self, claims: Sequence[str]) -> list[CriticScore]:
+        return self._noted(CRITIC, claims, world().probabilities)
+
+    def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
+        return self._noted(LIKELIHOOD, texts, world().log_likelihoods)
+
+    def _noted(self, role: str, asked: Sequence[Any], answer: Callable[..., Sequence[Any]], *more: Any) -> list[Any]:
+        requests = [f"{role} {request} {more}" for request in asked]
+        self._place.disk.cross("answer", lambda: self._place.asked.append(requests))
+        return list(answer(asked, *more))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command, or several at a time.
+
+    `prepare` fills the folder; `works` are the processes; `derives`: the tables of `derive` are compared, too.
+    """
+
+    name: str
+    works: Callable[[ScenarioFolder], list[Work]]
+    prepare: Callable[[ScenarioFolder], object] = lambda _: None
+    derives: bool = False
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+
+def search(place: ScenarioFolder) -> None:
+    """A search, of which the model notes what it is asked."""
+    model = NotedModel(place)
+    with KnowledgeBase(place.database) as kb:
+        hapax.search(rules(), kb, Models(model, model, model, FrequencyLikelihood()), SETTINGS, only="fits")
+
+
+# --- without models ---------------------------------------------------------------------------------------------------
+
+
+def give_facts(place: ScenarioFolder) -> None:
+    """A knowledge base of given facts."""
+    with KnowledgeBase(place.database) as kb:
+        hapax.add_facts(kb, "makes", [(f"person {i % 6}", f"part {i}") for i in range(24)], rules())
+        hapax.add_facts(kb, "is_part_of", [(f"part {i}", f"machine {i % 5}") for i in range(24)], rules())
+
+
+def derive(place: ScenarioFolder) -> None:
+    """Derive all statements."""
+    with KnowledgeBase(place.database) as kb:
+        hapax.derive(rules(), kb, only=DERIVED)
+
+
+def write_facts(place: ScenarioFolder) -> None:
+    """A file of facts to import."""
+    lines = [f"makes,Person,Part,person {i % 7},part {i % 24}" for i in range(100, 140)]
+    text = "\n".join(["predicate,type1,type2,value1,value2", *lines, ""])
+    (place.folder / "facts.csv").write_text(text, "utf-8")
+
+
+def import_facts(place: ScenarioFolder) -> None:
+    """Import a file of facts."""
+    with KnowledgeBase(place.database) as kb:
+        mapping = hapax.TableMapping.of("makes", ["value1", "value2"])
+        hapax.import_facts(kb, place.folder / "facts.csv", mapping=mapping, rules=rules())
+
+
+def export(place: ScenarioFolder) -> None:
+    """An export over an earlier one."""
+    with KnowledgeBase(place.database, read_only=True) as kb, atomic_text_file(str(place.folder / EXPORT)) as stream:
+        hapax.export_facts(kb, stream, form="csv")
+
+
+def prepare_export(place: ScenarioFolder) -> None:
+    """Facts, and an earlier export."""
+    give_facts(place)
+    (place.folder / EXPORT).write_text("an earlier export\n" * 100, "utf-8")
+
+
+def _processes(*works: Callable[[ScenarioFolder], object]) -> Callable[[ScenarioFolder], list[Work]]:
+    return lambda place: [partial(work, place) for work in works]
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("search", _processes(search)),
+        Scenario("two searches", _processes(search, search)),
+        Scenario("three processes", _processes(search, import_facts, derive), write_facts),
+        Scenario("derive", _processes(derive), give_facts, derives=True),
+        Scenario("export", _processes(export), prepare_export),
+    )
+}
+
+
+def clean(place: ScenarioFolder) -> None:
+    """Remove the folder."""
+    shutil.rmtree(place.folder, ignore_errors=True)
+
+
+# --- seeds ------------------------------------------------------------------------------------------------------------
 
 Content = dict[str, tuple[str, ...]]
 
 
 def content(folder: Path, scenario: Scenario) -> Content:
     """Everything that the folder keeps, apart from times, in an order of its own."""
-    found: Content = {}
-    with closing(sqlite3.connect(reading_uri(folder / DATABASE), uri=True)) as connection:
-        found |= dict(_rows(connection))
-    if scenario.derives:
-        with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
+    found = whole_files(folder)
+    with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
+        made = {name for (name,) in kb.sql("SELECT name FROM sqlite_master")}
+        for table in TABLES:
+            if table is not ATTEMPTS and table.name in made:
+                ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
+                columns = ", ".join(name for name in table.all_columns if name not in ignored)
+                found[table.name] = _lines(kb.sql(f"SELECT {columns} FROM {table.name}"))  # noqa: S608  ours
+        if scenario.derives:
             for name in DERIVED:
-                statements = read_statements(kb, rules(), rules().rule(name))
-                found[f"derived {name}"] = tuple(sorted(map(repr, statements)))
-            for table in ("derivations", "relations"):
-                lines = kb.sql(f"SELECT * FROM {table}")  # noqa: S608  ours
-                found[f"derived tables, {table}"] = tuple(sorted(map(repr, lines)))
-    return found | whole_files(folder)
+                found[f"derived {name}"] = _lines(read_statements(kb, rules(), rules().rule(name)))
+            for name in ("derivations", "relations"):
+                found[f"derived tables, {name}"] = _lines(kb.sql(f"SELECT * FROM {name}"))  # noqa: S608  ours
+    return found
+
+
+def _lines(rows: Iterable[object]) -> tuple[str, ...]:
+    return tuple(sorted(map(repr, rows)))
 
 
 def whole_files(folder: Path) -> Content:
     """The file that must appear complete or not at all."""
     path = folder / EXPORT
-    return {f"file {EXPORT}": (path.read_text("utf-8", "replace"),)} if path.is_file() else {}
-
-
-def torn_files(folder: Path, earlier: Content, expected: Content) -> Iterator[str]:
-    """Files that are neither as before a command nor as after it. Between the two there may be none."""
-    found = whole_files(folder)
-    new = {name: lines for name, lines in expected.items() if name.startswith("file ")}
-    if found and found not in (earlier, new):
-        yield from differences(found, new if len(found) >= len(new) else earlier)
-
-
-def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, tuple[str, ...]]]:
-    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    for table in TABLES:
-        if table is ATTEMPTS or table.name not in found:
-            continue
-        ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
-        columns = ", ".join(name for name in table.all_columns if name not in ignored)
-        rows = connection.execute(f"SELECT {columns} FROM {table.name}")  # noqa: S608  ours
-        yield table.name, tuple(sorted(map(repr, rows)))
+    return {EXPORT: (path.read_text("utf-8", "replace"),)} if path.is_file() else {}
 
 
 def differences(found: Content, expected: Content) -> Iterator[str]:
     """A line for each part that is not as expected."""
     for name in sorted({*found, *expected}):
-        if found.get(name) != expected.get(name):
-            here, there = Counter(found.get(name, ())), Counter(expected.get(name, ()))
+        here, there = Counter(found.get(name, ())), Counter(expected.get(name, ()))
+        if here != there:
             missing, excess = list((there - here).elements()), list((here - there).elements())
             yield f"{name}: missing {missing[:2]}, too many {excess[:2]}"[:600]
-
-
-def damages(folder: Path) -> Iterator[str]:
-    """Findings of `verify`."""
-    with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
-        for damage in hapax.verify(kb).damages:
-            yield f"verify: {damage}"
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
@@ -151,12 +309,12 @@ class Simulation:
     def _reference(self, scenario: Scenario) -> ReferenceRun:
         if scenario.name not in self._references:
             machine, place = self._machine(scenario, 0)
-            works = scenario.works(place)
-            for work in works:
-                _check_ended(machine.run([work]))
-            found = content(place.folder, scenario)
-            asked = Counter(request for batch in place.asked for request in batch)
-            self._references[scenario.name] = ReferenceRun(found, machine.crossings, asked)
+            for work in scenario.works(place):
+                for process in machine.run([work]):
+                    if process.fault is not None:
+                        raise process.fault
+            reference = ReferenceRun(content(place.folder, scenario), machine.crossings, place.requests)
+            self._references[scenario.name] = reference
             clean(place)
             gc.freeze()  # the modules that it imported: each run collects what is left of its processes
         return self._references[scenario.name]
@@ -171,7 +329,8 @@ class Simulation:
         self, scenario: Scenario, reference: ReferenceRun, seed: int, stream: random.Random, totals: Totals
     ) -> Iterator[str]:
         machine, place = self._machine(scenario, seed)
-        in_flight, earlier = 0, whole_files(place.folder)
+        in_flight, whole = 0, {name: reference.content[name] for name in (EXPORT,) if name in reference.content}
+        allowed: tuple[Content, ...] = ({}, whole_files(place.folder), whole)
         try:
             for _ in range(stream.choice((1, 1, 2, 3))):
                 # Without faults only the order differs in which processes take turns.
@@ -183,8 +342,12 @@ class Simulation:
                 ended = sum(process.is_killed or process.fault is not None for process in processes)
                 # The model answers batch by batch, and the last one of each process may be lost.
                 in_flight += sum(map(len, place.asked[-ended:])) if ended else 0
-                yield from _tracebacks(processes)
-                yield from torn_files(place.folder, earlier, reference.content)
+                for process in processes:
+                    if not (process.is_killed or isinstance(process.fault, HapaxError | OSError | None)):
+                        yield f"it ends with {process.fault!r}, which no user should see"
+                # Between the earlier file and the new one there may be none, but no part of one.
+                if (found := whole_files(place.folder)) not in allowed:
+                    yield from differences(found, whole)
             processes = machine.run(scenario.works(place))
             totals.runs += 1
             totals.injected += machine.disk.injected
@@ -192,16 +355,14 @@ class Simulation:
             self.trace = f"{scenario.name}, {injected}, {sorted(machine.crossings.items())}, {machine.clock:.4f} s"
             yield from (f"undisturbed, it ends with {process.fault!r}" for process in processes if process.fault)
             yield from differences(content(place.folder, scenario), reference.content)
-            yield from damages(place.folder)
-            yield from _asked_again(place, reference, in_flight)
+            with KnowledgeBase(place.database, read_only=True) as kb:
+                yield from (f"verify: {damage}" for damage in hapax.verify(kb).damages)
+            if missing := reference.asked - place.requests:
+                yield f"{missing.total()} requests were not asked"
+            if (again := place.requests - reference.asked).total() > in_flight:
+                yield f"{again.total()} requests were asked again, {in_flight} may have been in flight"
         finally:
             clean(place)
-
-
-def _check_ended(processes: list[SimulatedProcess]) -> None:
-    for process in processes:
-        if process.fault is not None:
-            raise process.fault
 
 
 def _drawn(stream: random.Random, crossings: Counter[str]) -> DiskFault:
@@ -211,19 +372,3 @@ def _drawn(stream: random.Random, crossings: Counter[str]) -> DiskFault:
     if stream.random() < 0.7:
         return DiskFault(kind, number, stream.choice(DEATHS))
     return DiskFault(kind, number, stream.choice(list(ERRORS)), stream.choice((1, 1, 3, 10_000)))
-
-
-def _tracebacks(processes: list[SimulatedProcess]) -> Iterator[str]:
-    """Errors that no user should see."""
-    for process in processes:
-        if process.fault is not None and not process.is_killed and not isinstance(process.fault, HapaxError | OSError):
-            yield f"it ends with {process.fault!r}"
-
-
-def _asked_again(place: ScenarioFolder, reference: ReferenceRun, in_flight: int) -> Iterator[str]:
-    """Requests beyond those of the undisturbed run and those that were in flight when a process ended early."""
-    asked = Counter(request for batch in place.asked for request in batch)
-    if missing := reference.asked - asked:
-        yield f"{missing.total()} requests were not asked"
-    if (again := asked - reference.asked).total() > in_flight:
-        yield f"{again.total()} requests were asked again, {in_flight} may have been in flight"

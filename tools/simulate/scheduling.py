@@ -31,7 +31,7 @@ class Stuck(Exception):  # noqa: N818  says what happened
 
 @dataclass(eq=False)
 class SimulatedProcess:
-    """A process: its number and its outcome. `work` is its main function, with which all of its threads end.
+    """A process: its number and its fault. `work` is its main function, with which all of its threads end.
 
     `is_dead`: it has ended; `is_killed`: it did not end by itself.
     """
@@ -40,7 +40,6 @@ class SimulatedProcess:
     work: Callable[[], object]
     is_dead: bool = False
     is_killed: bool = False
-    result: object = None
     fault: BaseException | None = None
 
 
@@ -165,7 +164,7 @@ class Scheduler:
 
     def _main(self, process: SimulatedProcess) -> None:
         try:
-            process.result = process.work()
+            process.work()
         except BaseException as fault:  # noqa: BLE001  looked at by whoever started the process
             process.fault = fault
         process.is_dead = True

@@ -1,8 +1,7 @@
 """A layer below SQLite (a VFS) that sees each write, truncation, sync and removal of its files.
 
 It is SQLite's own layer for Unix with four functions of files and three of the system in front, made by `ctypes` in the
-library that Python's `sqlite3` has loaded. The disk of the simulation decides what
-happens before and after each operation.
+library that Python's `sqlite3` has loaded. The disk of the simulation decides what happens at each operation.
 """
 
 from __future__ import annotations
@@ -127,26 +126,23 @@ class Layer:
         def perform(part: int = size) -> int:
             return int(real.write(file, content, part, offset))
 
-        if self.watcher is None:
-            return IOERR_WRITE
-        return self.watcher.write(watched, ctypes.string_at(content, size), offset, perform)
+        return IOERR_WRITE if self.watcher is None else self.watcher.write(watched, size, perform)
 
     def _truncate(self, file: Any, size: int) -> int:
         real, watched = self._files[_place(file)]
         if self.watcher is None:
             return IOERR_WRITE
-        return self.watcher.truncate(watched, size, lambda: int(real.truncate(file, size)))
+        return self.watcher.sqlite("truncate", watched, lambda: int(real.truncate(file, size)), IOERR_WRITE)
 
     def _sync(self, file: Any, _: int) -> int:
-        # The real sync would cost time and prove nothing: which writes a power cut keeps is simulated.
-        watched = self._files[_place(file)][1]
-        return IOERR_FSYNC if self.watcher is None else self.watcher.sync(watched, lambda: OK)
+        # The real sync would cost time and prove nothing: what a power cut keeps is simulated.
+        return IOERR_FSYNC if self.watcher is None else self.watcher.sync(self._files[_place(file)][1])
 
     def _delete(self, _: Any, name: bytes, __: int) -> int:
         def perform() -> int:
             return int(self._real.delete(ctypes.addressof(self._real), name, 0))
 
-        return perform() if self.watcher is None else self.watcher.delete(Path(name.decode()), perform)
+        return perform() if self.watcher is None else self.watcher.sqlite("delete", None, perform, IOERR_DELETE)
 
     def _sleep(self, _: Any, microseconds: int) -> int:
         if self.watcher is None:
