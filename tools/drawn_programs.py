@@ -299,7 +299,7 @@ class Drawing:
             left = self._sum(numbers) if rng.random() < 0.4 else rng.choice(numbers)
             others = [name for name in numbers if name != left]
             right = rng.choice(others) if others else Quoted(rng.choice((0, 2, 5)))
-            # clingo has texts in another order, of which numbers have one.
+            # A number may be a text, and of equal texts the loops know no order.
             signs = ("<", ">") if others and isinstance(left, str) else ("<", "=<", ">", ">=")
             return [Order(left, rng.choice(signs), right)]
         if len(things) > 1 and rng.random() < 0.3:
