@@ -137,7 +137,6 @@ def figures(size: Size) -> Iterator[Figure]:
         yield from derived(work, size)
     yield from growth(size)
     yield from non_linear(size)
-    yield from joined_names(size)
     yield from changes(size)
     yield from check_of_product(size)
 
@@ -453,31 +452,6 @@ def question(base: Path, ask: Callable[[hapax.Library, hapax.KnowledgeBase], int
             return Turn(seconds_of(lambda: found.append(ask(rules, kb))), found[0])
 
     return way
-
-
-def joined_names(size: Size) -> Iterator[Figure]:
-    """A first derivation and a goal where `same_as` joins two spellings of each hundredth name, beside one spelling."""
-    facts = size.pick(300, 100_000, 1_000_000)
-    work = join(facts)
-    rules, joining = hapax.parse_rules(work.rules), hapax.parse_rules(work.rules + "given same_as(Thing, Thing).")
-    names = [f"v{number}" for number in range(0, facts // 2, 100)]
-    spelt = {name: f"{name} or so" for name in names}
-    twice = {}
-    for name, rows in work.tables.items():
-        respelt = [(first, spelt.get(second, second)) for first, second in rows[::2]]
-        twice[name] = respelt + list(rows[1::2])
-
-    def goal(rules: hapax.Library, kb: hapax.KnowledgeBase) -> int:
-        return len(hapax.query("joined(X, Y)", rules, kb))
-
-    with tempfile.TemporaryDirectory() as folder:
-        once, both = Path(folder) / "once.db", Path(folder) / "both.db"
-        fill(once, written(once.parent, work.tables), rules)
-        fill(both, written(both.parent, {**twice, "same_as": list(spelt.items())}), joining)
-        derivations = {"hapax": first_derivation(both, joining), "hapax, one spelling": first_derivation(once, rules)}
-        goals = {"hapax": question(both, goal, joining), "hapax, one spelling": question(once, goal, rules)}
-        for name, ways in ((work.name, derivations), (f"goal of a join of {facts:,} facts", goals)):
-            yield from compared(f"{name}, names joined", ways, size, {"hapax, one spelling": 1.3})
 
 
 CHANGING = (
