@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hapax.api.browser.table_pages import Page, Wanted, facts, searched
 from hapax.api.goal_answers import query, why, why_not
@@ -34,9 +34,6 @@ from hapax.llm_oracle.budget import Budget, CallStatistics
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.journaled_models import JournaledGenerator
 from hapax.llm_oracle.registry import BudgetedModels, instructed, price_table
-
-if TYPE_CHECKING:
-    from hapax.engine.search.estimate import RunEstimate
 
 MOST_ROWS = 1_000
 """Most answers or statements of one call: more would fill a model's context."""
@@ -63,35 +60,6 @@ class AskingModels:
     budget: Budget
     settings: SearchSettings = field(default_factory=SearchSettings)
     used: CallStatistics = field(default_factory=CallStatistics)
-
-
-@dataclass(frozen=True, slots=True)
-class AskForecast:
-    """Forecast of the questions of a goal to models, before anything is sent.
-
-    `questions`: the first ones, goals with `?` at the value that is asked for; `atoms`: the first claims to be judged;
-    `calls`: most requests to the knowledge model for these questions; `whole`: what is expected of them, though
-    their answers may raise further questions; `left`: what the budget leaves.
-    """
-
-    questions: tuple[str, ...]
-    atoms: tuple[str, ...]
-    calls: int
-    knowledge: str
-    critic: str
-    whole: RunEstimate
-    left: Budget
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionForecast:
-    """Most tokens and money of translating a question. `cost`: None if unknown; `left`: of the budget."""
-
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-    left: Budget
 
 
 class AgentTools:
@@ -240,23 +208,26 @@ class AgentTools:
             asked = QuestionInWords(question, self._rules(kb), kb)
             return asked.answered(generator, self._limited(MOST_ANSWERS))
 
-    def question_forecast(self, question: str) -> QuestionForecast:
-        """The most that a model takes to translate a question; no model is asked."""
+    def question_forecast(self, question: str) -> dict[str, Any]:
+        """The most that a model takes to translate a question; no model is asked.
+
+        `cost`: None if unknown; `left`: of the budget.
+        """
         asking = self._models_to_ask()
-        name = instructed(asking.models.knowledge).identity.name
+        name, price = instructed(asking.models.knowledge).identity.name, price_table(asking.models)
         with self._open() as kb:
             usage = QuestionInWords(question, self._rules(kb), kb).usage
-        price = price_table(asking.models).get(name)
-        cost = None if price is None else price.of(usage)
-        return QuestionForecast(name, usage.prompt_tokens, usage.completion_tokens, cost, self.left)
+        tokens = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+        cost = price[name].of(usage) if price.get(name) else None
+        return {"model": name, **tokens, "cost": cost, "left": asking.budget.less(self._used)}
 
-    @property
-    def left(self) -> Budget:
-        """The budget that is left."""
-        return self._models_to_ask().budget.less(self._used)
+    def forecast(self, goal: str) -> dict[str, Any]:
+        """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked.
 
-    def forecast(self, goal: str) -> AskForecast:
-        """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked."""
+        `questions`: the first ones, goals with `?` at the value that is asked for; `atoms`: the first claims to be
+        judged; `calls`: most requests to the knowledge model for these questions; `whole`: what is expected of them,
+        though their answers may raise further questions; `left`: what the budget leaves.
+        """
         from hapax.engine.inference.theory import Theory
         from hapax.engine.search.demand_loop import DemandBudget, run_demand
         from hapax.engine.search.estimate import estimate_goal
@@ -274,8 +245,15 @@ class AgentTools:
                     calls += settings.calls_per_question - state.calls
             missing = replace(missing, needs=tuple(needs))
             whole = estimate_goal(library, missing, kb, models, settings, prices=price_table(models))
-        names = (models.knowledge.identity.name, models.critic.identity.name)
-        return AskForecast(tuple(map(str, needs)), tuple(map(str, missing.atoms)), calls, *names, whole, self.left)
+        return {
+            "questions": list(map(str, needs)),
+            "atoms": list(map(str, missing.atoms)),
+            "calls": calls,
+            "knowledge": models.knowledge.identity.name,
+            "critic": models.critic.identity.name,
+            "whole": whole,
+            "left": asking.budget.less(self._used),
+        }
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:

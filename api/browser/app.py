@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import QueryParams
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -26,13 +27,11 @@ from starlette.types import ASGIApp
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.facets import Facet, Facets, RememberedCounts, facet_counts, wanted_of
-from hapax.api.browser.guard import Access, Guard
-from hapax.api.browser.judging import ANSWER_LABELS, Cells, Judging
-from hapax.api.browser.plot_values import rule_map
-from hapax.api.browser.rendering import grouped, page_environment, plot_script, static_text
+from hapax.api.browser.facets import RememberedCounts, facet_counts, facets_of, wanted_of
+from hapax.api.browser.judging import ANSWER_LABELS, Judging
+from hapax.api.browser.pages import Fallen, NotStored, StatementReader, StoryLine, nested, story_table
+from hapax.api.browser.rendering import grouped, page_environment, plot_script, rule_map, static_text
 from hapax.api.browser.runs import ask_run, run_page
-from hapax.api.browser.statement_pages import Fallen, NotStored, StatementReader, StoryLine, nested, story_table
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.api.goal_answers import Answers, query, why, why_not
 from hapax.engine.inference.theory import Theory
@@ -68,17 +67,6 @@ INDEX_SECONDS = 0.7
 
 INDEXING = "The words of this knowledge base are being indexed, once for each start of this server."
 BUSY = "Other goals are being answered, and this one would have to wait."
-
-NOTHING_ASKED: Mapping[str, Any] = {
-    **dict.fromkeys(("answers", "answered", "forecast", "quote")),
-    **dict.fromkeys(("question", "goal", "faults", "outcome"), ""),
-    "near": (),
-    "proofs": (),
-    "starts": (),
-    "row": 0,
-    "more": 0,
-}
-"""The values of the page for asking before anything is asked."""
 
 _WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
 """Requests to a running search by the word on their buttons."""
@@ -145,67 +133,65 @@ class Browser:
         return read.library, [HapaxError(diagnostic.text) for diagnostic in read.diagnostics]
 
 
-def browser_app(browser: Browser, access: Access) -> ASGIApp:
-    """The application, which answers whoever has access."""
+def browser_app(browser: Browser) -> ASGIApp:
+    """The application, for behind a guard."""
     views = _Views(browser)
+    # Two goals at a time, since each takes a Prolog process, and one that asks models, since they share a budget.
+    goals, asking = threading.Semaphore(2), threading.Semaphore(1)
+
+    def asked(request: Request) -> threading.Semaphore | None:
+        if request.method == "POST" or request.query_params.get("question", "").strip():
+            return asking
+        return goals if request.query_params.get("goal", "").strip() else None
+
     routes = [
-        Route("/", views.front),
-        Route("/statements", views.filtered("statements", views.statements)),
+        views.route("/", views.front),
+        views.route("/statements", views.statements),
         # `:path`, because identities and names may contain slashes.
-        Route("/statement/{identity:path}", views.statement),
-        Route("/rule/{name:path}", views.rule),
-        Route("/rules", views.rules),
-        Route("/edit", views.edit, methods=["GET", "POST"]),
-        Route("/facts", views.filtered("facts", tables.facts)),
-        # Values that models proposed, each with the verdicts of the gates.
-        Route("/claims", views.filtered("claims", tables.claims)),
-        Route("/predicates", views.predicates),
-        Route("/predicate/{name:path}/{arity}", views.predicate),
-        Route("/search", views.search),
-        Route("/entity", views.entity),
-        Route("/map", views.map),
-        Route("/ask", views.ask, methods=["GET", "POST"]),
-        Route("/why", views.why),
-        Route("/runs", views.runs),
-        Route("/run/{identity:path}", views.run, methods=["GET", "POST"]),
-        Route("/judge", views.judge, methods=["GET", "POST"]),
-        *_files(),
+        views.route("/statement/{identity:path}", views.statement),
+        views.route("/rule/{name:path}", views.rule),
+        views.route("/rules", views.rules),
+        views.route("/edit", views.edit, takes_forms=True),
+        views.route("/facts", views.facts),
+        views.route("/claims", views.claims),
+        views.route("/predicates", views.predicates),
+        views.route("/predicate/{name:path}/{arity}", views.predicate),
+        views.route("/search", views.search),
+        views.route("/entity", views.entity),
+        views.route("/map", views.map),
+        views.route("/ask", views.ask, takes_forms=True, places=asked),
+        views.route("/why", views.why, places=lambda _: goals),
+        views.route("/runs", views.runs),
+        views.route("/run/{identity:path}", views.run, takes_forms=True),
+        views.route("/judge", views.judge, takes_forms=True),
     ]
+    # Read once. They need no thread, so that no page can keep another from its style.
+    for place, text, media_type in (
+        ("/style.css", static_text("style.css"), "text/css"),
+        ("/script.js", static_text("script.js"), "text/javascript"),
+        ("/plots.js", plot_script(), "text/javascript"),
+    ):
+        routes.append(Route(place, Response(text, media_type=media_type), methods=["GET"]))
     handlers: Mapping[Any, Any] = {HapaxError: views.fault, 404: views.absent}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), access)
+    return Starlette(routes=routes, exception_handlers=handlers)
 
 
-def _files() -> Iterator[Route]:
-    """The style sheet and scripts, read once. They need no thread, so that no page can keep another from its style."""
-    texts = {
-        "/style.css": (static_text("style.css"), "text/css"),
-        "/script.js": (static_text("script.js"), "text/javascript"),
-        "/plots.js": (plot_script(), "text/javascript"),
-    }
-    for place, (text, media_type) in texts.items():
-        yield Route(place, Response(text, media_type=media_type), methods=["GET"])
+def _no_place(_: Request) -> None:
+    """No limit on the pages that are made at a time."""
 
 
 class _Views:
-    """The pages by name. Each function is run in a thread of its own."""
+    """The pages by name. Each is made in a thread of its own from a request and the open knowledge base."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._counts = RememberedCounts(Path(browser.database))
         self._judging = Judging(Path(browser.database), self._counts, browser.library, browser.items)
         self._outcomes: dict[str, str] = {}
-        # Two goals at a time, since each takes a Prolog process, and one that asks models, since they share a budget.
-        self._goals, self._asking = threading.Semaphore(2), threading.Semaphore(1)
         self._words = browser.words
         self._templates = page_environment("base.html.jinja")
         self._templates.globals |= {
-            "entity_url": _entity_url,
-            "statement_url": _statement_url,
-            "rule_url": _rule_url,
-            "predicate_url": _predicate_url,
-            "run_url": _run_url,
-            "why_url": _why_url,
-            "statements_url": _statements_url,
+            **URLS,
             "linked": _LINKS,
             "judges": browser.judge,
             "asks": browser.tools is not None,
@@ -213,14 +199,45 @@ class _Views:
             "database": str(browser.database),
         }
 
-    # Answers
+    def route(
+        self,
+        place: str,
+        view: Callable[[Request, KnowledgeBase], Response],
+        *,
+        takes_forms: bool = False,
+        places: Callable[[Request], threading.Semaphore | None] = _no_place,
+    ) -> Route:
+        """The route of a page; `places` limit how many are made at a time.
 
-    @contextmanager
-    def _open(self, request: Request) -> Iterator[KnowledgeBase]:
-        """The knowledge base for a request, whose page names the rows that could not be read."""
-        with self._browser.open() as kb:
-            request.state.unreadable = kb.unreadable
-            yield kb
+        Whoever waited for a place would wait in a thread, and no page has one when all threads wait: where all are
+        taken, the page says so at once.
+        """
+
+        def answer(request: Request) -> Response:
+            with self._browser.open() as kb:
+                # The page names the rows that could not be read.
+                request.state.unreadable = kb.unreadable
+                return view(request, kb)
+
+        async def endpoint(request: Request) -> Response:
+            request.state.form = FormData()
+            if request.method == "POST":
+                # Read now, since only this function can wait for it.
+                async with request.form() as form:
+                    request.state.form = form
+            room = places(request)
+            if room is None:
+                return await run_in_threadpool(answer, request)
+            if not room.acquire(blocking=False):
+                return self._waiting(request, "Busy", BUSY)
+            try:
+                return await run_in_threadpool(answer, request)
+            finally:
+                room.release()
+
+        return Route(place, endpoint, methods=["GET", "POST"] if takes_forms else ["GET"])
+
+    # Answers
 
     def _page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
         # A page about an error may come before the file was opened.
@@ -235,41 +252,7 @@ class _Views:
         page.headers["Retry-After"] = "2"
         return page
 
-    async def _unless_busy(
-        self, places: threading.Semaphore, request: Request, answer: Callable[[Request], Response]
-    ) -> Response:
-        """The answer from a thread; where all places are taken, a page that says so, at once.
-
-        Whoever waited for a place would wait in a thread, and no page has one when all threads wait.
-        """
-        if not places.acquire(blocking=False):
-            return self._waiting(request, "Busy", BUSY)
-        try:
-            return await run_in_threadpool(answer, request)
-        finally:
-            places.release()
-
-    def _table(
-        self, request: Request, title: str, read: Callable[[KnowledgeBase, Page], StoredTable], listed: str = ""
-    ) -> Response:
-        """A table as a page or as data. `listed`: the list of `facets` that it is."""
-        asked, facets, is_counted = request.query_params, list[Facet](), True
-        with self._open(request) as kb:
-            table = read(kb, _wanted_page(request))
-            if listed and _form(request) == "html":
-                wanted = wanted_of(asked)
-                counts, is_counted = self._counts.of((listed, wanted), lambda kb: facet_counts(kb, listed, wanted))
-                facets = Facets(kb, asked, counts).of(listed)
-        return self._listed(request, title, table, table.to_json, facets=facets, is_counted=is_counted)
-
-    def _listed(
-        self, request: Request, title: str, table: StoredTable, data: Callable[[], Any] | None = None, **values: Any
-    ) -> Response:
-        """The page of a table. `says`, `stopped` and `map` stand around those that have them."""
-        parts: dict[str, Any] = {"facets": [], "is_counted": True, "says": "", "stopped": None, "map": None, "goal": ""}
-        return self._with_tables(request, "table", title, {"links": table}, data, table=table, **parts | values)
-
-    def _with_tables(
+    def _tables(
         self,
         request: Request,
         template: str,
@@ -288,13 +271,21 @@ class _Views:
             name = request.query_params.get("table") or next(iter(parts))
             if name not in parts:
                 raise HapaxError(f"This page has no table {name!r}. Choose one of {', '.join(parts)}.")
-            return PlainTextResponse(_csv(parts[name]), media_type="text/csv")
+            return _csv(parts[name].columns, parts[name].rows)
         return self._page(request, template, title=title, parts=parts, address=_address(request), **values)
 
-    @staticmethod
-    def _few_or_all(request: Request) -> Page:
-        """The first rows of a table that a page lists, or as data all of them."""
-        return Page(rows=tables.MOST_ROWS) if request.query_params.get("format") else pages.FEW
+    def _table(self, request: Request, title: str, table: StoredTable, **values: Any) -> Response:
+        """The page of one table; `values` stand around it."""
+        return self._tables(request, "table", title, {"links": table}, table.to_json, table=table, **values)
+
+    def _listed(self, request: Request, kb: KnowledgeBase, name: str, table: StoredTable) -> Response:
+        """The page of a list, whose rows an address chooses by facets."""
+        facets, is_counted = list[dict[str, Any]](), True
+        if _form(request) == "html":
+            wanted = wanted_of(request.query_params)
+            counts, is_counted = self._counts.of((name, wanted), lambda kb: facet_counts(kb, name, wanted))
+            facets = facets_of(kb, name, request.query_params, counts)
+        return self._table(request, name.capitalize(), table, facets=facets, is_counted=is_counted)
 
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
@@ -310,60 +301,45 @@ class _Views:
 
     # Pages
 
-    def front(self, request: Request) -> Response:
-        with self._open(request) as kb:
-            parts = pages.front_tables(kb)
-            unjudged = self._judging.unjudged(kb, DEFAULT_KIND) if self._browser.judge else 0
-        counts = dict(parts["counts"].rows)
-        title = "What this knowledge base knows"
-        return self._with_tables(request, "front", title, parts, counts=counts, unjudged=unjudged)
+    def front(self, request: Request, kb: KnowledgeBase) -> Response:
+        parts = pages.front_tables(kb)
+        unjudged = self._judging.unjudged(kb, DEFAULT_KIND) if self._browser.judge else 0
+        counts, title = dict(parts["counts"].rows), "What this knowledge base knows"
+        return self._tables(request, "front", title, parts, counts=counts, unjudged=unjudged)
 
-    def filtered(
-        self, name: str, read: Callable[[KnowledgeBase, Wanted, Page], StoredTable]
-    ) -> Callable[[Request], Response]:
-        """The page of a list whose rows an address chooses."""
-
-        def view(request: Request) -> Response:
-            wanted = wanted_of(request.query_params)
-            return self._table(request, name.capitalize(), lambda kb, page: read(kb, wanted, page), name)
-
-        return view
-
-    def statements(self, kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
+    def statements(self, request: Request, kb: KnowledgeBase) -> Response:
+        wanted = wanted_of(request.query_params)
         # Without the index the statements about a value are looked for one by one.
         among = self._words.with_value if wanted.about and self._words.ready(INDEX_SECONDS) else lambda _: None
-        return tables.statements(kb, wanted, page, among)
+        return self._listed(request, kb, "statements", tables.statements(kb, wanted, _wanted_page(request), among))
 
-    def statement(self, request: Request) -> Response:
-        with self._open(request) as kb:
-            shown = StatementReader(kb, self._browser.library(kb)).page(request.path_params["identity"])
-            parts = shown.tables(kb)
-        return self._with_tables(request, "statement", shown.statement.record.text, parts, shown=shown)
+    def facts(self, request: Request, kb: KnowledgeBase) -> Response:
+        found = tables.facts(kb, wanted_of(request.query_params), _wanted_page(request))
+        return self._listed(request, kb, "facts", found)
 
-    def rules(self, request: Request) -> Response:
-        return self._table(request, "Rules", tables.rules)
+    def claims(self, request: Request, kb: KnowledgeBase) -> Response:
+        """Values that models proposed, each with the verdicts of the gates."""
+        found = tables.claims(kb, wanted_of(request.query_params), _wanted_page(request))
+        return self._listed(request, kb, "claims", found)
 
-    def rule(self, request: Request) -> Response:
-        with self._open(request) as kb:
-            library, name = self._browser.library(kb), request.path_params["name"]
-            shown = pages.rule_page(kb, library, name, _statement_url, few=self._few_or_all(request))
-        parts = {"head": shown.head, "long_tail": shown.long_tail, "derived": shown.derived}
-        return self._with_tables(request, "rule", f"Rule {shown.record.name}", parts, shown=shown)
+    def statement(self, request: Request, kb: KnowledgeBase) -> Response:
+        shown = StatementReader(kb, self._browser.library(kb)).page(request.path_params["identity"])
+        return self._tables(request, "statement", shown.record.text, shown.tables(kb), shown=shown)
 
-    async def edit(self, request: Request) -> Response:
+    def rules(self, request: Request, kb: KnowledgeBase) -> Response:
+        return self._table(request, "Rules", tables.rules(kb, _wanted_page(request)))
+
+    def rule(self, request: Request, kb: KnowledgeBase) -> Response:
+        library, name = self._browser.library(kb), request.path_params["name"]
+        shown = pages.rule_page(kb, library, name, URLS["statement_url"], few=_few_or_all(request))
+        return self._tables(request, "rule", f"Rule {name}", {end: shown[end] for end in tables.ENDS}, shown=shown)
+
+    def edit(self, request: Request, kb: KnowledgeBase) -> Response:
         """The text of a rule file with the faults that `hapax check` finds in it. Nothing is stored."""
-        sent: dict[str, str] = {}
-        if request.method == "POST":
-            async with request.form() as form:
-                # A form ends its lines as Windows does.
-                sent = {name: str(value).replace("\r\n", "\n") for name, value in form.items()}
-        return await run_in_threadpool(self._edit, request, sent)
-
-    def _edit(self, request: Request, sent: Mapping[str, str]) -> Response:
-        with self._open(request) as kb:
-            files = self._browser.rule_texts(kb)
+        files, sent = self._browser.rule_texts(kb), request.state.form
         file = sent.get("file") or request.query_params.get("file") or next(iter(files), "my.rules")
-        text = sent.get("text", files.get(file, ""))
+        # A form ends its lines as Windows does.
+        text = str(sent.get("text", files.get(file, ""))).replace("\r\n", "\n")
         if sent.get("form") == "file":
             name = quote(Path(file).name or "my.rules", safe="")
             return PlainTextResponse(text, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"})
@@ -371,82 +347,71 @@ class _Views:
         found = [fault for fault in faults if fault.place.file == file]
         return self._page(request, "edit", title="Edit rules", files=[*files], file=file, text=text, faults=found)
 
-    def predicates(self, request: Request) -> Response:
-        def read(kb: KnowledgeBase, page: Page) -> StoredTable:
-            library = self._browser.library(kb)
-            return tables.predicates(kb, pages.labels(kb, library), pages.derived_counts(kb, library), page)
+    def predicates(self, request: Request, kb: KnowledgeBase) -> Response:
+        library, page = self._browser.library(kb), _wanted_page(request)
+        table = tables.predicates(kb, pages.labels(kb, library), pages.derived_counts(kb, library), page)
+        return self._table(request, "Predicates", table)
 
-        return self._table(request, "Predicates", read)
-
-    def predicate(self, request: Request) -> Response:
+    def predicate(self, request: Request, kb: KnowledgeBase) -> Response:
         name, arity = request.path_params["name"], request.path_params["arity"]
         indicator = f"{name}/{arity}"
         if tables.whole_number(arity) is None:
             raise NotStored(f"There is no predicate {indicator}.")
-        with self._open(request) as kb:
-            library = self._browser.library(kb)
-            labels = pages.labels(kb, library)
-            known = tables.facts(kb, Wanted(predicate=indicator), _wanted_page(request))
-            # Claims are found by the name of a predicate, whatever its arity.
-            stopped = pages.rejected_claims(kb, Wanted(predicate=name), pages.FEW)
-            count, derived = kb.fact_counts().get(indicator, 0), pages.derived_counts(kb, library).get(indicator, 0)
+        library = self._browser.library(kb)
+        labels = pages.labels(kb, library)
+        known = tables.facts(kb, Wanted(predicate=indicator), _wanted_page(request))
         if indicator not in labels and not known.rows:
             raise NotStored(f"There is no predicate {indicator}.")
-        numbers = {"fact": count, "derived atom": derived}
+        # Claims are found by the name of a predicate, whatever its arity.
+        stopped = pages.rejected_claims(kb, Wanted(predicate=name), pages.FEW)
+        derived = pages.derived_counts(kb, library).get(indicator, 0)
+        numbers = {"fact": kb.fact_counts().get(indicator, 0), "derived atom": derived}
         found = ", ".join(grouped(number, noun) for noun, number in numbers.items() if number) or grouped(0, "fact")
         goal = f"{goal_name(name)}({', '.join(f'A{place + 1}' for place in range(int(arity)))})" if derived else ""
         shown = known if _form(request) != "html" else pages.with_columns(known, library.columns_of(name))
         says, title = labels.get(indicator, ""), f"{indicator}: {found}"
-        return self._listed(request, title, shown, known.to_json, says=says, stopped=stopped, goal=goal)
+        return self._table(request, title, shown, says=says, stopped=stopped, goal=goal)
 
-    def entity(self, request: Request) -> Response:
+    def entity(self, request: Request, kb: KnowledgeBase) -> Response:
         name = request.query_params.get("name", "")
         if not self._words.ready(INDEX_SECONDS):
             return self._waiting(request, name, INDEXING)
-        with self._open(request) as kb:
-            parts = pages.entity_tables(kb, name, self._few_or_all(request), self._words.with_value)
-            columns = {known.indicator: known.columns for known in self._browser.library(kb).signatures}
-        return self._with_tables(request, "entity", name, parts, frequency=rarest_word([name]), columns=columns)
+        parts = pages.entity_tables(kb, name, _few_or_all(request), self._words.with_value)
+        columns = {known.indicator: known.columns for known in self._browser.library(kb).signatures}
+        return self._tables(request, "entity", name, parts, frequency=rarest_word([name]), columns=columns)
 
-    def search(self, request: Request) -> Response:
+    def search(self, request: Request, kb: KnowledgeBase) -> Response:
         """Values and sentences that contain all words, the best first."""
         words = request.query_params.get("words", "").strip()
         if not self._words.ready(INDEX_SECONDS):
             return self._waiting(request, "Search", INDEXING)
         matches = self._words.search(words)
-        with self._open(request) as kb:
-            parts = pages.search_tables(kb, matches)
+        parts = pages.search_tables(kb, matches)
 
         def data() -> dict[str, Any]:
             found = {"values": list(matches.names), "statements": parts["statements"].to_json()}
             return {**found, "value_count": matches.name_count, "statement_count": matches.row_count}
 
-        return self._with_tables(request, "search", "Search", parts, data, words=words, matches=matches)
+        return self._tables(request, "search", "Search", parts, data, words=words, matches=matches)
 
-    def map(self, request: Request) -> Response:
-        with self._open(request) as kb:
-            library = self._browser.library(kb)
-        drawn, table = rule_map(library, _rule_url, _predicate_url), tables.rule_links(library)
-        return self._listed(request, "Map of predicates and rules", table, map=drawn)
+    def map(self, request: Request, kb: KnowledgeBase) -> Response:
+        library = self._browser.library(kb)
+        drawn = rule_map(library, URLS["rule_url"], URLS["predicate_url"])
+        title, table = "Map of predicates and rules", tables.rule_links(library)
+        return self._tables(request, "table", title, {"links": table}, table=table, map=drawn)
 
-    async def ask(self, request: Request) -> Response:
+    def ask(self, request: Request, kb: KnowledgeBase) -> Response:
         """A goal, or a question in words, with its answers; a POST asks models for what it lacks."""
-        asked = request.query_params
         if request.method == "POST":
-            # Read now, since only this function can wait for it.
-            async with request.form() as form:
-                request.state.asked = {name: str(form.get(name, "")).strip() for name in ("goal", "question")}
-            return await self._unless_busy(self._asking, request, self._ask_models)
-        if asked.get("question", "").strip():
-            return await self._unless_busy(self._asking, request, self._question)
-        if asked.get("goal", "").strip():
-            return await self._unless_busy(self._goals, request, self._goal)
-        return await run_in_threadpool(self._goal, request)
+            return self._ask_models(request)
+        if request.query_params.get("question", "").strip():
+            return self._question(request)
+        return self._goal(request, kb)
 
     def _ask_models(self, request: Request) -> Response:
         """Ask models, and keep in memory how that ended, for the page that follows."""
-        tools = self._asking_tools()
-        asked = {name: text for name, text in request.state.asked.items() if text}
+        tools, sent = self._asking_tools(), request.state.form
+        asked = {name: str(sent[name]).strip() for name in ("goal", "question") if str(sent.get(name, "")).strip()}
         if "question" in asked:
             # The reply is kept, so that the page that follows costs nothing.
             tools.answer_question(asked["question"])
@@ -466,11 +431,11 @@ class _Views:
     def _question(self, request: Request) -> Response:
         """The page of a question in words: the goal that a model has made of it with its answers, or the forecast."""
         tools, question = self._asking_tools(), request.query_params["question"].strip()
-        values = {**NOTHING_ASKED, "question": question}
+        values: dict[str, Any] = {"question": question}
         try:
             values["answered"] = answered = tools.answer_question(question, free=True)
             values["proofs"] = [nested(proof.story)[0] for proof in answered.proofs]
-            if request.query_params.get("format") == "json":
+            if _form(request) == "json":
                 return JSONResponse(answered.to_json())
         except BudgetReached:
             values["quote"] = tools.question_forecast(question)
@@ -478,123 +443,95 @@ class _Views:
             values["faults"] = str(fault)
         return self._page(request, "ask", title="Ask", **values)
 
-    def _goal(self, request: Request) -> Response:
+    def _goal(self, request: Request, kb: KnowledgeBase) -> Response:
         """The page of a goal: its answers, and the forecast of what models would be asked."""
-        goal, form = request.query_params.get("goal", "").strip(), request.query_params.get("format")
-        values = {**NOTHING_ASKED, "goal": goal, "row": _number(request.query_params, "row", 0)}
-        with self._open(request) as kb:
-            library = self._browser.library(kb)
-            values["starts"] = pages.goal_starts(kb, library)
-            try:
-                answers = query(goal, library, kb, options=GOAL_OPTIONS) if goal else None
-                if answers is not None and form == "json":
-                    return JSONResponse(answers.to_json())
-                if answers is not None and form == "csv":
-                    table = StoredTable(tuple(answers.columns), list(answers.rows), "", Page())
-                    return PlainTextResponse(_csv(table), media_type="text/csv")
-                values["answers"] = answers
-                if answers is not None and (answers or answers.holds):
-                    values["proofs"] = _proofs(goal, answers, values["row"], library, kb)
-                elif answers is not None:
-                    values["near"] = near_misses(goal, library, kb)
-                if answers is not None and self._browser.tools is not None:
-                    values["forecast"] = self._browser.tools.forecast(goal)
-            except HapaxError as fault:
-                values["faults"] = str(fault)
-        values["outcome"] = self._outcomes.get(goal, "")
-        return self._page(request, "ask", title="Ask", **values)
+        goal, row = request.query_params.get("goal", "").strip(), _number(request, "row", 0)
+        library = self._browser.library(kb)
+        values: dict[str, Any] = {"goal": goal, "row": row, "starts": pages.goal_starts(kb, library)}
+        try:
+            answers = query(goal, library, kb, options=GOAL_OPTIONS) if goal else None
+            if answers is not None and _form(request) == "json":
+                return JSONResponse(answers.to_json())
+            if answers is not None and _form(request) == "csv":
+                return _csv(answers.columns, answers.rows)
+            values["answers"] = answers
+            if answers is not None and (answers or answers.holds):
+                values["proofs"] = _proofs(goal, answers, row, library, kb)
+            elif answers is not None:
+                values["near"] = near_misses(goal, library, kb)
+            if answers is not None and self._browser.tools is not None:
+                values["forecast"] = self._browser.tools.forecast(goal)
+        except HapaxError as fault:
+            values["faults"] = str(fault)
+        return self._page(request, "ask", title="Ask", outcome=self._outcomes.get(goal, ""), **values)
 
-    async def why(self, request: Request) -> Response:
+    def why(self, request: Request, kb: KnowledgeBase) -> Response:
         """The story of an atom: why it holds, or why it does not."""
-        return await self._unless_busy(self._goals, request, self._story)
-
-    def _story(self, request: Request) -> Response:
-        atom = request.query_params.get("atom", "").strip()
-        with self._open(request) as kb:
-            library = self._browser.library(kb)
-            try:
-                # For `why` an atom that does not hold is an error.
-                explanation = why(atom, library, kb)
-            except HapaxError:
-                explanation = why_not(atom, library, kb)
-            starts = pages.goal_starts(kb, library)
+        atom, library = request.query_params.get("atom", "").strip(), self._browser.library(kb)
+        try:
+            # For `why` an atom that does not hold is an error.
+            explanation = why(atom, library, kb)
+        except HapaxError:
+            explanation = why_not(atom, library, kb)
         lines, more = nested(explanation.story)
-        parts = {"lines": story_table(explanation.story)}
-        values = {**NOTHING_ASKED, "goal": atom, "proofs": [lines], "more": more, "starts": starts}
-        return self._with_tables(request, "ask", atom, parts, **values)
+        parts, starts = {"lines": story_table(explanation.story)}, pages.goal_starts(kb, library)
+        return self._tables(request, "ask", atom, parts, goal=atom, proofs=[lines], more=more, starts=starts)
 
-    def runs(self, request: Request) -> Response:
-        return self._table(request, "Runs", tables.runs)
+    def runs(self, request: Request, kb: KnowledgeBase) -> Response:
+        return self._table(request, "Runs", tables.runs(kb, _wanted_page(request)))
 
-    async def run(self, request: Request) -> Response:
+    def run(self, request: Request, kb: KnowledgeBase) -> Response:
         """A run; a POST asks it to pause, to go on, or to end."""
-        if request.method != "POST":
-            return await run_in_threadpool(self._run, request)
-        if not self._browser.control:
-            raise NotStored("This server leaves searches alone.", Remedy("Start it with {}.", Setting("control")))
-        async with request.form() as form:
-            wished = str(form.get("wish", ""))
-        if wished not in _WISHES:
-            raise HapaxError(f"A search cannot be asked to {wished!r}. Ask it to {', '.join(_WISHES)}.")
-        await run_in_threadpool(self._ask_run, request, _WISHES[wished])
-        return RedirectResponse(_run_url(request.path_params["identity"]), 303)
+        identity = request.path_params["identity"]
+        if request.method == "POST":
+            if not self._browser.control:
+                raise NotStored("This server leaves searches alone.", Remedy("Start it with {}.", Setting("control")))
+            wished = str(request.state.form.get("wish", ""))
+            if wished not in _WISHES:
+                raise HapaxError(f"A search cannot be asked to {wished!r}. Ask it to {', '.join(_WISHES)}.")
+            ask_run(kb, identity, _WISHES[wished])
+            return RedirectResponse(URLS["run_url"](identity), 303)
+        shown = run_page(kb, identity)
+        return self._tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown.to_json, shown=shown)
 
-    def _ask_run(self, request: Request, wish: Wish | None) -> None:
-        with self._open(request) as kb:
-            ask_run(kb, request.path_params["identity"], wish)
-
-    def _run(self, request: Request) -> Response:
-        with self._open(request) as kb:
-            shown = run_page(kb, request.path_params["identity"])
-        return self._with_tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown.to_json, shown=shown)
-
-    async def judge(self, request: Request) -> Response:
+    def judge(self, request: Request, kb: KnowledgeBase) -> Response:
         """The next statement to judge; a POST stores a vote."""
         if not self._browser.judge:
             raise NotStored("This server stores no votes.", Remedy("Start it with {}.", Setting("judge")))
         if request.method == "POST":
-            return await self._vote(request)
-        asked = request.query_params
-        kind = asked.get("kind") or DEFAULT_KIND
-        wording = WORDINGS[self._judging.sheet(kind).kind]
-        values = await run_in_threadpool(self._next_to_judge, request, kind)
-        values |= {"kind": kind, "sheets": self._judging.sheets, "wording": wording, "labels": ANSWER_LABELS}
-        values |= {"replaced": asked.get("replaced"), "here": _judging_address({**asked, "kind": kind})}
-        return self._page(request, "judge", title="Judge", **values)
+            return self._vote(request.state.form)
+        asked, judging = request.query_params, self._judging
+        kind, voter, last = asked.get("kind") or DEFAULT_KIND, asked.get("voter", ""), asked.get("last", "")
+        chosen, shown = {name: asked[name] for name in CHOSEN if asked.get(name)}, None
+        sheet = judging.sheet(kind)
+        if voter:
+            skip, again = _number(request, "skip", 0), asked.get("again", "")
+            shown = judging.next(kb, kind, voter, wanted_of(chosen), skip=skip, again=again)
+        indicators = () if voter else pages.labels(kb, self._browser.library(kb))
+        return self._page(
+            request,
+            "judge",
+            title="Judge",
+            kind=kind,
+            voter=voter,
+            last=last,
+            chosen=chosen,
+            shown=shown,
+            sheets=judging.sheets,
+            wording=WORDINGS[sheet.kind],
+            labels=ANSWER_LABELS,
+            replaced=asked.get("replaced"),
+            here=_judging_address({**asked, "kind": kind}),
+            outcome=judging.outcome(kb, last) if last else "",
+            agreement=judging.agreement(kb, kind),
+            rules=[] if voter else [row[0] for row in tables.rules(kb).rows],
+            names=sorted({name.split("/")[0] for name in indicators}),
+        )
 
-    async def _vote(self, request: Request) -> Response:
-        async with request.form() as form:
-            texts = {
-                name: str(form.get(name, "")) for name in ("voter", "item", "question", "answer", "comment", *CHOSEN)
-            }
-            kind = str(form.get("kind", "")) or DEFAULT_KIND
-            marked, facts, struck = (tuple(map(str, form.getlist(name))) for name in ("marked", "fact", "struck"))
-        cells = Cells(texts["answer"], texts["comment"], marked, facts, struck)
-        voter, item, question = texts["voter"], texts["item"], texts["question"]
-        # In a thread: another program may be writing to the file.
-        replaced = await run_in_threadpool(self._judging.vote, kind, voter, item, question, cells)
-        return RedirectResponse(_judging_address({**texts, "kind": kind})(last=item, replaced=replaced), 303)
-
-    def _next_to_judge(self, request: Request, kind: str) -> dict[str, Any]:
-        asked = request.query_params
-        voter, last, skip = asked.get("voter", ""), asked.get("last", ""), _number(asked, "skip", 0)
-        chosen = {name: asked[name] for name in CHOSEN if asked.get(name)}
-        with self._open(request) as kb:
-            shown = None
-            if voter:
-                shown = self._judging.next(kb, kind, voter, wanted_of(chosen), skip=skip, again=asked.get("again", ""))
-            return {
-                "shown": shown,
-                "voter": voter,
-                "chosen": chosen,
-                "last": last,
-                "outcome": self._judging.outcome(kb, last) if last else "",
-                "agreement": self._judging.agreement(kb, kind),
-                "rules": [] if voter else [row[0] for row in tables.rules(kb).rows],
-                "names": []
-                if voter
-                else sorted({name.split("/")[0] for name in pages.labels(kb, self._browser.library(kb))}),
-            }
+    def _vote(self, form: FormData) -> Response:
+        kind, texts = str(form.get("kind", "")) or DEFAULT_KIND, {name: str(value) for name, value in form.items()}
+        replaced = self._judging.vote(kind, form)
+        return RedirectResponse(_judging_address({**texts, "kind": kind})(last=texts["item"], replaced=replaced), 303)
 
 
 def _proofs(goal: str, answers: Answers, row: int, library: Library, kb: KnowledgeBase) -> list[list[StoryLine]]:
@@ -629,11 +566,16 @@ def _form(request: Request) -> str:
 def _wanted_page(request: Request) -> Page:
     """The part of a table that the address names; data have no pages to turn."""
     rows = tables.ROWS if _form(request) == "html" else tables.MOST_ROWS
-    return Page(_number(request.query_params, "page", 1), rows, request.query_params.get("order", ""))
+    return Page(_number(request, "page", 1), rows, request.query_params.get("order", ""))
 
 
-def _number(asked: QueryParams, name: str, default: int) -> int:
-    text = asked.get(name, "")
+def _few_or_all(request: Request) -> Page:
+    """The first rows of a table that a page lists, or as data all of them."""
+    return Page(rows=tables.MOST_ROWS) if request.query_params.get("format") else pages.FEW
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, "")
     number = tables.whole_number(text) if text else default
     if number is None:
         raise HapaxError(f"{name} is {text!r}. Give a whole number.")
@@ -650,49 +592,43 @@ def _address(request: Request) -> Callable[..., str]:
     return changed
 
 
-def _entity_url(name: object) -> str:
-    return f"/entity?{urlencode({'name': str(name)})}"
+def _below(place: str, name: object) -> str:
+    """The address of a page about something; a slash in its name is no separator."""
+    return f"/{place}/{quote(str(name), safe='')}"
 
 
-# A slash in an identity is no separator.
-def _statement_url(identity: object) -> str:
-    return f"/statement/{quote(str(identity), safe='')}"
-
-
-def _rule_url(name: object) -> str:
-    return f"/rule/{quote(str(name), safe='')}"
-
-
-def _run_url(identity: object) -> str:
-    return f"/run/{quote(str(identity), safe='')}"
-
-
-def _why_url(atom: object) -> str:
-    return f"/why?{urlencode({'atom': str(atom)})}"
-
-
-def _statements_url(**wanted: object) -> str:
-    return f"/statements?{urlencode(wanted)}"
+def _with(place: str, **asked: object) -> str:
+    return f"/{place}?{urlencode(asked)}"
 
 
 def _predicate_url(indicator: object) -> str:
     name, slash, arity = str(indicator).rpartition("/")
-    if not slash:  # of any number of arguments
-        return f"/facts?{urlencode({'predicate': str(indicator)})}"
-    return f"/predicate/{quote(name, safe='')}/{arity}"
+    # Without an arity: of any number of arguments.
+    return f"{_below('predicate', name)}/{arity}" if slash else _with("facts", predicate=indicator)
 
 
-_LINKS: Mapping[str, tuple[str, Callable[[object], str]]] = {
-    "statement": ("id", _statement_url),
-    "rule": ("rule", _rule_url),
-    "predicate": ("predicate", _predicate_url),
-    "id": ("id", _run_url),
+URLS: Mapping[str, Callable[..., str]] = {
+    "entity_url": lambda name: _with("entity", name=name),
+    "statement_url": partial(_below, "statement"),
+    "rule_url": partial(_below, "rule"),
+    "predicate_url": _predicate_url,
+    "run_url": partial(_below, "run"),
+    "why_url": lambda atom: _with("why", atom=atom),
+    "statements_url": partial(_with, "statements"),
+}
+"""The addresses of pages by the functions of templates that give them."""
+
+_LINKS: Mapping[str, tuple[str, Callable[..., str]]] = {
+    "statement": ("id", URLS["statement_url"]),
+    "rule": ("rule", URLS["rule_url"]),
+    "predicate": ("predicate", URLS["predicate_url"]),
+    "id": ("id", URLS["run_url"]),
 }
 """Columns that lead to a page, by the column that names it."""
 
 
-def _csv(table: StoredTable) -> str:
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Response:
     text = io.StringIO()
-    rows = [[", ".join(cell) if isinstance(cell, tuple) else cell for cell in row] for row in table.rows]
-    write_rows(text, [table.columns, *rows])
-    return text.getvalue()
+    cells = [[", ".join(cell) if isinstance(cell, tuple) else cell for cell in row] for row in rows]
+    write_rows(text, [columns, *cells])
+    return PlainTextResponse(text.getvalue(), media_type="text/csv")

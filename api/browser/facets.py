@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,21 +39,6 @@ T = TypeVar("T")
 
 Counts = Mapping[str, Mapping[str, int]]
 """Numbers of rows by condition and value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A condition. `value`: as it stands in the address; `choices`: values to choose with their numbers of rows.
-
-    Without `choices` it is a field of a form: words, a number if `step` is set, or one of `options`.
-    """
-
-    name: str
-    label: str
-    value: str
-    choices: tuple[tuple[str, int], ...] | None = None
-    options: tuple[str, ...] | None = None
-    step: str = ""
 
 
 def wanted_of(asked: Mapping[str, str]) -> Wanted:
@@ -144,49 +129,32 @@ def _counts(kb: KnowledgeBase, name: str, wanted: Wanted, by: str) -> Counter[st
     return found
 
 
-class Facets:
-    """The facets of the lists of one knowledge base, as an address has set them."""
+def facets_of(kb: KnowledgeBase, name: str, asked: Mapping[str, str], counts: Counts | None) -> list[dict[str, Any]]:
+    """The facets of a list as an address has set them: those with numbers of rows, then the fields of its form.
 
-    def __init__(self, kb: KnowledgeBase, asked: Mapping[str, str], counts: Counts | None) -> None:
-        self._kb, self._asked, self._counts = kb, asked, counts
-
-    def of(self, name: str) -> list[Facet]:
-        """The facets of a list: those with numbers of rows, then the fields of its form."""
-        facets = [self._counted(by) for by in COUNTED[name]]
-        facets.append(Facet("words", "Words", self._asked.get("words", "")))
-        if name == "statements":
-            voters = self._texts("SELECT DISTINCT voter FROM votes ORDER BY voter")
-            return [
-                *facets,
-                self._option("judge", "Judged by", [NOBODY, *voters]),
-                self._decimal("least", "Every fact P(yes) from"),
-                self._decimal("most", "A fact P(yes) to"),
-            ]
-        models = self._texts("SELECT DISTINCT model FROM assessments ORDER BY model")
-        word = "P(yes)" if name == "facts" else "Score"
-        return [
-            *facets,
-            self._option("judge", "Scored by", models),
-            self._decimal("least", f"{word} from"),
-            self._decimal("most", "to"),
-        ]
-
-    def _counted(self, name: str) -> Facet:
-        chosen = self._asked.get(name, "")
-        counts = (self._counts or {}).get(name, {})
+    Each has `name`, `label` and `value`; `choices` to choose with their numbers of rows, or `options` of a field, or
+    neither if one writes words or, with `is_number`, a number.
+    """
+    facets: list[dict[str, Any]] = []
+    for by in COUNTED[name]:
+        found, chosen = (counts or {}).get(by, {}), asked.get(by, "")
         # A choice that no row has any more stays on the page, to be taken back.
-        choices = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))) | (
-            {chosen: counts.get(chosen, 0)} if chosen else {}
+        choices = sorted(found.items(), key=lambda pair: (-pair[1], pair[0])) + [(chosen, 0)] * (
+            chosen not in ("", *found)
         )
-        return Facet(name, name.capitalize(), chosen, tuple(choices.items()))
-
-    def _decimal(self, name: str, label: str) -> Facet:
-        return Facet(name, label, self._asked.get(name, ""), step="any")
-
-    def _option(self, name: str, label: str, values: Iterable[str]) -> Facet:
-        chosen = self._asked.get(name, "")
-        listed = dict.fromkeys([*values, *([chosen] if chosen else [])])
-        return Facet(name, label, chosen, options=tuple(listed))
-
-    def _texts(self, sql: str) -> list[str]:
-        return [str(text) for (text,) in self._kb.sql(sql)]
+        facets.append({"name": by, "label": by.capitalize(), "choices": choices})
+    voters, models = "SELECT DISTINCT voter FROM votes ORDER BY 1", "SELECT DISTINCT model FROM assessments ORDER BY 1"
+    people, judges, least, most = {
+        "statements": ([NOBODY], "Judged by", "Every fact P(yes) from", "A fact P(yes) to"),
+        "facts": ([], "Scored by", "P(yes) from", "to"),
+        "claims": ([], "Scored by", "Score from", "to"),
+    }[name]
+    options = [*people, *(str(text) for (text,) in kb.sql(voters if people else models)), asked.get("judge")]
+    facets += [
+        {"name": "words", "label": "Words"},
+        {"name": "judge", "label": judges, "options": dict.fromkeys(filter(None, options))},
+        {"name": "least", "label": least, "is_number": True},
+        {"name": "most", "label": most, "is_number": True},
+    ]
+    fields = {"choices": None, "options": None, "is_number": False}
+    return [{**fields, **facet, "value": asked.get(facet["name"], "")} for facet in facets]

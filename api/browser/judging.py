@@ -1,24 +1,31 @@
-"""Judging in the browser: the next question for a voter, and the vote, as the sheets of `hapax votes` have them."""
+"""Judging in the browser: its sheets, the next question for a voter, and the vote, as `hapax votes` has them."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import numpy as np
+from starlette.datastructures import FormData
 
+from hapax.api.browser import table_pages as tables
 from hapax.api.browser.facets import RememberedCounts
-from hapax.api.browser.judging_sheets import SHEETS, ItemPool, JudgingSheet, item_pool
-from hapax.api.browser.table_pages import Wanted
+from hapax.api.browser.table_pages import DERIVED, Wanted
 from hapax.engine.judgements import (
+    DATA_TYPE_QUESTION,
+    ENTAILMENT_QUESTION,
     FALSE_FACTS,
     SOUND,
+    SOUNDNESS_QUESTION,
+    SOUNDNESS_WORDING,
     UNJUDGED,
     UNSOUND_RULE,
     UNSURE,
@@ -39,15 +46,153 @@ from hapax.evaluation.votes.voting_items import (
     next_items,
     subject_id,
 )
-from hapax.evaluation.votes.voting_questions import ItemQuestion, SheetKind, VotingItem, predicate_item
+from hapax.evaluation.votes.voting_questions import (
+    AUDIT,
+    SCHEMA,
+    SCHEMA_AVAILABLE,
+    ItemQuestion,
+    SheetKind,
+    VotingItem,
+    predicate_item,
+)
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.writing.verbalize import atom_text
+from hapax.kb.atoms.derived_ids import DerivedIds
 from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, VOTES, VoteRecord
 from hapax.kb.records import STATEMENTS
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.llm_oracle.questions.prompts import sentence
+
+SCHEMA_PREFIX = "schema:"
+"""Prefix of the ids of Winograd schemas."""
+
+DISPUTED = "schemas-disputed"
+"""The sheet of the schemas on which annotators differ."""
+
+_DERIVED = "SELECT DISTINCT id FROM derived_ids WHERE id NOT IN (SELECT id FROM statements)"
+_VALUES = "(SELECT value FROM json_each(?))"
+_LISTED = "SELECT id FROM (SELECT value AS id FROM json_each(?)) WHERE 1"
+_DIFFERENT = (
+    "SELECT statement_id FROM votes WHERE question LIKE ? GROUP BY statement_id, question "
+    "HAVING count(DISTINCT answer) > 1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingSheet:
+    """A sheet as people choose it on the page.
+
+    `last`: key of the question that ends an item; `others`: beginning of the keys of the questions before it, empty if
+    there are none.
+    """
+
+    kind: SheetKind
+    label: str
+    last: str
+    others: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of the ids of its items."""
+        return {SheetKind.PREDICATES: FACT, SheetKind.SCHEMAS: SCHEMA_PREFIX}.get(self.kind, STATEMENT)
+
+    def asked(self, questions: Iterable[ItemQuestion]) -> list[ItemQuestion]:
+        """The questions about an item that must be answered, in order."""
+        before = [question for question in questions if question.required and self._is_before(question)]
+        return [*before, *(question for question in questions if question.key == self.last)]
+
+    def optional(self, questions: Iterable[ItemQuestion]) -> list[ItemQuestion]:
+        """The questions that may stay open; they are asked beside the last one."""
+        return [question for question in questions if not question.required]
+
+    def _is_before(self, question: ItemQuestion) -> bool:
+        return bool(self.others) and question.key.startswith(self.others) and question.key != self.last
+
+
+def _schemas(label: str) -> JudgingSheet:
+    return JudgingSheet(SheetKind.SCHEMAS, label, f"{SCHEMA} {list(SCHEMA_AVAILABLE)[-1]}", f"{SCHEMA} ")
+
+
+SHEETS: Mapping[str, JudgingSheet] = {
+    "soundness": JudgingSheet(SheetKind.SOUNDNESS, "statements: is it true?", SOUNDNESS_QUESTION),
+    "wording": JudgingSheet(SheetKind.SOUNDNESS, "statements: is it good English?", SOUNDNESS_WORDING),
+    "statements": JudgingSheet(
+        SheetKind.STATEMENTS,
+        "statements as in LINK: types, then whether the premise entails the conclusion",
+        ENTAILMENT_QUESTION,
+        f"{DATA_TYPE_QUESTION} ",
+    ),
+    "predicates": JudgingSheet(
+        SheetKind.PREDICATES, "facts of models: references, types, truth", f"{AUDIT} Q3", f"{AUDIT} "
+    ),
+    "schemas": _schemas("Winograd schemas: what the pronouns mean, whether the schema can be used"),
+    DISPUTED: _schemas("Winograd schemas on which annotators differ"),
+}
+"""The sheets by the names that stand in an address; the first one is the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPool:
+    """A SELECT of the ids of all items of a sheet, which ends in a condition, with its parameters.
+
+    `is_part`: votes and draws may be of other items.
+    """
+
+    sql: str
+    parameters: tuple[object, ...] = ()
+    is_part: bool = False
+
+    def count(self, kb: KnowledgeBase) -> int:
+        """The number of items."""
+        return int(kb.sql(f"SELECT count(*) FROM ({self.sql})", self.parameters)[0][0])  # noqa: S608  ours
+
+    def having(self, kb: KnowledgeBase, identities: Collection[str]) -> set[str]:
+        """The items that are in the pool; all of them if the pool has every item."""
+        if not self.is_part:
+            return set(identities)
+        listed = json.dumps(list(identities))
+        return {found for (found,) in kb.sql(f"{self.sql} AND id IN {_VALUES}", (*self.parameters, listed))}
+
+
+def item_pool(kb: KnowledgeBase, name: str, schemas: Iterable[str], wanted: Wanted) -> ItemPool:
+    """The wanted items of the sheet of this name. `schemas`: the ids of the schemas that the server has.
+
+    Raises HapaxError for conditions that such items do not have.
+    """
+    kind, is_part = SHEETS[name].kind, wanted != Wanted()
+    if kind is SheetKind.PREDICATES:
+        if wanted.rule or wanted.end:
+            raise HapaxError("Facts have no rule and no end. Choose them by predicate or probability.")
+        return ItemPool(*tables.chosen_ids(kb, "facts", replace(wanted, source="model")), is_part=is_part)
+    if kind is SheetKind.SCHEMAS:
+        if is_part:
+            raise HapaxError("Schemas have no rule, end, predicate or probability. Choose none of them.")
+        listed = (json.dumps([identity.removeprefix(SCHEMA_PREFIX) for identity in schemas]),)
+        if name != DISPUTED:
+            return ItemPool(_LISTED, listed, is_part=True)
+        return ItemPool(f"{_LISTED} AND id IN ({_DIFFERENT})", (*listed, f"{SCHEMA} %"), is_part=True)
+    searched = ItemPool(*tables.chosen_ids(kb, "statements", wanted), is_part=is_part)
+    derived = _derived_pool(kb, wanted)
+    if derived is None:
+        return searched
+    both = f"SELECT id FROM ({searched.sql} UNION ALL {derived.sql}) WHERE 1"  # noqa: S608  ours
+    return ItemPool(both, (*searched.parameters, *derived.parameters), is_part)
+
+
+def _derived_pool(kb: KnowledgeBase, wanted: Wanted) -> ItemPool | None:
+    """The wanted statements of `derive`; None if there are none. The probabilities of their facts are not stored."""
+    is_left_out = wanted.end not in ("", DERIVED) or wanted.most is not None
+    if is_left_out or not any(kb.derived_counts().values()) or not DerivedIds(kb).prepare():
+        return None
+    sql, parameters = _DERIVED, list[object]()
+    for condition, value in (("name = ?", wanted.rule), (f"name IN ({tables.WITH_PREDICATE})", wanted.predicate)):
+        if value:
+            sql += f" AND number IN (SELECT number FROM derivations WHERE kind = 'rule' AND {condition})"  # noqa: S608
+            parameters.append(value)
+    return ItemPool(sql, tuple(parameters))
+
 
 _VOTED = (
     "SELECT statement_id FROM votes WHERE question = ? GROUP BY statement_id "
@@ -81,50 +226,6 @@ _FRESH = "{pool} AND id > ? AND id NOT IN (SELECT statement_id FROM votes WHERE 
 _COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? GROUP BY 1, 2"
 
 
-@dataclass(frozen=True, slots=True)
-class VoterAgreement:
-    """Agreement of voters on the last question of a kind, over items with two votes or more.
-
-    `equal`: share of equal pairs of votes, averaged over items; `alpha`: Krippendorff's, None where it is undefined.
-    """
-
-    voters: int
-    items: int
-    equal: float
-    alpha: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """An answer with its comment. `marked`: keys of questions that may stay open, answered with their first choice.
-
-    `facts`: ids of the facts that could be struck beside it; `struck`: of those that are wrong.
-    """
-
-    answer: str
-    comment: str = ""
-    marked: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
-    struck: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ItemToJudge:
-    """A question about an item. `judged`: items that the voter has judged; `items`: all there are, None if unknown yet.
-
-    `optional`: questions beside it that may stay open; `skip`: items that the voter has skipped; `struck`: ids of the
-    facts beside it that the voter has found wrong.
-    """
-
-    item: VotingItem
-    question: ItemQuestion
-    optional: list[ItemQuestion]
-    judged: int
-    items: int | None
-    skip: int
-    struck: frozenset[str]
-
-
 @dataclass(frozen=True)
 class Judging:
     """Votes on the items of one knowledge base.
@@ -156,20 +257,28 @@ class Judging:
 
     def next(
         self, kb: KnowledgeBase, name: str, voter: str, wanted: Wanted, *, skip: int = 0, again: str = ""
-    ) -> ItemToJudge | None:
+    ) -> dict[str, Any] | None:
         """The next question about a readable item that the voter has not judged; None when there is none left.
 
-        Items that others are looking at are left to them. `again`: the id of an item that is asked about anew.
+        Items that others are looking at are left to them. `again`: the id of an item that is asked about anew. With the
+        `item` and the `question` come the numbers of `judged` and of all `items`, None if unknown yet, and of the
+        skipped; `optional`: questions beside it that may stay open; `struck`: ids of the facts beside it that the voter
+        has found wrong.
         """
         check_voter_names((voter,))
         sheet, pool = self.sheet(name), item_pool(kb, name, self.schemas, wanted)
-        judged = _judged(kb, sheet, voter)
-        counts = len(pool.having(kb, judged)), self._items(name, wanted)
+        voted = "SELECT statement_id FROM votes WHERE voter = ? AND question = ?"
+        judged = {subject for (subject,) in kb.sql(voted, (voter, sheet.last))}
+        counts = {"judged": len(pool.having(kb, judged)), "items": self._items(name, wanted), "skip": skip}
         if again.startswith(sheet.prefix) and (item := self._item(kb, sheet, subject_id(again))):
-            return self._asked(kb, sheet, item, voter, sheet.asked(item.questions)[0], counts=(*counts, skip))
+            return counts | _asked(kb, sheet, item, voter, sheet.asked(item.questions)[0])
         subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
         now = monotonic()
-        for place, subject in enumerate(_distinct(subjects)):
+        met: dict[str, int] = {}
+        for subject in subjects:
+            if subject in met:
+                continue
+            met[subject] = place = len(met)
             looking, since = self.shown.get((name, subject), (voter, now))
             is_free = looking == voter or now - since > SHOWN_SECONDS
             if place >= skip and is_free and (item := self._item(kb, sheet, subject)):
@@ -177,71 +286,59 @@ class Judging:
                 for key in [key for key, (whose, _) in self.shown.items() if (key[0], whose) == (name, voter)]:
                     self.shown.pop(key, None)
                 self.shown[name, subject] = (voter, now)
-                question = self._open_question(kb, sheet, item, voter)
-                return self._asked(kb, sheet, item, voter, question, counts=(*counts, place))
+                answered = {vote.question for vote in kb.votes(subject_id(item.id)) if vote.voter == voter}
+                open_ones = (question for question in sheet.asked(item.questions) if question.key not in answered)
+                return counts | {"skip": place} | _asked(kb, sheet, item, voter, next(open_ones))
         return None
-
-    @staticmethod
-    def _asked(
-        kb: KnowledgeBase,
-        sheet: JudgingSheet,
-        item: VotingItem,
-        voter: str,
-        question: ItemQuestion,
-        *,
-        counts: tuple[int, int | None, int],
-    ) -> ItemToJudge:
-        """A question with what stands beside the last one of its item. `counts`: of judged, all and skipped items."""
-        is_last = question.key == sheet.last
-        optional = sheet.optional(item.questions) if is_last else []
-        struck = {fact for fact in item.facts if is_last and (voter, "no") in _truths(kb, fact)}
-        return ItemToJudge(item, question, optional, *counts, struck=frozenset(struck))
 
     def outcome(self, kb: KnowledgeBase, item_id: str) -> str:
         """The judgement that the votes on a statement have come to, in words; empty for other items."""
         judgement = Judgements.stored(kb).of(subject_id(item_id)) if item_id.startswith(STATEMENT) else UNJUDGED
         return f"{judgement_text(judgement)}{' Datasets leave it out.' if judgement.is_wrong else ''}"
 
-    def vote(self, name: str, voter: str, item_id: str, question_key: str, cells: Cells) -> str:
-        """Store a vote in place of the same voter's; returns the answer that it replaces.
+    def vote(self, name: str, form: FormData) -> str:
+        """Store the vote of a form in place of the same voter's; returns the answer that it replaces.
 
-        Raises HapaxError for what is not on the sheet.
+        `marked`: keys of questions that may stay open, answered with their first choice. `fact`: ids of the facts that
+        could be struck beside the answer; `struck`: of those that are wrong. Raises HapaxError for what is not on the
+        sheet.
         """
+        voter, item_id, asked, answer = (str(form.get(key, "")) for key in ("voter", "item", "question", "answer"))
+        marked, facts, struck = (set(map(str, form.getlist(key))) for key in ("marked", "fact", "struck"))
         check_voter_names((voter,))
         sheet = self.sheet(name)
         with KnowledgeBase(self.database) as kb:
             item = self._item(kb, sheet, subject_id(item_id)) if item_id.startswith(sheet.prefix) else None
             if item is None:
                 raise HapaxError("The item of this vote is not in the knowledge base any more. Judge the next.")
-            asked = question_key or sheet.last
-            question = next((question for question in item.questions if question.key == asked), None)
+            question = next((found for found in item.questions if found.key == (asked or sheet.last)), None)
             if question is None:
-                raise HapaxError(f"{question_key!r} is not a question about this item. Judge the next.")
-            if cells.answer not in question.choices:
-                raise HapaxError(f"{cells.answer!r} is not an answer. Choose one of {', '.join(question.choices)}.")
-            vote = VoteRecord(subject_id(item_id), question.key, voter, cells.answer, cells.comment.strip())
-            marks = [
-                VoteRecord(vote.statement_id, optional.key, voter, optional.choices[0])
-                for optional in sheet.optional(item.questions)
-                if optional.key in cells.marked
-            ]
-            if foreign := {*cells.facts, *cells.struck} - {*item.facts}:
+                raise HapaxError(f"{asked!r} is not a question about this item. Judge the next.")
+            if answer not in question.choices:
+                raise HapaxError(f"{answer!r} is not an answer. Choose one of {', '.join(question.choices)}.")
+            if foreign := (facts | struck) - {*item.facts}:
                 raise HapaxError(f"{min(foreign)!r} is no fact of this item. Judge the next.")
-            if cells.struck and cells.answer == question.choices[0]:
+            if struck and answer == question.choices[0]:
                 raise HapaxError("The statement is said to be true, and a fact of it to be wrong. Answer again.")
-            marks += [VoteRecord(fact, AUDIT_QUESTION, voter, "no") for fact in cells.struck]
-            taken_back = [(fact, AUDIT_QUESTION, voter) for fact in cells.facts if fact not in cells.struck]
+            subject, comment = subject_id(item_id), str(form.get("comment", "")).strip()
+            vote = VoteRecord(subject, question.key, voter, answer, comment)
+            marks = [
+                VoteRecord(subject, optional.key, voter, optional.choices[0])
+                for optional in sheet.optional(item.questions)
+                if optional.key in marked
+            ]
+            marks += [VoteRecord(fact, AUDIT_QUESTION, voter, "no") for fact in sorted(struck)]
             with kb.transaction():
                 kb.write(
                     "DELETE FROM votes WHERE statement_id = ? AND question = ? AND voter = ? AND answer = 'no'",
-                    taken_back,
+                    [(fact, AUDIT_QUESTION, voter) for fact in facts - struck],
                 )
-                earlier = next((found for found in kb.votes(vote.statement_id) if found.id == vote.id), None)
+                earlier = next((found for found in kb.votes(subject) if found.id == vote.id), None)
                 # A second tab shows no comment of the first, so an empty one takes nothing back.
-                if earlier is not None and not vote.comment:
+                if earlier is not None and not comment:
                     vote = replace(vote, comment=earlier.comment)
                 kb.add(VOTES, [vote, *marks])
-        return earlier.answer if earlier is not None and earlier.answer != cells.answer else ""
+        return earlier.answer if earlier is not None and earlier.answer != answer else ""
 
     def unjudged(self, kb: KnowledgeBase, name: str) -> int | None:
         """The number of items of a sheet that nobody has judged; None while they are being counted."""
@@ -253,8 +350,11 @@ class Judging:
         """The number of items of a sheet, counted beside the pages."""
         return self.counts.of((name, wanted), lambda kb: item_pool(kb, name, self.schemas, wanted).count(kb))[0]
 
-    def agreement(self, kb: KnowledgeBase, name: str) -> VoterAgreement | None:
-        """Agreement of people on the last question of a sheet; None where no item has two votes."""
+    def agreement(self, kb: KnowledgeBase, name: str) -> dict[str, Any] | None:
+        """Agreement of people on the last question of a sheet, over `items` with two votes or more; None without any.
+
+        `equal`: share of equal pairs of votes, averaged over items; `alpha`: Krippendorff's, None if it is undefined.
+        """
         question = self.sheet(name).last
         by_item: dict[str, Counter[str]] = defaultdict(Counter)
         for item, answer, count in kb.sql(_COUNTS, (question,)):
@@ -266,7 +366,8 @@ class Judging:
         counts = np.array([[of_item[answer] for answer in answers] for of_item in twice])
         alpha = krippendorff_alpha(counts)
         ((voters,),) = kb.sql("SELECT count(DISTINCT voter) FROM votes WHERE question = ?", (question,))
-        return VoterAgreement(voters, len(twice), agreeing_pairs(counts), None if math.isnan(alpha) else alpha)
+        agreed = {"equal": agreeing_pairs(counts), "alpha": None if math.isnan(alpha) else alpha}
+        return {"voters": voters, "items": len(twice), **agreed}
 
     def _item(self, kb: KnowledgeBase, sheet: JudgingSheet, subject: str) -> VotingItem | None:
         """The item about a statement, fact or schema; None if it does not stand or cannot be read."""
@@ -285,16 +386,18 @@ class Judging:
         claim = sentence(atom_text(fact.ground_atom, stored_library(kb, ())))
         return predicate_item(FACT + subject, claim, list(zip(map(str, fact.arguments), fact.types, strict=True)))
 
-    @staticmethod
-    def _open_question(kb: KnowledgeBase, sheet: JudgingSheet, item: VotingItem, voter: str) -> ItemQuestion:
-        """The first question that the voter has not answered."""
-        answered = {vote.question for vote in kb.votes(subject_id(item.id)) if vote.voter == voter}
-        return next(question for question in sheet.asked(item.questions) if question.key not in answered)
 
-
-def _judged(kb: KnowledgeBase, sheet: JudgingSheet, voter: str) -> set[str]:
-    sql = "SELECT statement_id FROM votes WHERE voter = ? AND question = ?"
-    return {subject for (subject,) in kb.sql(sql, (voter, sheet.last))}
+def _asked(
+    kb: KnowledgeBase, sheet: JudgingSheet, item: VotingItem, voter: str, question: ItemQuestion
+) -> dict[str, Any]:
+    """A question with what stands beside the last one of its item."""
+    is_last = question.key == sheet.last
+    struck = set()
+    for fact in item.facts if is_last else ():
+        if any((vote.voter, vote.question, vote.answer) == (voter, AUDIT_QUESTION, "no") for vote in kb.votes(fact)):
+            struck.add(fact)
+    optional = sheet.optional(item.questions) if is_last else []
+    return {"item": item, "question": question, "optional": optional, "struck": struck}
 
 
 def _subjects(kb: KnowledgeBase, sheet: JudgingSheet, voter: str, pool: ItemPool) -> Iterator[str]:
@@ -324,16 +427,3 @@ def _in_pool(kb: KnowledgeBase, pool: ItemPool, sql: str, parameters: Sequence[o
     # Other statements and facts are found missing when they are read.
     chosen = pool.having(kb, found)
     yield from (subject for subject in found if subject in chosen)
-
-
-def _truths(kb: KnowledgeBase, fact: str) -> set[tuple[str, str]]:
-    """Voters on the truth of a fact, with their answers."""
-    return {(vote.voter, vote.answer) for vote in kb.votes(fact) if vote.question == AUDIT_QUESTION}
-
-
-def _distinct(subjects: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for subject in subjects:
-        if subject not in seen:
-            seen.add(subject)
-            yield subject

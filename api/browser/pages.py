@@ -1,33 +1,223 @@
-"""The content of the pages of one entity, predicate or rule, read at one moment."""
+"""The content of the pages of one statement, entity, predicate or rule, read at one moment."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.plot_values import LARGEST, Dot, DotPlot, Graph, Histogram, evenly_spread, graph, histogram
-from hapax.api.browser.runs import RuleSummary, search_summary
-from hapax.api.browser.statement_pages import NotStored
+from hapax.api.browser.rendering import LARGEST, evenly_spread, graph, histogram
+from hapax.api.browser.runs import NO_FIGURES, search_figures
 from hapax.api.browser.table_pages import SENTENCE, Page, StoredTable, Wanted
-from hapax.engine.run_memory import stored_rule
+from hapax.engine.answers.derivation import statement_by_id
+from hapax.engine.explain import Explainer, refuse_withdrawn, what_fell
+from hapax.engine.inference.theory import Theory
+from hapax.engine.judgements import Judgements
+from hapax.engine.run_memory import stored_rule, with_stored_predicates
+from hapax.engine.search.promises import StoredCertificate, certificates_of, certificates_of_statement
+from hapax.engine.stories import Story
 from hapax.evaluation.shared.estimates import difference_of_means
-from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, judgement_text
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goal_language import Compound, Goal, GoalVariable, goal_name, goal_text
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Constant, Value
+from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.writing.prolog_text import prolog_value
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.exchange.values import decode_value, decode_values
-from hapax.kb.records import PATTERNS, PREDICATES, RULES, Distribution, RuleRecord, RunRecord
+from hapax.kb.judgement_records import VoteRecord
+from hapax.kb.records import (
+    CANDIDATES,
+    PATTERNS,
+    PREDICATES,
+    QUESTIONS,
+    RULES,
+    STATEMENTS,
+    Distribution,
+    RuleRecord,
+    RunRecord,
+    StatementRecord,
+)
 from hapax.kb.store import STANDING, KnowledgeBase
 from hapax.kb.word_index import WordMatches
+
+MOST_LINES = 300
+"""Lines of one story on a page; `hapax why` prints all."""
+MOST_DEPTH = 40
+"""Deepest nesting of a story's lists; deeper lines are shown at this depth. Browsers stop at 512 nested elements."""
+
+
+class NotStored(HapaxError):  # noqa: N818 - named after the situation, as all our errors are
+    """The knowledge base holds nothing of this name."""
+
+
+class Fallen(NotStored):
+    """A statement that was stored and no longer holds, with the reason."""
+
+
+class StoryLine(NamedTuple):
+    """One line of a story. `opens`: the next line is its first child; `closes`: number of lists that end after it."""
+
+    part: Story
+    opens: bool
+    unfolded: bool
+    closes: int
+
+
+def nested(story: Story) -> tuple[list[StoryLine], int]:
+    """The first lines of a story, which open and close lists, and the number of the others.
+
+    Without recursion, because a proof may be deeper than Python's stack.
+    """
+    # Lazily: only the first lines of a long proof are put into words.
+    lines = [(min(depth, MOST_DEPTH), part) for depth, part in islice(story.lines(), MOST_LINES)]
+    # After the last line all lists end.
+    next_depths = [*(depth for depth, _ in lines[1:]), 0]
+    nested_lines = []
+    for (depth, part), next_depth in zip(lines, next_depths, strict=True):
+        # A conclusion shows its premises at once; whatever is behind a fact unfolds with one click.
+        unfolded = part.kind not in ("goal", "ranking") or any(child.kind == "goal" for child in part.children)
+        nested_lines.append(StoryLine(part, next_depth > depth, unfolded, max(0, depth - next_depth)))
+    # Counted without keeping them: a proof may have millions of lines.
+    return nested_lines, sum(1 for _ in story.lines()) - len(nested_lines)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPage:
+    """A statement with its story, votes, ends and values. One that `derive` concluded has no ends.
+
+    `lines`: the first of its proof; `more`: number of the others. `ranking`: how its values were chosen and ranked, if
+    a search did it. `votes`: question, answer and number. `certificates`: promises on the statement and on the facts of
+    its proof; `misses`: claims that failed a gate where its facts passed, each with its decision.
+    """
+
+    record: StatementRecord
+    story: Story
+    lines: list[StoryLine]
+    more: int
+    ranking: list[StoryLine]
+    votes: list[tuple[str, str, int]]
+    judgement: str
+    ends: list[Distribution]
+    certificates: list[StoredCertificate]
+    misses: list[tuple[str, str, float, float]]
+
+    def tables(self, kb: KnowledgeBase) -> dict[str, StoredTable]:
+        """The tables behind the page by name."""
+        return {
+            "statement": tables.statement_rows(self.record, self.ends),
+            "proof": story_table(self.story),
+            "facts": tables.proof_facts(kb, self.record.id),
+            "votes": tables.votes(kb, self.record.id),
+        }
+
+
+@dataclass(frozen=True)
+class StatementReader:
+    """Reads the pages of statements. Votes and rules are read once for all of them."""
+
+    kb: KnowledgeBase
+    library: Library
+
+    @cached_property
+    def _theory(self) -> Theory:
+        # In the sentences that the knowledge base has for its predicates.
+        return with_stored_predicates(Theory(self.library, self.kb))
+
+    @cached_property
+    def _judged(self) -> Judgements:
+        return Judgements.stored(self.kb)
+
+    @cached_property
+    def _votes(self) -> dict[str, list[VoteRecord]]:
+        """Votes by the row of their statement; statements that read the same share a row."""
+        votes: dict[str, list[VoteRecord]] = {}
+        for vote in self.kb.votes():
+            votes.setdefault(self._judged.row(vote.statement_id), []).append(vote)
+        return votes
+
+    def page(self, identity: str) -> StatementPage:
+        """The page of a statement. Raises NotStored for an unknown id, and Fallen for one that no longer holds."""
+        kb = self.kb
+        stored = kb.select(STATEMENTS, f"WHERE statements.id = ? AND {STANDING}", [identity])
+        # Of the rows of a statement at several ends or of several runs, the newest.
+        record = stored[-1] if stored else statement_by_id(kb, self.library, identity)
+        if record is None:
+            for fallen in kb.matching(STATEMENTS, id=identity):
+                if reason := what_fell(self._theory, fallen):
+                    raise Fallen(reason.message)
+            try:
+                refuse_withdrawn(self._theory, identity)
+            except HapaxError as gone:
+                raise Fallen(str(gone)) from None
+            raise NotStored(f"No statement has the id {identity}.")
+        story = Explainer(self._theory).statement(record)
+        # The proof comes last.
+        *ranked, proof = story.children
+        ranking = nested(Story("How its values were chosen and ranked", "ranking", tuple(ranked)))[0] if ranked else []
+        votes = Counter((vote.question, vote.answer) for vote in self._votes.get(self._judged.row(record.id), ()))
+        facts = kb.facts_by_id(text for (text,) in kb.sql(_PROOF_FACTS, (record.id,))).values()
+        return StatementPage(
+            record,
+            story,
+            *nested(proof),
+            ranking,
+            [(*voted, count) for voted, count in sorted(votes.items())],
+            judgement_text(self._judged.of(record.id)),
+            sorted({statement.distribution for statement in stored}),
+            [*certificates_of_statement(kb, record), *certificates_of(kb, facts)],
+            rejected_rivals(kb, [fact.candidate_id for fact in facts if fact.candidate_id]),
+        )
+
+
+_PROOF_FACTS = "SELECT fact_id FROM statement_facts WHERE key IN (SELECT key FROM statements WHERE id = ?)"
+
+_RIVALS = """
+SELECT DISTINCT rivals.question_id, rivals.id, decisions.gate, decisions.score, decisions.threshold
+FROM candidates JOIN candidates AS rivals ON rivals.question_id = candidates.question_id
+JOIN decisions ON decisions.subject = rivals.id
+WHERE candidates.id = ? AND decisions.accepted = 0 AND decisions.score < decisions.threshold
+AND rivals.value <> candidates.value
+ORDER BY decisions.threshold - decisions.score LIMIT ?
+"""
+"""Other answers to the question of a candidate that a gate rejected by their score, the closest first."""
+MISSES = 5
+
+
+def rejected_rivals(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[tuple[str, str, float, float]]:
+    """Atom, gate, score and threshold of rejected answers to the questions of these candidates, the closest first.
+
+    Those that are facts all the same are left out.
+    """
+    closest: dict[str, tuple[str, str, float, float]] = {}
+    for candidate_id in candidate_ids:
+        # Twice as many as are shown, since some are facts by another question.
+        rivals = kb.sql(_RIVALS, (candidate_id, 2 * MISSES))
+        questions = {row.question.id: row.question for row in kb.select_in(QUESTIONS, "id", {row[0] for row in rivals})}
+        candidates = {record.id: record for record in kb.select_in(CANDIDATES, "id", {row[1] for row in rivals})}
+        for question_id, rival_id, *decision in rivals:
+            if question_id in questions and rival_id in candidates:
+                # More than one pattern comes from `--compat` alone; the first one names the claim.
+                pattern, value = questions[question_id].patterns[0], candidates[rival_id].value
+                arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
+                if kb.fact(pattern.predicate, arguments) is None:
+                    atom = str(Atom(pattern.predicate, tuple(map(Constant, arguments))))
+                    closest.setdefault(atom, (atom, *decision))
+    return sorted(closest.values(), key=lambda miss: miss[3] - miss[2])[:MISSES]
+
+
+def story_table(story: Story) -> StoredTable:
+    """The lines of a story with their depths, from 0."""
+    rows = [(depth, part.text) for depth, part in islice(story.lines(), tables.MOST_ROWS)]
+    return StoredTable(("depth", "line"), rows, "", Page(rows=tables.MOST_ROWS))
+
 
 FEW = Page(rows=10)
 STRIKING = 3
@@ -160,75 +350,49 @@ def search_tables(kb: KnowledgeBase, matches: WordMatches) -> dict[str, StoredTa
     }
 
 
-@dataclass(frozen=True, slots=True)
-class RulePage:
-    """A rule with its picture, its last search step by step, its scores, and statements of both ends.
-
-    `every`: the plots are of one in so many statements; 1: of all.
-    """
-
-    record: RuleRecord
-    sentence: str
-    graph: Graph | None
-    summary: RuleSummary
-    run: RunRecord | None
-    histogram: Histogram | None
-    dots: DotPlot | None
-    every: int
-    delta: str
-    head: StoredTable
-    long_tail: StoredTable
-    derived: StoredTable
-    """Statements that `derive` concluded."""
-
-
 def rule_page(
     kb: KnowledgeBase,
     library: Library,
     name: str,
-    statement_url: Callable[[object], str],
+    statement_url: Callable[[object], str] | None,
     *,
     few: Page = FEW,
     run: RunRecord | None = None,
-) -> RulePage:
-    """The page of a rule, with so many statements: the likeliest of the head, the least likely of the long tail.
+) -> dict[str, Any]:
+    """The page of a rule: the rule with its picture, its last search step by step, its scores, and its statements.
 
-    `statement_url` gives the page of a statement by its id. `run`: the one whose figures and statements are shown;
-    None: the newest search's figures, and the statements of all.
+    `head` and `long_tail` have so many statements, the likeliest and the least likely, `derived` those of `derive`.
+    `statement_url` gives the page of a statement by its id, to which dots lead; None: no dots. `run`: the one whose
+    figures and statements are shown; None: the newest search's figures, and the statements of all. `every`: the plots
+    are of one in so many statements.
 
     Raises NotStored if the knowledge base holds no rule of this name.
     """
-    record = _rule_record(kb, library, name)
-    rule = stored_rule(kb, name, library)
-    if run is None:
-        shown_run, summary = _last_search(kb, name)
-    else:
-        shown_run, summary = run, search_summary(kb, run).rules.get(name, RuleSummary())
+    record, rule = _rule_record(kb, library, name), stored_rule(kb, name, library)
+    shown_run, figures = _last_search(kb, name) if run is None else (run, search_figures(kb, run).get("rules", {}))
     ((count,),) = kb.sql("SELECT count(*) FROM statements WHERE rule = ?", (name,))
     every = max(1, count // MOST_SCORED)
     scored = {} if shown_run is None else _scored(kb, shown_run.id, name, every)
-    scores: dict[str, list[float]] = {}
-    for end, pairs in scored.items():
-        scores[end] = [score for score, _ in pairs]
+    scores = {end: [score for score, _ in pairs] for end, pairs in scored.items()}
     wanted = Wanted(rule=name, run=run.id if run else "")
     typical = {Distribution.HEAD: "-log-likelihood", Distribution.LONG_TAIL: "log-likelihood"}
-    ends = {}
-    for end, order in typical.items():
-        ends[end] = tables.statements(kb, replace(wanted, end=end), replace(few, order=order))
-    return RulePage(
-        record,
-        statement_text(rule, library).sentence if rule else "",
-        graph(rule, library) if rule else None,
-        summary,
-        shown_run,
-        histogram(scores, {end.value: title for end, title in DISTRIBUTION_NAMES.items()}) if scores else None,
-        _dots(kb, scored, statement_url),
-        every,
-        _delta(*scores.values()) if scores and all(scores.values()) else "",
-        ends[Distribution.HEAD],
-        ends[Distribution.LONG_TAIL],
-        tables.statements(kb, Wanted(rule=name, end=tables.DERIVED), few),
-    )
+    ends = {
+        end.value: tables.statements(kb, replace(wanted, end=end), replace(few, order=order))
+        for end, order in typical.items()
+    }
+    return {
+        "record": record,
+        "sentence": statement_text(rule, library).sentence if rule else "",
+        "graph": graph(rule, library) if rule else None,
+        "figures": figures.get(name, NO_FIGURES),
+        "run": shown_run,
+        "histogram": histogram(scores, {end.value: title for end, title in DISTRIBUTION_NAMES.items()}),
+        "dots": _dots(kb, scored, statement_url) if statement_url else None,
+        "every": every,
+        "delta": _delta(*scores.values()) if scores and all(scores.values()) else "",
+        **ends,
+        "derived": tables.statements(kb, Wanted(rule=name, end=tables.DERIVED), few),
+    }
 
 
 def _rule_record(kb: KnowledgeBase, library: Library, name: str) -> RuleRecord:
@@ -269,31 +433,27 @@ def _delta(head: Sequence[float], long_tail: Sequence[float]) -> str:
 
 def _dots(
     kb: KnowledgeBase, scored: Mapping[str, Sequence[tuple[float, int]]], statement_url: Callable[[object], str]
-) -> DotPlot | None:
-    """Some statements of each end as dots, evenly spread over their ranks."""
-    picked = {end: evenly_spread(pairs) for end, pairs in scored.items()}
-    chosen: list[int] = []
-    for pairs in picked.values():
-        chosen += [row for _, row in pairs]
+) -> dict[str, Any] | None:
+    """Some statements of each end as dots, evenly spread over their ranks; `count`: of all with a score."""
+    picked = [(end, *pair) for end, pairs in scored.items() for pair in evenly_spread(pairs)]
     # The chosen rows alone are read with their texts.
-    marks = ",".join("?" * len(chosen))
+    marks = ",".join("?" * len(picked))
     sql = f"SELECT rowid, id, {SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
-    texts = {row: (identity, text) for row, identity, text in kb.sql(sql, chosen)}
+    texts = {row: (identity, text) for row, identity, text in kb.sql(sql, [row for *_, row in picked])}
     dots = []
-    for end, pairs in picked.items():
-        for score, row in pairs:
-            identity, text = texts[row]
-            dots.append(Dot(end, score, text, statement_url(identity)))
-    return DotPlot(tuple(dots), sum(map(len, scored.values()))) if dots else None
+    for end, score, row in picked:
+        identity, text = texts[row]
+        dots.append({"kind": end, "score": score, "text": text, "href": statement_url(identity)})
+    return {"form": "dots", "dots": dots, "count": sum(map(len, scored.values()))} if dots else None
 
 
-def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, RuleSummary]:
-    """The newest search that says how it went with the rule."""
+def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, Mapping[str, Any]]:
+    """The newest search that says how it went with the rule, with its figures by rule."""
     for run in reversed(kb.runs()):
-        summary = search_summary(kb, run).rules.get(rule)
-        if summary is not None:
-            return run, summary
-    return None, RuleSummary()
+        figures: Mapping[str, Any] = search_figures(kb, run).get("rules", {})
+        if rule in figures:
+            return run, figures
+    return None, {}
 
 
 @dataclass(frozen=True, slots=True)

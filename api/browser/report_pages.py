@@ -11,20 +11,19 @@ import html
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from jinja2 import Environment
 from markupsafe import Markup
 
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.pages import RulePage, rule_page
+from hapax.api.browser.pages import StatementPage, StatementReader, rule_page
 from hapax.api.browser.rendering import page_environment, plot_script, static_text
 from hapax.api.browser.runs import RunPage, run_page
-from hapax.api.browser.statement_pages import StatementPage, StatementReader
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.engine.judgements import Judgements
 from hapax.engine.search.promises import StoredCertificate, stored_certificates
@@ -81,7 +80,7 @@ class Report:
 
     options: ReportOptions
     run: RunPage | None
-    rules: tuple[RulePage, ...]
+    rules: tuple[dict[str, Any], ...]
     rule_count: int
     statements: dict[str, list[StatementPage]]
     rejected: StoredTable
@@ -153,27 +152,31 @@ def _content(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Rep
             # Each rule has two distributions, and keeps at least one statement of each.
             most = max(1, min(STATEMENTS, MOST_STATEMENTS // max(1, 2 * len(chosen))))
         reader = StatementReader(kb, library)
-        pages: list[RulePage] = []
+        pages: list[dict[str, Any]] = []
         statements: dict[str, list[StatementPage]] = {}
         for name in chosen:
-            page = rule_page(kb, library, name, _nowhere, few=Page(rows=most), run=None if run is None else run.run)
-            # The statements of the dots have no pages here.
-            pages.append(replace(page, dots=None))
-            rows = [*page.head.rows, *page.long_tail.rows]
+            # The statements of dots would have no pages here.
+            page = rule_page(kb, library, name, None, few=Page(rows=most), run=None if run is None else run.run)
+            pages.append(page)
+            rows = [*page["head"].rows, *page["long_tail"].rows]
             statements[name] = [reader.page(identity) for identity in dict.fromkeys(row[0] for row in rows)]
+        run_id = "" if run is None else run.run.id
+        truth = [] if run is None else list(truth_lines(kb, runs=[run_id]))
+        truth += [f"Statements of `derive`: {derived.sentence()}"] if derived.judged else []
         content = Report(
             options,
             run,
             tuple(pages),
             len(names),
             statements,
-            _rejected(kb, run, options.rejected),
-            () if run is None else tuple(stored_certificates(kb, [run.run.id])),
-            tuple(_truth(kb, run, derived)),
+            # Those with the highest scores first.
+            tables.claims(kb, Wanted(run=run_id, verdict="rejected"), Page(rows=options.rejected, order="-score")),
+            () if run is None else tuple(stored_certificates(kb, [run_id])),
+            (*truth, *mended_lines(kb)),
         )
     # Statements of `derive` are read in snapshots of their own.
     for page in pages:
-        statements[page.record.name] += [reader.page(row[0]) for row in page.derived.rows]
+        statements[page["record"].name] += [reader.page(row[0]) for row in page["derived"].rows]
     return content
 
 
@@ -200,100 +203,58 @@ def _rule_names(kb: KnowledgeBase, run: RunPage | None) -> list[str]:
     return list(dict.fromkeys([*names, *kb.derived_counts()]))
 
 
-def _rejected(kb: KnowledgeBase, run: RunPage | None, most: int) -> StoredTable:
-    """Values of the run that a gate rejected, those with the highest scores first."""
-    wanted = Wanted(run="" if run is None else run.run.id, verdict="rejected")
-    return tables.claims(kb, wanted, Page(rows=most, order="-score"))
-
-
-def _truth(kb: KnowledgeBase, run: RunPage | None, derived: JudgedCounts) -> Iterator[str]:
-    """People's judgements of the statements of the run, and of those of `derive`."""
-    if run is not None:
-        yield from truth_lines(kb, runs=[run.run.id])
-    if derived.judged:
-        yield f"Statements of `derive`: {derived.sentence()}"
-    yield from mended_lines(kb)
-
-
 # -- HTML
 
 
 def _html(content: Report) -> str:
     """The file. Equal reports give equal texts."""
-    style, script = static_text("style.css"), plot_script()
+    texts = {"style": static_text("style.css"), "script": plot_script()}
+    # Source expressions of the file's policy.
+    digests = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in texts.items()}
+    hashes = {f"{name}_hash": f"sha256-{digest}" for name, digest in digests.items()}
     environment = _environment(content)
-    parts: list[Markup] = []
-    if content.run is not None:
-        parts.append(_part(environment, "run", "run", f"Run {content.run.run.id}", content.run))
+
+    def part(template: str, anchor: str, title: str, shown: object, *, folded: bool = False) -> Markup:
+        """The content of a page as a part of the file."""
+        page = environment.get_template(f"{template}.html.jinja")
+        # The template has escaped it.
+        return Markup(page.render(anchor=anchor, title=title, shown=shown, folded=folded))  # noqa: S704
+
+    parts = [] if content.run is None else [part("run", "run", f"Run {content.run.run.id}", content.run)]
     for rule in content.rules:
-        name = rule.record.name
-        parts.append(_part(environment, "rule", _rule_anchor(name), f"Rule {name}", rule))
+        name = rule["record"].name
+        parts.append(part("rule", _rule_anchor(name), f"Rule {name}", rule))
         for shown in content.statements[name]:
-            record = shown.statement.record
-            parts.append(_part(environment, "statement", _statement_anchor(record.id), record.text, shown, folded=True))
-    return environment.get_template("report/report.html.jinja").render(
-        report=content,
-        version=version("hapax-kb"),
-        parts=parts,
-        style=style,
-        script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-    )
-
-
-def _part(
-    environment: Environment, template: str, anchor: str, title: str, shown: object, *, folded: bool = False
-) -> Markup:
-    """The content of a page as a part of the file."""
-    page = environment.get_template(f"{template}.html.jinja")
-    # The template has escaped it.
-    return Markup(page.render(anchor=anchor, title=title, shown=shown, folded=folded))  # noqa: S704
+            record = shown.record
+            parts.append(part("statement", f"statement-{record.id}", record.text, shown, folded=True))
+    page = environment.get_template("report/report.html.jinja")
+    return page.render(report=content, version=version("hapax-kb"), parts=parts, **texts, **hashes)
 
 
 def _environment(content: Report) -> Environment:
     """Templates whose links lead to other parts of the file; to pages that are not in it there are none."""
-    rules = {rule.record.name for rule in content.rules}
+    rules = {rule["record"].name for rule in content.rules}
     run = None if content.run is None else content.run.run.id
 
     def rule_url(name: object) -> str:
         return f"#{_rule_anchor(str(name))}" if name in rules else ""
-
-    def run_url(identity: object) -> str:
-        return "#run" if identity == run else ""
 
     def more_command(rule: str) -> str:
         return content.command(rule=rule, statements=10 * (content.options.statements or STATEMENTS))
 
     environment = page_environment("report/part.html.jinja")
     environment.globals |= {
-        "entity_url": _nowhere,
-        "predicate_url": _nowhere,
-        "why_url": _nowhere,
+        **dict.fromkeys(("entity_url", "predicate_url", "why_url"), lambda _: ""),
         "statements_url": None,
-        "statement_url": lambda identity: f"#{_statement_anchor(str(identity))}",
+        "statement_url": lambda identity: f"#statement-{identity}",
         "rule_url": rule_url,
-        "run_url": run_url,
+        "run_url": lambda identity: "#run" if identity == run else "",
         "linked": {"rule": ("rule", rule_url)},
         "more_command": more_command,
-        "rule_anchor": _rule_anchor,
         "controls": False,
     }
     return environment
 
 
-def _nowhere(_: object) -> str:
-    return ""
-
-
 def _rule_anchor(name: str) -> str:
     return f"rule-{quote(name, safe='')}"
-
-
-def _statement_anchor(identity: str) -> str:
-    return f"statement-{identity}"
-
-
-def _hash(text: str) -> str:
-    """Source expression of the file's policy for a style or script."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

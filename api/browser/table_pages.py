@@ -10,22 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hapax.api.browser.plot_values import conditions_of
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.kb.atoms.derived_statements import UP_TO_DATE, VIEW, has_derived
 from hapax.kb.exchange.values import decode_values, encode_value, refusal
 from hapax.kb.records import FACTS, Distribution, Source, StatementRecord, statement_id
-from hapax.kb.rows import BINDINGS, OTHER_CONTENT, RESTORE
+from hapax.kb.rows import BINDINGS
 from hapax.kb.store import GONE_ROWS, STANDING, STANDS, KnowledgeBase
 
 ROWS = 50
 """Rows of one page of a table."""
 MOST_ROWS = 100_000
 """Rows of a table as JSON or CSV, and on all of its pages."""
-MOST_NUMBERED = 1_000
-"""Rows up to which a table of facts is read by the numbers of its rows."""
 MOST_CHOICES = 200
 """Values of a facet, those with the most rows."""
 
@@ -37,7 +34,9 @@ WITH_PREDICATE = "SELECT name FROM rules WHERE instr(' ' || replace(text, char(1
 """SELECT of the rules that have a predicate."""
 
 _FACT = "predicate, arguments, probability, source, basis, id"
-"""Columns of a fact in a table."""
+"""Columns of a fact in a table, then its id."""
+_STATEMENT = ("id", "rule", "end", "statement", "log-likelihood")
+"""Columns of a statement in a table."""
 
 MINUS = "-"
 """Before the name of a column: from the greatest down."""
@@ -138,9 +137,8 @@ NOBODY = "nobody"
 class _Select:
     """A query in the making. `orders`: terms of SQL by the columns that can order it; `stored`: as rows came.
 
-    `first`: the order that nobody chose, if it is not that. `is_indexed`: indexes give the orders; rows came by rowid.
-    `number`: the column by which rows are chosen before their texts are made. `among`: numbers of all rows that can
-    have the wanted properties, where an index knows them.
+    `first`: the order that nobody chose, if it is not that. `number`: the column by which rows are chosen before their
+    texts are made. `among`: numbers of all rows that can have the wanted properties, where an index knows them.
     """
 
     columns: str
@@ -148,7 +146,6 @@ class _Select:
     stored: str
     orders: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     first: str = ""
-    is_indexed: bool = False
     number: str = ""
     among: Sequence[int] | None = None
     conditions: list[str] = field(default_factory=list)
@@ -202,23 +199,20 @@ class _Select:
             return [], False, printed
         # One row more, to know whether there is another page.
         limits = (*self.parameters, most + 1, start)
-        if self.is_indexed or not self.number or most > MOST_NUMBERED:
+        if not self.number:
             sql = f"SELECT {self.columns} FROM {self._narrowed} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
             rows = kb.sql(sql, limits)
-        else:
-            rows = self._by_number(kb, order, limits)
-        return rows[:most], len(rows) > most, printed
-
-    def _by_number(self, kb: KnowledgeBase, order: str, limits: Sequence[object]) -> list[tuple[Any, ...]]:
-        """Rows in an order, chosen by their numbers."""
+            return rows[:most], len(rows) > most, printed
         # SQLite merges what is ordered by columns of the result, and makes no other columns for that.
         term = order.split(" ", 1)[0].rstrip(",")
         chosen = f"SELECT {self.number}, {term} FROM {self._narrowed} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
         numbers = [number for number, _ in kb.sql(chosen, limits)]
-        marks = ",".join("?" * len(numbers))
-        read = f"SELECT {self.columns}, {self.number} FROM {self.source} WHERE {self.number} IN ({marks})"  # noqa: S608
-        found = {row[-1]: row[:-1] for row in kb.sql(read, numbers)}
-        return [found[number] for number in numbers]
+        read = (
+            f"SELECT {self.columns}, {self.number} FROM {self.source} "  # noqa: S608  ours
+            f"WHERE {self.number} IN (SELECT value FROM json_each(?))"
+        )
+        found = {row[-1]: row[:-1] for row in kb.sql(read, (json.dumps(numbers[:most]),))}
+        return [found[number] for number in numbers[:most]], len(numbers) > most, printed
 
     def _order(self, page: Page) -> str:
         if page.column in ("", "stored"):
@@ -229,7 +223,7 @@ class _Select:
         first, *others = [chosen] if isinstance(chosen, str) else chosen
         way = " DESC" if page.is_descending else ""
         # SQLite reads an index from its end for DESC, and with it equal rows from the last to the first.
-        ties = [f"{term}{way}" for term in (*others, self.stored)] if self.is_indexed else [self.stored]
+        ties = [f"{term}{way}" for term in (*others, self.stored)]
         # What has no value comes last either way.
         return ", ".join([f"{first}{way} NULLS LAST", *ties])
 
@@ -286,14 +280,13 @@ def _derived(
     kb: KnowledgeBase, wanted: Wanted, page: Page, skipped: int | None = None, room: int | None = None
 ) -> StoredTable:
     """The statements of `derive`, which have no likelihood. `skipped` and `room`: rows to leave out and to show."""
-    columns = ("id", "rule", "end", "statement", "log-likelihood")
     if not has_derived(kb):
-        return StoredTable(columns, [], f"-- {VIEW}: hapax derive has stored nothing", page)
+        return StoredTable(_STATEMENT, [], f"-- {VIEW}: hapax derive has stored nothing", page)
     select = derived_rows(wanted)
     start = (page.number - 1) * page.rows if skipped is None else skipped
     rows, more, sql = select.window(kb, page, start, page.rows if room is None else room)
     listed = [(statement_id(rule, BINDINGS.decode(cell)), rule, DERIVED, text, None) for rule, text, cell in rows]
-    return StoredTable(columns, listed, sql, page, more, ("rule",))
+    return StoredTable(_STATEMENT, listed, sql, page, more, ("rule",))
 
 
 def derived_rows(wanted: Wanted) -> _Select:
@@ -330,9 +323,7 @@ def searched(
         select.among = sorted({row for rows in known for row in rows or ()})
     select.where(f"NOT EXISTS ({repeated(wanted)})")
     select.where(STANDING)
-    table = select.table(kb, ("id", "rule", "end", "statement", "log-likelihood"), page)
-    _name_changed_statements(kb, [row[0] for row in table.rows])
-    return table
+    return select.table(kb, _STATEMENT, page)
 
 
 def repeated(wanted: Wanted, by: str = "") -> str:
@@ -371,7 +362,6 @@ def searched_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
         },
         # Words are looked for in each text, and texts are read fastest as they lie.
         "" if wanted.words else "log_likelihood NULLS LAST, statements.rowid",
-        is_indexed=True,
         number="statements.rowid",
     )
     _add_conditions(select, wanted)
@@ -415,33 +405,16 @@ def chosen_ids(kb: KnowledgeBase, name: str, wanted: Wanted) -> tuple[str, tuple
     return f"SELECT {distinct}id FROM {select.where_text}", tuple(select.parameters)  # noqa: S608  ours
 
 
-def _name_changed_statements(kb: KnowledgeBase, identities: Sequence[str]) -> None:
-    """Name those of these statements whose values or end another program changed."""
-    sql = "SELECT id, rule, distribution, substitution FROM statements WHERE id IN (SELECT value FROM json_each(?))"
-    for identity, rule, end, cell in kb.sql(sql, (json.dumps(identities),)):
-        column, content, fault = "id", cell, OTHER_CONTENT
-        try:
-            if statement_id(rule, BINDINGS.decode(cell)) == identity and end in list(Distribution):
-                continue
-            if end not in list(Distribution):
-                column, content, fault = "distribution", end, "it is not an end"
-        except (ValueError, TypeError) as error:
-            column, fault = "substitution", str(error)
-        text = f"statements.{column}: {identity} was not written by Hapax ({fault}: {content}). {RESTORE}"
-        kb.leave_out(HapaxError(text))
-
-
 def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     """Arguments, probability, source and basis of facts. A wanted predicate may have its arity, `name/2`."""
-    columns = ("predicate", "arguments", "probability", "source", "basis")
-    table = fact_rows(kb, wanted).table(kb, columns, page)
+    table = fact_rows(kb, wanted).table(kb, _FACT.split(", ")[:-1], page)
     return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
 
 
 def fact_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
     """The facts that have the wanted properties."""
     # The columns of the table itself order it by their names.
-    orders = {name: name for name in ("predicate", "arguments", "probability", "source", "basis")}
+    orders = {name: name for name in _FACT.split(", ")[:-1]}
     select = _Select(_FACT, "facts", "facts.ref", orders, number="facts.ref")
     # `is_a_cheese_from/2`, or the name alone for all arities.
     name, slash, arity = wanted.predicate.rpartition("/")
@@ -469,12 +442,11 @@ def fact_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
 
 def statement_rows(statement: StatementRecord, ends: Sequence[str]) -> StoredTable:
     """A statement, once for each of its ends; one without ends was concluded by `derive`."""
-    columns = ("id", "rule", "end", "statement", "log-likelihood")
     rows = [(statement.id, statement.rule, str(end), statement.text, statement.log_likelihood) for end in ends]
     if not rows:
-        return StoredTable(columns, [(statement.id, statement.rule, DERIVED, statement.text, None)], "", Page())
+        return StoredTable(_STATEMENT, [(statement.id, statement.rule, DERIVED, statement.text, None)], "", Page())
     sql = f"SELECT * FROM statements WHERE id = {literal(statement.id)};"  # noqa: S608  for reading only
-    return StoredTable(columns, rows, sql, Page())
+    return StoredTable(_STATEMENT, rows, sql, Page())
 
 
 def proof_facts(kb: KnowledgeBase, statement: str) -> StoredTable:
@@ -482,7 +454,7 @@ def proof_facts(kb: KnowledgeBase, statement: str) -> StoredTable:
     select = _Select(_FACT, "facts", "facts.ref")
     keys = "SELECT key FROM statements WHERE id = ?"
     select.where(f"id IN (SELECT fact_id FROM statement_facts WHERE key IN ({keys}))", statement)  # noqa: S608  ours
-    table = select.table(kb, ("predicate", "arguments", "probability", "source", "basis"), Page(rows=MOST_ROWS))
+    table = select.table(kb, _FACT.split(", ")[:-1], Page(rows=MOST_ROWS))
     return replace(table, rows=[_fact_row(kb, row) for row in table.rows])
 
 
@@ -609,11 +581,20 @@ def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
 def rule_links(library: Library) -> StoredTable:
     """Each rule with each predicate of its premise, and with that of its conclusion."""
     rows: list[tuple[str, ...]] = []
+    for name, premises, conclusion in rules_with_sides(library):
+        rows += [(name, "premise", premise) for premise in premises]
+        rows.append((name, "conclusion", conclusion))
+    return StoredTable(("rule", "side", "predicate"), rows, "", Page(rows=len(rows)))
+
+
+def rules_with_sides(library: Library) -> list[tuple[str, list[str], str]]:
+    """The name of each rule with the predicates of its premise, each once, and that of its conclusion."""
+    found = []
     for rule in library.rules:
         if not rule.by_declaration:
-            rows += [(rule.name, "premise", name) for name in conditions_of(rule)]
-            rows.append((rule.name, "conclusion", rule.conclusion.atom.indicator))
-    return StoredTable(("rule", "side", "predicate"), rows, "", Page(rows=len(rows)))
+            premises = list(dict.fromkeys(literal.atom.indicator for literal in rule.literals))
+            found.append((rule.name, premises, rule.conclusion.atom.indicator))
+    return found
 
 
 def runs(kb: KnowledgeBase, page: Page) -> StoredTable:

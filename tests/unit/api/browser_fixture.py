@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from starlette.testclient import TestClient
 
 from hapax.api.browser.app import Browser, browser_app
-from hapax.api.browser.guard import Access
+from hapax.api.browser.serving import Access, Guard
 
 ADDRESS = "http://localhost:8001"
 
@@ -18,5 +18,5 @@ def browsing(browser: Browser, **headers: str) -> Iterator[TestClient]:
     """A client that has logged in, and sends these headers with each request."""
     access = Access(8001)
     headers = {"Authorization": f"Bearer {access.token}", **headers}
-    with TestClient(browser_app(browser, access), base_url=ADDRESS, headers=headers) as client:
+    with TestClient(Guard(browser_app(browser), access), base_url=ADDRESS, headers=headers) as client:
         yield client
