@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -107,18 +107,8 @@ class AnsweredQuestion:
     def to_json(self) -> dict[str, Any]:
         """The fields; `holds` is the truth of a goal without variables."""
         found = {} if self.answers is None else {**self.answers.to_json(), "holds": self.answers.holds}
-        return {
-            "question": self.question,
-            "goal": self.goal,
-            "reading": self.reading,
-            "assume": list(self.assume),
-            **found,
-            "count": self.count,
-            "proofs": [proof.to_json() for proof in self.proofs],
-            "nearest": list(self.nearest),
-            "fault": self.fault,
-            "notes": list(self.notes),
-        }
+        fields = {**vars(self), **found, "notes": self.notes, "proofs": [proof.to_json() for proof in self.proofs]}
+        return {name: value for name, value in fields.items() if name != "answers" or found}
 
 
 @checked
@@ -141,14 +131,32 @@ def ask(
     return QuestionInWords(question, rules, kb).answered(JournaledGenerator(opened, journal, role=ROLE), limits)
 
 
+class _NoGoal(Exception):  # noqa: N818  says what happened
+    """A reply that states no goal, with the reason."""
+
+
 class QuestionInWords:
     """A question over the predicates and values that exist, for a model."""
 
     def __init__(self, question: str, rules: Library, kb: KnowledgeBase) -> None:
-        self._rules, self._kb = rules, kb
-        self._reader = _QuestionReader(question, rules.completed(), kb)
-        form = ReplyForm(1, "", json=True, schema=json.dumps(self._reader.schema()))
-        self._request = GenerationRequest(self._reader.prompt(), form=form)
+        self._question, self._rules, self._kb, self._library = question, rules, kb, rules.completed()
+        words = dict.fromkeys(_stems(question))
+        constants = (term for atom in self._library.facts for term in atom.arguments if isinstance(term, Constant))
+        self._stated = dict.fromkeys(constant.value for constant in constants if isinstance(constant.value, str))
+        # Those first whose words are the question's most.
+        self._signatures = sorted(
+            self._library.signatures, key=lambda signature: -len(words.keys() & set(_stems(self._said(signature))))
+        )[:MOST_PREDICATES]
+        values: dict[str, None] = {}
+        for word in words:
+            values |= dict.fromkeys(self._named(word)[: MOST_VALUES // 4])
+        prompt = TRANSLATION_PROMPT.format(
+            predicates="\n".join(map(self._said, self._signatures)),
+            values=json.dumps(list(values)[:MOST_VALUES], ensure_ascii=False),
+            question=" ".join(question.split()),
+        )
+        form = ReplyForm(1, "", json=True, schema=json.dumps(self._schema()))
+        self._request = GenerationRequest(prompt, form=form)
 
     @property
     def usage(self) -> Usage:
@@ -159,35 +167,14 @@ class QuestionInWords:
         """The engine's answers to the goal that a model makes of it. Raises BudgetReached and LimitExceeded."""
         parameters = GenerationParameters(temperature=0, max_tokens=REPLY_TOKENS)
         (reply,) = generator.generate([self._request], parameters)
-        unsaid = AnsweredQuestion(self._reader.question, nearest=self._reader.nearest)
+        unsaid = AnsweredQuestion(self._question, nearest=tuple(map(self._said, self._signatures[:MOST_NEAREST])))
         try:
-            read = self._reader.read(reply.text)
-            return unsaid if read is None else read.answered(self._rules, self._kb, limits)
+            read = self._read(reply.text)
+            return unsaid if read is None else read.answered(self._question, self._rules, self._kb, limits)
         except _NoGoal as fault:
             return replace(unsaid, fault=f"{fault} Ask in other words, or another model.")
         except GoalRejected as fault:
             return replace(unsaid, fault="The model stated no goal that can be asked.", notes=(str(fault),))
-
-
-class _NoGoal(Exception):  # noqa: N818  says what happened
-    """A reply that states no goal, with the reason."""
-
-
-class _QuestionReader:
-    """The predicates and values that a question may mean, and the goal of a reply over them."""
-
-    def __init__(self, question: str, library: Library, kb: KnowledgeBase) -> None:
-        self.question, self._library, self._kb = question, library, kb
-        self._words = set(_stems(question))
-        constants = (term for atom in library.facts for term in atom.arguments if isinstance(term, Constant))
-        self._stated = dict.fromkeys(constant.value for constant in constants if isinstance(constant.value, str))
-        near = sorted(library.signatures, key=lambda signature: -len(self._words & set(_stems(self._said(signature)))))
-        self._signatures = near[:MOST_PREDICATES]
-
-    @property
-    def nearest(self) -> tuple[str, ...]:
-        """The predicates whose words are the question's most, with their sentences."""
-        return tuple(map(self._said, self._signatures[:MOST_NEAREST]))
 
     def _said(self, signature: PredicateSignature) -> str:
         """`is_in(Person, Place): [1] is in [2]`."""
@@ -201,20 +188,14 @@ class _QuestionReader:
         """Stored values with these words, the shortest first, and those that the rules state."""
         with translated(self._kb.place):
             stored = self._kb.symbols.texts_with(words, MOST_VALUES)
-        return [*stored, *(name for name in self._stated if _has(name, words))]
+        wanted = re.findall(r"\w+", words.casefold())
+        for name in self._stated:
+            known = re.findall(r"\w+", name.casefold())
+            if all(any(word.startswith(part) for word in known) for part in wanted):
+                stored.append(name)
+        return stored
 
-    def prompt(self) -> str:
-        """The words for the model."""
-        values: dict[str, None] = {}
-        for word in dict.fromkeys(_stems(self.question)):
-            values |= dict.fromkeys(self._named(word)[: MOST_VALUES // 4])
-        return TRANSLATION_PROMPT.format(
-            predicates="\n".join(map(self._said, self._signatures)),
-            values=json.dumps(list(values)[:MOST_VALUES], ensure_ascii=False),
-            question=" ".join(self.question.split()),
-        )
-
-    def schema(self) -> dict[str, Any]:
+    def _schema(self) -> dict[str, Any]:
         """The JSON schema of a reply: its predicates are those of the prompt."""
         text, names = {"type": "string"}, sorted({signature.name for signature in self._signatures})
         predicate = {"type": "string", "enum": names}
@@ -232,7 +213,7 @@ class _QuestionReader:
             }
         )
 
-    def read(self, reply: str) -> _Goal | None:
+    def _read(self, reply: str) -> _Goal | None:
         """The goal of a reply; None if it says that there is none. Raises _NoGoal for any other reply."""
         found = _REPLY.search(reply)
         try:
@@ -241,24 +222,24 @@ class _QuestionReader:
             raise _NoGoal(f"The model stated no goal, but {short(reply.strip())}.") from None
         if not said.goal:
             return None
-        for part in (*said.goal, *said.assume):
-            if not self._library.knows(f"{part.predicate}/{len(part.arguments)}"):
-                named = f"{short(part.predicate)} with {counted(len(part.arguments), 'argument')}"
-                raise _NoGoal(f"The model's goal has {named}, which is no predicate of these rules.")
+        literals, assumed = [self._literal(part) for part in said.goal], [self._literal(part) for part in said.assume]
+        compared = []
         for comparison in said.compare:
             if comparison.sign not in SIGNS:
                 raise _NoGoal(f"The model's goal compares by {short(comparison.sign)}, which is no sign.")
-        literals, assumed = [self._literal(part) for part in said.goal], [self._literal(part) for part in said.assume]
-        compared = [(self._term(item.left, ""), SIGNS[item.sign], self._term(item.right, "")) for item in said.compare]
-        order = said.order.removeprefix("-")
-        names = {match[1] for text in (*said.asked, order) if (match := _VARIABLE.fullmatch(text))}
-        sign = "-" if said.order.startswith("-") else ""
+            left, right = self._term(comparison.left, ""), self._term(comparison.right, "")
+            compared.append((left, SIGNS[comparison.sign], right))
+        sign, order = ("-", said.order[1:]) if said.order.startswith("-") else ("", said.order)
         by = f"{sign}{_capital(order[1:])}" if _VARIABLE.fullmatch(order) else ""
-        asked = frozenset(map(_capital, names))
-        return _Goal(self.question, literals, compared, assumed, asked, said.count, by, max(said.limit, 0))
+        names = [_capital(match[1]) for text in (*said.asked, order) if (match := _VARIABLE.fullmatch(text))]
+        return _Goal(literals, compared, assumed, frozenset(names), said.count, by, max(said.limit, 0))
 
     def _literal(self, part: StatedLiteral) -> Literal:
-        types = self._library.signature(f"{part.predicate}/{len(part.arguments)}").argument_types
+        indicator = f"{part.predicate}/{len(part.arguments)}"
+        if not self._library.knows(indicator):
+            named = f"{short(part.predicate)} with {counted(len(part.arguments), 'argument')}"
+            raise _NoGoal(f"The model's goal has {named}, which is no predicate of these rules.")
+        types = self._library.signature(indicator).argument_types
         terms = [self._term(text, data_type) for text, data_type in zip(part.arguments, types, strict=True)]
         return Literal(Atom(part.predicate, tuple(terms)), part.negated)
 
@@ -267,22 +248,19 @@ class _QuestionReader:
         if match := _VARIABLE.fullmatch(text):
             return Variable(_capital(match[1]), data_type or ANY)
         # A comparison has no type.
-        is_numeric = not data_type or self._library.is_numeric(data_type)
-        if is_numeric and not isinstance(number := _number(text), str):
+        number, is_numeric = _number(text), not data_type or self._library.is_numeric(data_type)
+        if is_numeric and not isinstance(number, str):
             return Constant(number)
         if text in self._stated or self._kb.symbols.known([text])[0] is not None:
             return Constant(text)
-        folded = text.casefold()
-        if same := next((name for name in self._named(text) if name.casefold() == folded), None):
-            return Constant(same)
-        return Constant(_number(text))
+        spelt = (name for name in self._named(text) if name.casefold() == text.casefold())
+        return Constant(next(spelt, number))
 
 
 @dataclass(frozen=True)
 class _Goal:
-    """Literals and comparisons that hold together, under assumptions."""
+    """Literals and comparisons that hold together, under assumptions. `order`: a variable, `-X` from the greatest."""
 
-    question: str
     literals: Sequence[Literal]
     compared: Sequence[tuple[Term, str, Term]]
     assumed: Sequence[Literal]
@@ -290,46 +268,38 @@ class _Goal:
     counts: bool
     order: str
     limit: int
-    _terms: dict[str, Term] = field(default_factory=dict)
 
-    def _text(self, is_whole: bool) -> str:
-        """The goal. Variables that are not asked for begin with _ and are not answered, unless all are wanted."""
-        hidden: dict[str, Term] = {}
-        for literal in self.literals:
-            for variable in literal.atom.variables:
-                if not is_whole and self.asked and variable.name not in self.asked:
-                    hidden[variable.name] = Variable(f"_{variable.name}", variable.data_type)
-        hidden |= self._terms
-        # A negation comes last, when the other literals have given its variables values.
-        ordered = sorted(self.literals, key=lambda literal: literal.negated)
+    def _text(self, terms: Mapping[str, Term]) -> str:
+        """The goal with some variables replaced."""
         goals = []
-        for literal in ordered:
-            goals.append(("\\+ " if literal.negated else "") + atom_goal(literal.atom.replaced(hidden)))
+        # A negation comes last, when the other literals have given its variables values.
+        for literal in sorted(self.literals, key=lambda literal: literal.negated):
+            goals.append(("\\+ " if literal.negated else "") + atom_goal(literal.atom.replaced(terms)))
         for left, sign, right in self.compared:
-            sides = [hidden.get(side.name, side) if isinstance(side, Variable) else side for side in (left, right)]
+            sides = [terms.get(side.name, side) if isinstance(side, Variable) else side for side in (left, right)]
             goals.append(f"{term_text(sides[0])} {sign} {term_text(sides[1])}")
         return ", ".join(goals)
 
     def _reading(self, library: Library) -> str:
         said = [literal_text(literal, library) for literal in self.literals]
         said += [f"{_said(left)} {sign} {_said(right)}" for left, sign, right in self.compared]
-        asked = (
-            f"{'how many' if self.counts else 'which'} {', '.join(sorted(self.asked))}: "
-            if self.asked
-            else "is it true: "
-        )
+        which = f"{'how many' if self.counts else 'which'} {', '.join(sorted(self.asked))}: "
         supposed = [literal_text(literal, library) for literal in self.assumed]
         given = f", if {' and '.join(supposed)}" if supposed else ""
         by = self.order.removeprefix("-")
-        falling = " from the greatest" if by != self.order else ""
-        ordered = f", sorted by {by}{falling}" if by else ""
+        ordered = f", sorted by {by}{' from the greatest' if by != self.order else ''}" if by else ""
         first = f", the first {self.limit}" if self.limit else ""
-        return f"{asked}{' and '.join(said)}{given}{ordered}{first}?"
+        return f"{which if self.asked else 'is it true: '}{' and '.join(said)}{given}{ordered}{first}?"
 
-    def answered(self, rules: Library, kb: KnowledgeBase, limits: QueryLimits | None) -> AnsweredQuestion:
+    def answered(
+        self, question: str, rules: Library, kb: KnowledgeBase, limits: QueryLimits | None
+    ) -> AnsweredQuestion:
         """The engine's answers, with the proof of the first."""
-        goal, assume = self._text(is_whole=False), [atom_goal(literal.atom) for literal in self.assumed]
-        limits = limits or QueryLimits()
+        # Variables that are not asked for begin with _, and are not answered.
+        every = [variable for literal in self.literals for variable in literal.atom.variables]
+        others = [variable for variable in every if self.asked and variable.name not in self.asked]
+        goal = self._text({variable.name: Variable(f"_{variable.name}", variable.data_type) for variable in others})
+        assume, limits = [atom_goal(literal.atom) for literal in self.assumed], limits or QueryLimits()
         most = min((limit for limit in (limits.answers, self.limit) if limit), default=None)
         if self.counts or self.order:
             # All of them are counted or sorted; what is kept of them is another matter.
@@ -340,17 +310,16 @@ class _Goal:
             answers.sort(self.order)
         if most is not None:
             answers.keep(most)
-        notes = [] if answers.holds else near_misses(goal, rules, kb, assume=assume)
-        proofs = tuple(self._proofs(answers, rules, kb, assume))
+        near = [] if answers.holds else near_misses(goal, rules, kb, assume=assume)
         return AnsweredQuestion(
-            self.question,
+            question,
             goal,
             self._reading(rules.completed()),
             tuple(assume),
             answers,
             count,
-            proofs,
-            notes=(*answers.notes, *answers.warnings, *notes),
+            tuple(self._proofs(answers, rules, kb, assume)),
+            notes=(*answers.notes, *answers.warnings, *near),
         )
 
     def _proofs(self, answers: Answers, rules: Library, kb: KnowledgeBase, assume: list[str]) -> Iterator[Explanation]:
@@ -360,18 +329,18 @@ class _Goal:
             if len(self.literals) == 1 and atoms and atoms[0].is_ground:
                 yield why_not(atom_goal(atoms[0]), rules, kb, assume=assume)
             return
-        first = dict(zip(answers.columns, answers.result.rows[0], strict=False)) if answers.columns else {}
-        bound = replace(
-            self, _terms={name: Constant(value) for name, value in first.items() if isinstance(value, Value)}
-        )
-        whole = query(
-            bound._text(is_whole=True), rules, kb, assume=assume, options=QueryOptions(QueryLimits(answers=1))
-        )
-        rest = dict(zip(whole.columns, whole.result.rows[0], strict=False)) if whole.columns else {}
-        terms = bound._terms | {name: Constant(value) for name, value in rest.items() if isinstance(value, Value)}
+        terms = _first_answer(answers)
+        first = QueryOptions(QueryLimits(answers=1))
+        terms |= _first_answer(query(self._text(terms), rules, kb, assume=assume, options=first))
         for atom in atoms:
             if (ground := atom.replaced(terms)).is_ground:
                 yield why(atom_goal(ground), rules, kb, assume=assume)
+
+
+def _first_answer(answers: Answers) -> dict[str, Term]:
+    """The values of the first answer by variable, without terms of Prolog."""
+    values = zip(answers.columns, answers.result.rows[0], strict=False) if answers.columns else ()
+    return {name: Constant(value) for name, value in values if isinstance(value, Value)}
 
 
 def _capital(name: str) -> str:
@@ -397,12 +366,6 @@ def _stems(text: str) -> list[str]:
     """Beginnings of the words, without endings of plurals and verbs, in small letters."""
     words = re.findall(r"[^\W_]+", text.casefold())
     return [re.sub(r"(?:ies|es|s|ing|ed)$", "", word) if len(word) > 4 else word for word in words if len(word) > 2]
-
-
-def _has(name: str, words: str) -> bool:
-    """True if the name has all words, or words that begin so."""
-    known = re.findall(r"\w+", name.casefold())
-    return all(any(word.startswith(part) for word in known) for part in re.findall(r"\w+", words.casefold()))
 
 
 def _array(items: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
@@ -65,65 +66,54 @@ class Occurrence:
     declares: bool = False
 
 
-def occurrences(file: str, text: str) -> list[Occurrence]:
+def occurrences(file: str, text: str) -> Iterator[Occurrence]:
     """All names of predicates, types and rules of a text, in its order; broken statements included."""
-    found: list[Occurrence] = []
     for tokens in statement_tokens(text)[1]:
-        found += _Statement(file, tokens).names()
-    return found
-
-
-@dataclass(slots=True)
-class _Statement:
-    """The tokens of one statement."""
-
-    file: str
-    tokens: Sequence[SourceToken]
-
-    def names(self) -> Iterator[Occurrence]:
-        first = str(self.tokens[0])
-        kinds = [token.type for token in self.tokens]
+        first, kinds = str(tokens[0]), [token.type for token in tokens]
         if first == "@name":
-            for token in self.tokens[1:2]:
-                yield Occurrence(NameKind.RULE, str(token).strip('"'), self._place([token]), declares=True)
+            for token in tokens[1:2]:
+                yield Occurrence(NameKind.RULE, str(token).strip('"'), _place(file, [token]), declares=True)
         elif first == "opposite" and kinds[1:2] == ["WORD"]:
-            for token in self.tokens[1:3]:
-                yield Occurrence(NameKind.PREDICATE, str(token), self._place([token]))
+            for token in tokens[1:3]:
+                yield Occurrence(NameKind.PREDICATE, str(token), _place(file, [token]))
         elif first in ("type", "disjoint") and kinds[1:2] == ["WORD"]:
             # A type ends at a sign or at the end of the statement; the first of a subtype is declared there.
-            for number, words in enumerate(_split(self.tokens[1:], lambda token: token.type != "WORD")):
-                yield from self._type(words, declares=first == "type" and number == 0)
+            for number, words in enumerate(_split(tokens[1:], lambda token: token.type != "WORD")):
+                yield from _type(file, words, declares=first == "type" and number == 0)
         elif kinds[2:4] == ["SLASH", "NUMBER"]:  # symmetric p/2
-            arity = int(self.tokens[3]) if self.tokens[3].isdecimal() else None
-            yield Occurrence(NameKind.PREDICATE, str(self.tokens[1]), self._place([self.tokens[1]]), arity)
+            arity = int(tokens[3]) if tokens[3].isdecimal() else None
+            yield Occurrence(NameKind.PREDICATE, str(tokens[1]), _place(file, [tokens[1]]), arity)
         elif not first.startswith("@") or first in _OF_VALUES:
-            yield from self._atoms(first, kinds)
+            yield from _atoms(file, tokens, kinds)
 
-    def _atoms(self, first: str, kinds: Sequence[str]) -> Iterator[Occurrence]:
-        """The predicates of the statement, and the types of their arguments."""
-        declares = first in DECLARING and kinds[1:2] == ["WORD"]
-        for index, name in enumerate(self.tokens):
-            is_function = first == "aggregate" and index > 0 and kinds[index - 1] == "COMPARE"
-            if kinds[index : index + 2] == ["WORD", "LPAR"] and not is_function:
-                # A list that is left open ends before the name of the next predicate.
-                end = next((at for at in range(index + 2, len(kinds)) if kinds[at] in ("LPAR", "RPAR")), len(kinds))
-                inside = self.tokens[index + 2 : end - (kinds[end : end + 1] == ["LPAR"])]
-                arguments = _split(inside, lambda token: token.type == "COMMA")
-                yield Occurrence(NameKind.PREDICATE, str(name), self._place([name]), len(arguments), declares)
-                for words in arguments if first not in _OF_VALUES else ():
-                    # `Food Allergen` in a declaration is all type; elsewhere the last word is the variable.
-                    is_named = len(words) > 1 and is_variable_name(str(words[-1]))
-                    yield from self._type(words if declares and not is_named else words[:-1])
-                declares = False
 
-    def _type(self, words: Sequence[SourceToken], declares: bool = False) -> Iterator[Occurrence]:
-        if words and all(word.type == "WORD" for word in words):
-            name = " ".join(map(str, words))
-            yield Occurrence(NameKind.TYPE, name, self._place(words), declares=declares)
+def _atoms(file: str, tokens: Sequence[SourceToken], kinds: Sequence[str]) -> Iterator[Occurrence]:
+    """The predicates of a statement, and the types of their arguments."""
+    first = str(tokens[0])
+    declares = first in DECLARING and kinds[1:2] == ["WORD"]
+    for index, name in enumerate(tokens):
+        is_function = first == "aggregate" and index > 0 and kinds[index - 1] == "COMPARE"
+        if kinds[index : index + 2] == ["WORD", "LPAR"] and not is_function:
+            # A list that is left open ends before the name of the next predicate.
+            end = next((at for at in range(index + 2, len(kinds)) if kinds[at] in ("LPAR", "RPAR")), len(kinds))
+            inside = tokens[index + 2 : end - (kinds[end : end + 1] == ["LPAR"])]
+            arguments = _split(inside, lambda token: token.type == "COMMA")
+            yield Occurrence(NameKind.PREDICATE, str(name), _place(file, [name]), len(arguments), declares)
+            for words in arguments if first not in _OF_VALUES else ():
+                # `Food Allergen` in a declaration is all type; elsewhere the last word is the variable.
+                is_named = len(words) > 1 and is_variable_name(str(words[-1]))
+                yield from _type(file, words if declares and not is_named else words[:-1])
+            declares = False
 
-    def _place(self, words: Sequence[SourceToken]) -> Place:
-        first, last = words[0], words[-1]
-        return Place(self.file, first.line or 1, first.column or 1, last.end_line, last.end_column)
+
+def _type(file: str, words: Sequence[SourceToken], declares: bool = False) -> Iterator[Occurrence]:
+    if words and all(word.type == "WORD" for word in words):
+        yield Occurrence(NameKind.TYPE, " ".join(map(str, words)), _place(file, words), declares=declares)
+
+
+def _place(file: str, words: Sequence[SourceToken]) -> Place:
+    first, last = words[0], words[-1]
+    return Place(file, first.line or 1, first.column or 1, last.end_line, last.end_column)
 
 
 def _split(tokens: Sequence[SourceToken], ends: Callable[[SourceToken], bool]) -> list[list[SourceToken]]:
@@ -196,15 +186,7 @@ class RuleFiles:
     @cached_property
     def names(self) -> list[Occurrence]:
         """All names of all files, in their order."""
-        found: list[Occurrence] = []
-        for file, text in self.texts.items():
-            found += occurrences(file, text)
-        return found
-
-    @cached_property
-    def _names_by_file(self) -> frozenset[tuple[str, NameKind, str]]:
-        """The names of each file."""
-        return frozenset((use.place.file, use.kind, use.name) for use in self.names)
+        return [use for file, text in self.texts.items() for use in occurrences(file, text)]
 
     @property
     def own_names(self) -> list[Occurrence]:
@@ -241,7 +223,8 @@ class RuleFiles:
             return use.kind, name, ""  # types keep their names
         for ending, imported in self._named_imports.get(file, {}).items():
             base = name.removesuffix(ending)
-            if base != name and (imported, use.kind, base) in self._names_by_file:
+            named = (known for known in self.names if (known.place.file, known.kind) == (imported, use.kind))
+            if base != name and any(known.name == base for known in named):
                 return self._origin(Occurrence(use.kind, base, Place(imported), use.arity))
         return use.kind, name, file if file in self._named_files else ""
 
@@ -293,25 +276,22 @@ class RuleFiles:
 
     def _predicate(self, signature: PredicateSignature) -> Iterable[str]:
         yield f"```hapax\n{self.declaration(signature)}\n```"
+        templates = signature.templates
         if not signature.declared:
             yield "Not declared: types and sentences are guessed."
-        elif signature.templates is not None:
-            forms = (signature.templates.affirmative, signature.templates.negated, signature.templates.question)
-            yield from (f"- {text}" for text in forms if text)
+        elif templates is not None:
+            yield from (f"- {text}" for text in (templates.affirmative, templates.negated, templates.question) if text)
         users = 0
         for rule in self.library.rules:
-            stated = [
-                item.atom for exception in rule.exceptions for item in exception.stated if isinstance(item, Literal)
-            ]
-            users += any(atom.indicator == signature.indicator for atom in (*rule.atoms, *stated))
+            stated = (item for exception in rule.exceptions for item in exception.stated)
+            atoms = (*rule.atoms, *(item.atom for item in stated if isinstance(item, Literal)))
+            users += any(atom.indicator == signature.indicator for atom in atoms)
         yield f"In {counted(users, 'rule')}."
-        try:
+        with suppress(HapaxError):  # it cannot be read, and `hapax check --db` says why
             if self.database is not None and self.database.exists():
                 with KnowledgeBase(self.database, read_only=True) as kb:
                     facts = kb.fact_counts().get(signature.indicator, 0)
                 yield f"{counted(facts, 'fact')} in {self.database}."
-        except HapaxError:  # it cannot be read, and `hapax check --db` says why
-            return
 
     def _type(self, name: str) -> Iterable[str]:
         yield f"Type **{name}**"
@@ -557,11 +537,10 @@ class RuleEditor:
         """Kinds of the names of a document: each by its distance to the one before, as the protocol wants it."""
         kinds, data, line, column = list(TOKEN_TYPES), [], 0, 0
         for use in self._files(params.text_document.uri).own_names:
-            start, end = (found := self._range(use.place)).start, found.end
-            column = column if start.line == line else 0
-            data += [start.line - line, start.character - column, end.character - start.character]
-            data += [kinds.index(use.kind), 0]
-            line, column = start.line, start.character
+            place = self._range(use.place)
+            down, right = place.start.line - line, place.start.character
+            data += [down, right if down else right - column, place.end.character - right, kinds.index(use.kind), 0]
+            line, column = place.start.line, right
         return types.SemanticTokens(data)
 
     def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:

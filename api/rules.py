@@ -87,14 +87,12 @@ def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Tex
     for _ in range(FIX_ROUNDS):
         # By file, so that each is written once a round.
         by_file: dict[str, list[TextRepair]] = {}
-        read = read_rules(paths)
+        read, before = read_rules(paths), len(made)
         for diagnostic in (*check_read(read), *_other_names(read.library, names)):
             for replacement in diagnostic.fix:
-                by_file.setdefault(replacement.place.file, []).append(replacement)
-        before = len(made)
+                if not replacement.place.file.endswith(".json"):
+                    by_file.setdefault(replacement.place.file, []).append(replacement)
         for file, replacements in by_file.items():
-            if Path(file).suffix == ".json":
-                continue
             text, done = with_replacements(Path(file).read_bytes().decode("utf-8"), replacements)
             if done:
                 with atomic_path(file) as path:

@@ -143,48 +143,31 @@ class SearchAccount(Tabular, Sequence[StepAccount]):
     """
 
     columns = (
-        "rule",
-        "step",
-        "variable",
-        "origin",
-        "questions",
-        "calls",
-        "lines",
-        "dropped",
-        "drop_reason",
-        "repeated",
-        "unjudged",
-        "below_type",
-        "highest_type",
-        "below_fact",
-        "highest_fact",
-        "rejected",
-        "accepted",
-        "given",
-        "substitutions",
-        "failed",
-        "unranked",
-        "cut",
-        "kept",
+        *("rule", "step", "variable", "origin", "questions", "calls", "lines", "dropped", "drop_reason", "repeated"),
+        *("unjudged", "below_type", "highest_type", "below_fact", "highest_fact", "rejected", "accepted", "given"),
+        *("substitutions", "failed", "unranked", "cut", "kept"),
     )
 
     def __init__(self, report: SearchReport) -> None:
-        self._steps: list[tuple[str, StepAccount]] = []
-        for rule in report.rules:
-            self._steps.extend((rule.rule, step) for step in rule.account)
+        self._steps = [(rule.rule, step) for rule in report.rules for step in rule.account]
 
     def cells(self) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
         for rule, step in self._steps:
             of_type, of_fact = step.loss(TYPE.name), step.loss(CRITIC.name)
-            asked = (step.questions, step.calls, step.lines, step.dropped_count)
-            reason = step.commonest_drop[0] if step.commonest_drop else None
-            below = (of_type.count, of_type.highest, of_fact.count, of_fact.highest, step.rejected)
-            beams = (step.extended, step.failed_count, step.unranked, step.cut, step.kept)
-            identity = (rule, step.step, step.variable, step.origin)
-            unread = (reason, step.repeated, step.unjudged)
-            # In the order of `columns`.
-            rows.append((*identity, *asked, *unread, *below, step.accepted, step.given, *beams))
+            computed = {
+                "rule": rule,
+                "dropped": step.dropped_count,
+                "drop_reason": step.commonest_drop[0] if step.commonest_drop else None,
+                "below_type": of_type.count,
+                "highest_type": of_type.highest,
+                "below_fact": of_fact.count,
+                "highest_fact": of_fact.highest,
+                "substitutions": step.extended,
+                "failed": step.failed_count,
+            }
+            # Columns of any other name are fields of a step.
+            rows.append(tuple(computed[name] if name in computed else getattr(step, name) for name in self.columns))
         return rows
 
     def __len__(self) -> int:

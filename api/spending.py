@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -14,7 +15,6 @@ from hapax.grammar.options import Option
 from hapax.grammar.writing.notebook import Tabular
 
 if TYPE_CHECKING:
-    from hapax.kb.records import AttemptRecord
     from hapax.kb.store import KnowledgeBase
 
 MODEL_COLUMNS = ("model", "snapshot_id")
@@ -127,45 +127,29 @@ def ledger(kb: KnowledgeBase, *, since: Since = "", until: Until = "") -> Spendi
 
     `since` and `until`: beginnings of UTC times such as `2026-11` or `2026-11-23`; `until` itself is excluded.
     """
-    sums: dict[tuple[str, str], Spending] = {}
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
     for attempt in kb.attempts():
         # ISO times are compared as texts; a beginning such as `2026-11` is less than every time that begins with it.
-        if attempt.outcome != "unsent" and since <= attempt.started and (not until or attempt.started < until):
-            key = attempt.model, attempt.role
-            sums[key] = _added(sums.get(key, Spending(*key)), attempt)
-    return SpendingLedger([sums[key] for key in sorted(sums)])
+        if attempt.outcome == "unsent" or attempt.started < since or (until and attempt.started >= until):
+            continue
+        row = sums.setdefault((attempt.model, attempt.role), defaultdict(int, cost=0.0))
+        used = {name: getattr(attempt, name) for name in ("prompt_tokens", "completion_tokens", "cost")}
+        # Without an outcome, or lost: a provider may have billed it.
+        name = _COUNTS.get(attempt.outcome or "", "perhaps")
+        row[name] += 1
+        if name != "queued":
+            row["requests"] += 1
+        for figure, amount in used.items():
+            if name in ("queued", "perhaps"):
+                row[f"{name}_{figure}"] += amount or 0
+            if name != "queued":
+                # One unknown price makes the sum unknown.
+                row[figure] = None if None in (row[figure], amount) else row[figure] + amount
+    return SpendingLedger([Spending(*key, **sums[key]) for key in sorted(sums)])
 
 
-def _added(row: Spending, attempt: AttemptRecord) -> Spending:
-    fields = {"answered": "answered", "refused": "refused", "unusable": "unusable", "error": "errors"}
-    # Without an outcome, or lost: a provider may have billed it.
-    name = fields.get(attempt.outcome or "", "perhaps")
-    if attempt.outcome == "queued":
-        return replace(
-            row,
-            queued=row.queued + 1,
-            queued_prompt_tokens=row.queued_prompt_tokens + attempt.prompt_tokens,
-            queued_completion_tokens=row.queued_completion_tokens + attempt.completion_tokens,
-            queued_cost=row.queued_cost + (attempt.cost or 0.0),
-        )
-    # One unknown price makes the sum unknown.
-    cost = None if row.cost is None or attempt.cost is None else row.cost + attempt.cost
-    row = replace(
-        row,
-        requests=row.requests + 1,
-        prompt_tokens=row.prompt_tokens + attempt.prompt_tokens,
-        completion_tokens=row.completion_tokens + attempt.completion_tokens,
-        cost=cost,
-        **{name: getattr(row, name) + 1},
-    )
-    if name != "perhaps":
-        return row
-    return replace(
-        row,
-        perhaps_prompt_tokens=row.perhaps_prompt_tokens + attempt.prompt_tokens,
-        perhaps_completion_tokens=row.perhaps_completion_tokens + attempt.completion_tokens,
-        perhaps_cost=row.perhaps_cost + (attempt.cost or 0.0),
-    )
+_COUNTS = {name: name for name in ("answered", "refused", "unusable", "queued")} | {"error": "errors"}
+"""Fields of `Spending` by the outcome that they count."""
 
 
 @checked
@@ -190,18 +174,17 @@ def reconcile(kb: KnowledgeBase, path: str | Path, *, since: Since = "", until: 
 
 def _ranges(spending: Sequence[Spending]) -> dict[str, tuple[float, float]]:
     """The least and most that a provider may have billed for requests to one model, by figure."""
-    requests = sum(row.requests - row.errors for row in spending)
-    queued = sum(row.queued for row in spending)
-    # A provider may have billed all that has no whole reply, and what somebody sent from batch files.
-    ranges = {"requests": (float(requests - sum(row.perhaps for row in spending)), float(requests + queued))}
-    for name in ("prompt_tokens", "completion_tokens"):
-        most = sum(getattr(row, name) for row in spending)
-        least = most - sum(getattr(row, f"perhaps_{name}") for row in spending)
-        ranges[name] = (float(least), float(most + sum(getattr(row, f"queued_{name}") for row in spending)))
-    costs = [row.cost for row in spending if row.cost is not None]
-    if len(costs) == len(spending):
-        least_cost = sum(costs) - sum(row.perhaps_cost for row in spending)
-        ranges["cost"] = (least_cost, sum(costs) + sum(row.queued_cost for row in spending))
+    billed = [row.requests - row.errors for row in spending]
+    ranges = {}
+    for name in COUNT_COLUMNS:
+        sums = billed if name == "requests" else [getattr(row, name) for row in spending]
+        if None not in sums:
+            # A provider may have billed all that has no whole reply, and what somebody sent from batch files.
+            perhaps, queued = (
+                sum(getattr(row, part if name == "requests" else f"{part}_{name}") for row in spending)
+                for part in ("perhaps", "queued")
+            )
+            ranges[name] = (float(sum(sums) - perhaps), float(sum(sums) + queued))
     return ranges
 
 
@@ -221,10 +204,8 @@ def _exported(path: Path) -> dict[str, dict[str, float]]:
             reader = csv.DictReader(stream)
             present = reader.fieldnames or ()
             model_column = next((name for name in MODEL_COLUMNS if name in present), None)
-            columns: dict[str, str] = {}
-            for figure, names in COUNT_COLUMNS.items():
-                if named := [name for name in names if name in present]:
-                    columns[figure] = named[0]
+            chosen = {figure: next(filter(present.__contains__, names), "") for figure, names in COUNT_COLUMNS.items()}
+            columns = {figure: name for figure, name in chosen.items() if name}
             if model_column is None or not columns:
                 raise HapaxError(
                     f"{path}: line 1 names no column of models and usage. Export the usage by model, with columns such "

@@ -77,7 +77,7 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
     predicate = f"{predicate}_row" if predicate in (*SYSTEM_NAMES, "mod") else predicate
     columns = _guessed_columns(read)
     key, repeats = _guessed_key(columns, read)
-    notes = [*_other_dates(columns), *_other_numbers(columns)]
+    notes = _other_notations(columns)
     rule, goal = _first_rule(predicate, columns, key or columns[0])
     texts = {
         (folder := Path(folder or table.parent / predicate)) / "map.yaml": _mapping(predicate, columns, key, name),
@@ -95,7 +95,11 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
     if key is not None and repeats:
         # Of rows that are refused the faults tell already.
         lines = repeats.keys() - {fault.line for fault in faults}
-        notes = [*(f"{table}:{line}: {key.header} {repeats[line]}" for line in sorted(lines)), _of_repeats(key), *notes]
+        of_key = (
+            f"{key.header} is taken for the key, although some rows repeat one. If it is no key, delete the line with "
+        )
+        of_key += "key in map.yaml, or import with --same-key keep."
+        notes = [*(f"{table}:{line}: {key.header} {repeats[line]}" for line in sorted(lines)), of_key, *notes]
     rules = quote(f"{predicate}.rules")
     skipping = " --skip-faulty" if faults else ""
     commands = (
@@ -118,14 +122,11 @@ def _first_rows(table: Path, name: str | None) -> tuple[OpenTable, list[FactFaul
 def _guessed_columns(read: OpenTable) -> list[GuessedColumn]:
     columns = []
     for place, (header, name) in enumerate(zip(read.columns, _names(read.columns), strict=True)):
-        values = tuple(_value(row[place], read) for _, row in read.rows if len(row) == len(read.columns))
+        cells = [row[place] for _, row in read.rows if len(row) == len(read.columns)]
+        found = zip(read.values(cells), cells, strict=True)
+        values = tuple(str(cell) if isinstance(value, Unreadable) else value for value, cell in found)
         columns.append(GuessedColumn(header, name, _type_of(values), values))
     return columns
-
-
-def _value(cell: object, read: OpenTable) -> object:
-    value = read.values([cell])[0]
-    return str(cell) if isinstance(value, Unreadable) else value
 
 
 def _refused(read: OpenTable, mapping: TableMapping, rules: str, table: Path) -> list[FactFault]:
@@ -152,17 +153,8 @@ def _type_of(values: Sequence[object]) -> str:
     moments = Counter(moment.kind for value in known if isinstance(value, str) and (moment := moment_of(value)))
     if 2 * moments.total() > len(known):
         return DATE_TIME if moments.keys() == {DATE, DATE_TIME} else moments.most_common(1)[0][0]
-    return "Number" if sum(map(_is_number, known)) > _NUMBERS * len(known) else "Text"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | Decimal)
-
-
-def _of_repeats(key: GuessedColumn) -> str:
-    """The note about a key that some rows repeat."""
-    advice = "If it is no key, delete the line with key in map.yaml, or import with --same-key keep."
-    return f"{key.header} is taken for the key, although some rows repeat one. {advice}"
+    numbers = [value for value in known if isinstance(value, int | Decimal)]
+    return "Number" if len(numbers) > _NUMBERS * len(known) else "Text"
 
 
 def _guessed_key(columns: Sequence[GuessedColumn], read: OpenTable) -> tuple[GuessedColumn | None, dict[int, str]]:
@@ -187,26 +179,18 @@ def _guessed_key(columns: Sequence[GuessedColumn], read: OpenTable) -> tuple[Gue
     return None, {}
 
 
-def _other_dates(columns: Sequence[GuessedColumn]) -> list[str]:
-    return [
-        f"{column.header} stays a Text: dates are written as 2012-12-01, and not as {value}."
-        for column in columns
-        if column.data_type == "Text"
-        for value in column.values[:1]
-        if isinstance(value, str) and _OTHER_DATE.fullmatch(value)
-    ]
-
-
-def _other_numbers(columns: Sequence[GuessedColumn]) -> list[str]:
-    """Notes about columns of texts that are numbers in another notation, each with how one is written."""
+def _other_notations(columns: Sequence[GuessedColumn]) -> list[str]:
+    """Notes about columns of texts that are dates or numbers in another notation, each with how one is written."""
     notes = []
     for column in columns:
-        known = [str(value) for value in column.values if value is not None]
+        known = [str(value) for value in column.values if value is not None and column.data_type == "Text"]
+        if known and column.values[0] is not None and _OTHER_DATE.fullmatch(known[0]):
+            notes.append(f"{column.header} stays a Text: dates are written as 2012-12-01, and not as {known[0]}.")
         found = [match for match in map(_OTHER_NUMBER.fullmatch, known) if match is not None]
         written = next((match for match in found if _plain_number(match) != match[0]), None)
         # Of one unit: house numbers have many.
         units = {match["before"] or match["behind"] for match in found} - {None}
-        if column.data_type == "Text" and written and len(found) > _NUMBERS * len(known) and len(units) < _UNITS:
+        if written and len(found) > _NUMBERS * len(known) and len(units) < _UNITS:
             plain = f"{column.header} stays a Text: a number is written {_plain_number(written)}, and not {written[0]}."
             mixed = f" The column has {' and '.join(sorted(units))}: write all in one unit." if len(units) > 1 else ""
             notes.append(plain + mixed)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,8 +117,9 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     if options["as_csv"] and out.quiet:
         raise click.UsageError("--csv and --json contradict each other.")
     goals = [goal]
-    if _is_file(goal):
-        paths = (Path(goal), *paths)
+    with suppress(OSError):  # a goal may be longer than any path
+        paths = (Path(goal), *paths) if Path(goal).is_file() else paths
+    if paths[:1] == (Path(goal),):
         goals = list(sound_library(paths[:1], database).goals)
         if not goals:
             raise click.UsageError(f"{goal} asks no goal. Name one before it, or write it there: ?- ancestor(ann, X).")
@@ -135,14 +137,6 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
             codes.append(ended_by(fault))
     if codes:
         click.get_current_context().exit(max(codes))
-
-
-def _is_file(text: str) -> bool:
-    """True for the path of a file; a goal may be longer than any path."""
-    try:
-        return Path(text).is_file()
-    except OSError:
-        return False
 
 
 def _answer(
@@ -409,17 +403,12 @@ def derive(
         _print_report(derivation)
         definitions = [rule.name for rule in library.rules if library.is_definition(rule)] if not chosen else []
         if definitions and not out.quiet:
-            note(_of_definitions(definitions))
+            serve = "serves another rule, so it has" if len(definitions) == 1 else "serve other rules, so they have"
+            note(f"{some(definitions)} {serve} no statements here; --rule {definitions[0]} derives them.")
         if output is not None:
             with atomic_path(output) as path:
                 count = derivation.write(path)
             note(f"{counted(count, 'statement')} in {output}")
-
-
-def _of_definitions(names: Sequence[str]) -> str:
-    """The sentence about rules that others use as premises, of which no statements are stored."""
-    serve = "serves another rule, so it has" if len(names) == 1 else "serve other rules, so they have"
-    return f"{some(names)} {serve} no statements here; --rule {names[0]} derives them."
 
 
 def _print_report(derivation: Derivation) -> None:
@@ -431,14 +420,14 @@ def _print_report(derivation: Derivation) -> None:
     print_json(figures)
     if out.quiet:
         return
-    # Rule, statements and seconds; with probabilities the expected number of true statements.
     rows = [(rule.rule, str(rule.statements), f"{rule.seconds:.2f}") for rule in report.rules]
-    if expected:
-        extended = [(*row, f"{value:.1f}") for row, value in zip(rows, expected, strict=True)]
-        print_table(("rule", "statements", "seconds", "expected true"), extended)
+    # With probabilities the expected number of true statements, too.
+    numbers = [f"{value:.1f}" for value in expected]
+    shown = [(*row, number) for row, number in zip(rows, numbers, strict=True)] if numbers else rows
+    if shown:
+        print_table(("rule", "statements", "seconds", *(["expected true"] if numbers else [])), shown)
+    if numbers:
         note(derivation.basis)
-    elif rows:
-        print_table(("rule", "statements", "seconds"), rows)
     if report.atoms:
         print_table(("derived predicate", "atoms"), report.atoms.items())
     for failure in report.failures:

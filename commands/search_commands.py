@@ -54,8 +54,7 @@ from hapax.engine.kept_rules import chosen_rules
 from hapax.engine.questions.account import cut_text, step_text
 from hapax.engine.questions.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
-from hapax.engine.search.search_report import SearchReport, Unanswerable
-from hapax.engine.search.settings import SearchSettings
+from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
 from hapax.grammar.dependencies import SearchPlan
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
@@ -65,7 +64,6 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.printing import graph_text
 from hapax.grammar.writing.words import counted, some, two_decimals
 from hapax.kb.records import Distribution
-from hapax.llm_oracle.critics.critic_probing import CriticProbe
 from hapax.llm_oracle.journal import Journal, ReadOnlyCallStore
 from hapax.llm_oracle.protocols import Models
 from hapax.llm_oracle.registry import FALLBACK_RANKER, find_backend, price_table, runs_in_process
@@ -335,10 +333,9 @@ class Remark(NamedTuple):
 def _print_remarks(remarks: Iterable[Remark], with_details: bool) -> None:
     """Print each remark as one paragraph, and its details if they are wanted."""
     for text, label, details in remarks:
-        stream = err if label else out
-        for line in (text, *(f"  {detail}" for detail in details if with_details)):
-            head = f"[yellow]{label}[/] " if label and line is text else ""
-            stream.print(head + escape(line), soft_wrap=True, highlight=False)
+        stream, head = (err, f"[yellow]{label}[/] ") if label else (out, "")
+        lines = [head + escape(text), *(escape(f"  {detail}") for detail in details if with_details)]
+        stream.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
 def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
@@ -346,7 +343,22 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     every = options["all_accounts"]
     # A number that somebody asked for is not cut to a screen.
     _print_statements(report, options["examples"], every or not is_default("examples"))
-    _print_rules(report, options["compat"], every)
+    rules = report.searched if every else report.searched[:RULE_LINES]
+    # The gates in the order in which the run has asked them, with the share that each let pass.
+    gates = [gate.name for gate in gates_in_order(options["compat"]) if gate.in_tables] if every else []
+    rows = []
+    for rule in rules:
+        # A gate that is switched off has judged nothing.
+        shares = [rule.gates[gate].share if gate in rule.gates else None for gate in gates]
+        percents = ["-" if share is None else f"{share:.0%}" for share in shares]
+        ends = [rule.count(end) for end in (Distribution.HEAD, Distribution.LONG_TAIL)]
+        # A budget ended the search before the rule was through.
+        name = rule.rule + (" (cut)" if rule.cut else "")
+        rows.append((name, *ends, rule.in_both, *percents, two_decimals(rule.delta), rule.calls))
+    print_table(("rule", "head", "long tail", "in both", *gates, "delta", "calls"), rows)
+    if more := len(report.searched) - len(rules):
+        out.print(f"{counted(more, 'more rule')}: --account prints all.")
+    out.print()
     remarks = list(_remarks(report, library, options))
     shown = remarks if every or len(remarks) <= REMARKS else remarks[: REMARKS - 1]
     _print_remarks(shown, every)
@@ -372,32 +384,20 @@ def _print_statements(report: SearchReport, count: int, every: bool) -> None:
     out.print()
 
 
-def _print_rules(report: SearchReport, compat: str | None, every: bool) -> None:
-    """Print a line for each rule, with the share that each gate let pass if all is wanted."""
-    # In the order in which the run has asked them.
-    gates = [gate.name for gate in gates_in_order(compat) if gate.in_tables] if every else []
-    rules = report.searched if every else report.searched[:RULE_LINES]
-    columns = ("rule", "head", "long tail", "in both", *gates, "delta", "calls")
-    rows = []
-    for rule in rules:
-        # A gate that is switched off has judged nothing.
-        shares = [rule.gates[gate].share if gate in rule.gates else None for gate in gates]
-        ends = [rule.count(end) for end in (Distribution.HEAD, Distribution.LONG_TAIL)]
-        # A budget ended the search before the rule was through.
-        name = rule.rule + (" (cut)" if rule.cut else "")
-        percents = ["-" if share is None else f"{share:.0%}" for share in shares]
-        rows.append((name, *ends, rule.in_both, *percents, two_decimals(rule.delta), rule.calls))
-    print_table(columns, rows)
-    if more := len(report.searched) - len(rules):
-        out.print(f"{counted(more, 'more rule')}: --account prints all.")
-    out.print()
-
-
 def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) -> Iterator[Remark]:
     """The account of a search, the most important first."""
-    yield _totals(report, options)
-    yield from _empty(report, library, options)
-    probe = report.critic_probe
+    counts, probe = report.summary()["statements"], report.critic_probe
+    ends = f"{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} in {options['database']}"
+    judge = "" if report.mean_delta is None else f" by {report.evaluator}"
+    if judge and report.is_circular:
+        judge += ", which also ranked, so it proves nothing (name another --evaluator)"
+    both = counted(counts["in_both"], "statement is", "statements are") if counts["in_both"] else ""
+    cuts = "" if options["beam"] is None else " (--keep-share, --beam)"
+    shared = f". {both} in both, because a step had few values{cuts}" if both else ""
+    yield Remark(f"{ends}; mean delta {two_decimals(report.mean_delta)}{judge}{shared}.")
+    if messages := [_empty(rule, report, library, options) for rule in report.rules if rule.is_empty]:
+        more = f" {counted(len(messages) - 1, 'more rule has', 'more rules have')} none." if messages[1:] else ""
+        yield Remark(messages[0] + more, "empty", messages[1:])
     if probe is not None and probe.says_no(FACT_FLOOR):
         remedy = "choose another one with --critic, or set --fact-threshold and --type-threshold"
         yield Remark(f"it says no to everything: {probe}; {remedy}.", "critic")
@@ -405,7 +405,7 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
         yield Remark(f"promise: {report.certificates[0]}", details=report.certificates[1:])
     if uncertain := sum(rule.uncertain for rule in report.searched):
         yield Remark(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
-    yield from _ends(report)
+    yield from _ends([rule for rule in report.searched if rule.pool])
     yield from _skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
     if report.conflicts:
         per_thousand = f"{report.conflicts_per_thousand:.1f} per 1,000 facts"
@@ -413,22 +413,111 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
             f"{counted(report.conflicts, 'conflict')} of facts with declarations, {per_thousand}; `hapax why-not` "
             "explains each fact that lost."
         )
-    withdrawn = [f"{rule.name}: {rule.withdrawn}" for rule in library.rules if rule.withdrawn is not None]
-    # With --rule the other rules were not wanted.
-    if withdrawn and len(withdrawn) + len(report.rules) == len(library.rules):
-        rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
-        yield Remark(f"{rules} not searched (`@withdrawn` in the file says why).", details=withdrawn)
-    yield from _equal_scores(report, options)
-    if probe is not None:
-        yield Remark(_worth(report, probe))
-    yield Remark(_requests_text(report, options))
-    yield from _capped(report, library)
-    yield from _cuts(report, search_settings(options))
-    if report.sourced:
-        yield Remark(f"{report.sourced} of {counted(report.proposed, 'fact')} have a source, which `hapax why` names.")
-    for rule in report.searched:
-        if rule.account and options["all_accounts"]:
+    if equal := {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}:
+        # The knowledge model ranks unless another one was named.
+        yield Remark(
+            f"{options['likelihood'] or options['knowledge']} gives more than half of the ranked texts of "
+            f"{counted(len(equal), 'rule')} a score that another text has, too. Among these, chance decides between "
+            "head and long tail. Choose another ranker with --likelihood.",
+            "ties",
+            [f"{rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()],
+        )
+    yield from _figures(report, library, options)
+    for rule in report.searched if options["all_accounts"] else ():
+        if rule.account:
             yield Remark(f"Account of {rule.rule}:", details=list(map(step_text, rule.account)))
+
+
+def _figures(report: SearchReport, library: Library, options: Mapping[str, Any]) -> Iterator[Remark]:
+    """The worth of the critic, the requests, and the numbers of what was cut."""
+    if (probe := report.critic_probe) is not None:
+        area = "unknown" if probe.preference is None else f"{probe.preference:.2f}"
+        judged = f"{probe.judged} of {len(probe.scores)} judged"
+        needed = f"; facts need {report.threshold:.2f}" if report.threshold > START else ""
+        promised = "" if report.certificates else ", with no certificate"
+        yield Remark(f"critic: AUC {area} on {probe.claims.source} (chance: 0.50), {judged}{needed}{promised}")
+    yield Remark(_requests_text(report, options))
+    if capped := {rule.rule: sum(rule.capped.values()) for rule in report.searched if any(rule.capped.values())}:
+        were = counted(sum(capped.values()), "statement was", "statements were")
+        lines = [f"{rule}: {count} (@most {library.rule(rule).cap})" for rule, count in capped.items()]
+        yield Remark(f"{were} left out because one value occurred too often (@most).", details=lines)
+    cuts, settings = [], search_settings(dict(options))
+    for rule in report.searched:
+        # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
+        has_middle = rule.pool and settings.end_size.of(rule.pool) < settings.width
+        steps = rule.account[:-1] if has_middle else rule.account
+        cuts += [f"{rule.rule}, {cut}" for cut in map(cut_text, steps) if cut]
+    if cuts:
+        more = f"; {counted(len(cuts) - 1, 'more step')}" if cuts[1:] else ""
+        yield Remark(f"{cuts[0]}{more} (--beam, --keep-share; --beam all keeps all).", details=cuts[1:])
+
+
+def _skipped(skipped: Mapping[str, Unanswerable]) -> Iterator[Remark]:
+    """A remark for each model that does not know what rules ask for, with the remedy."""
+    lines_by_model: dict[tuple[str, str], list[str]] = {}
+    for rule, reason in skipped.items():
+        line = f"{rule}: {', '.join(reason.unknown)}"
+        lines_by_model.setdefault((reason.model, reason.remedy), []).append(line)
+    for (model, remedy), lines in lines_by_model.items():
+        rules = counted(len(lines), "rule that asks", "rules that ask")
+        yield Remark(f"{rules} for what {model} does not know. {remedy}", "skipped", lines)
+
+
+def _empty(rule: RuleReport, report: SearchReport, library: Library, options: Mapping[str, Any]) -> str:
+    """Where the values of a rule without a statement ran out, and the first remedy."""
+    if rule.uncertain:
+        statements = counted(rule.uncertain, "statement is", "statements are")
+        return f"{rule.rule}: {statements} below the threshold of the promise on statements"
+    message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
+    if shortage := rule.shortage(options["compat"]):
+        guesses = report.critic_probe is not None and report.critic_probe.is_chance
+        is_of_threshold = str(Setting("settings.fact_threshold")) in str(shortage.remedy)
+        other = f"Choose another critic with {Setting('critic')}: this one guesses, so that no threshold helps."
+        message += f" {shortage.fact} {other if guesses and is_of_threshold else shortage.remedy}"
+    indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
+    if wordless := sorted(name for name in indicators if library.signature(name).templates is None):
+        message += (
+            f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so the model was asked in "
+            "words made from the names. Declare them, or add the files that declare them to the command."
+        )
+    return message
+
+
+def _ends(divided: Sequence[RuleReport]) -> Iterator[Remark]:
+    """The sizes of disjoint ends, and the rules with too few statements for meaningful ones."""
+    if not divided:
+        return
+    pool = sum(rule.pool for rule in divided)
+    # The pool has each text once, whatever the number of its proofs.
+    head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
+    text = f"Of {counted(pool, 'sentence')} the likeliest {head} are head, the least likely {long_tail} long tail"
+    text += f", and the {pool - head - long_tail} between them in neither"
+    if small := [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]:
+        text += f". Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}"
+    yield Remark(f"{text}.")
+
+
+def _requests_text(report: SearchReport, options: Mapping[str, Any]) -> str:
+    """The requests of a run in words: those that were sent, and those that models in this process answered."""
+    sent: dict[str, int] = {}
+    local: dict[str, int] = {}
+    for role, statistics in report.statistics.items():
+        model = options.get(role) or options["knowledge"]  # also of probes
+        (local if runs_in_process(model) else sent)[role] = statistics.calls
+    parts = []
+    if any(sent.values()) or not any(local.values()):
+        requests = counted(sum(sent.values()), "request")
+        by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
+        parts.append(f"{requests} sent in this run, retries and votes included{by_role}.")
+    count = sum(rule.count(distribution) for rule in report.searched for distribution in Distribution)
+    if count and any(sent.values()):
+        shares = ", ".join(f"{role} {calls / count:.2f}" for role, calls in sent.items() if calls)
+        parts.append(f"For each statement: {shares}.")
+    if any(local.values()):
+        requests = counted(sum(local.values()), "request")
+        parts.append(f"{requests} answered in this process: {counts_text(local)}.")
+        parts += [] if any(sent.values()) else ["Nothing was sent."]
+    return " ".join(parts)
 
 
 # --- the embedded model as the default --------------------------------------------------------------------------------
@@ -485,9 +574,6 @@ def _explain_default(options: dict[str, Any]) -> None:
     note("\n".join(lines))
 
 
-# --- warnings and remarks ---------------------------------------------------------------------------------------------
-
-
 def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
     """Warn of settings under which false values are stored as facts, which every later query uses."""
     reasons = []
@@ -503,168 +589,3 @@ def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:
     if reasons:
         reasons.append(f"Results go to {options['database']}; use --db to keep such a run separate.")
         note(" ".join(reasons), "warning")
-
-
-def _skipped(skipped: Mapping[str, Unanswerable]) -> Iterator[Remark]:
-    """A remark for each model that does not know what rules ask for, with the remedy."""
-    lines_by_model: dict[tuple[str, str], list[str]] = {}
-    for rule, reason in skipped.items():
-        line = f"{rule}: {', '.join(reason.unknown)}"
-        lines_by_model.setdefault((reason.model, reason.remedy), []).append(line)
-    for (model, remedy), lines in lines_by_model.items():
-        rules = counted(len(lines), "rule that asks", "rules that ask")
-        yield Remark(f"{rules} for what {model} does not know. {remedy}", "skipped", lines)
-
-
-def _empty(report: SearchReport, library: Library, options: dict[str, Any]) -> Iterator[Remark]:
-    """The first rule without a statement, where its values ran out and the first remedy; the others as details."""
-    messages = []
-    for rule in report.rules:
-        if not rule.is_empty:  # a cut rule is reported as such: its values may still come
-            continue
-        if rule.uncertain:
-            statements = counted(rule.uncertain, "statement is", "statements are")
-            messages.append(f"{rule.rule}: {statements} below the threshold of the promise on statements")
-            continue
-        message = f"{rule.rule} has no statement: no values for all its variables passed the gates."
-        if shortage := rule.shortage(options["compat"]):
-            guesses = report.critic_probe is not None and report.critic_probe.is_chance
-            is_of_threshold = str(Setting("settings.fact_threshold")) in str(shortage.remedy)
-            new_critic = (
-                f"Choose another critic with {Setting('critic')}: this one guesses, so that no threshold helps."
-            )
-            message += f" {shortage.fact} {new_critic if guesses and is_of_threshold else shortage.remedy}"
-        indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
-        wordless = sorted(indicator for indicator in indicators if library.signature(indicator).templates is None)
-        if wordless:
-            message += (
-                f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so the model was asked "
-                "in words made from the names. Declare them, or add the files that declare them to the command."
-            )
-        messages.append(message)
-    if messages:
-        more = f" {counted(len(messages) - 1, 'more rule has', 'more rules have')} none." if messages[1:] else ""
-        yield Remark(messages[0] + more, "empty", messages[1:])
-
-
-def _cuts(report: SearchReport, settings: SearchSettings) -> Iterator[Remark]:
-    """Numbers of values that the beam and the share cut in all distributions, by rule and step."""
-    lines = []
-    for rule in report.searched:
-        # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
-        has_middle = rule.pool and settings.end_size.of(rule.pool) < settings.width
-        steps = rule.account[:-1] if has_middle else rule.account
-        lines += [f"{rule.rule}, {cut}" for cut in map(cut_text, steps) if cut]
-    if lines:
-        more = f"; {counted(len(lines) - 1, 'more step')}" if lines[1:] else ""
-        yield Remark(f"{lines[0]}{more} (--beam, --keep-share; --beam all keeps all).", details=lines[1:])
-
-
-def _equal_scores(report: SearchReport, options: dict[str, Any]) -> Iterator[Remark]:
-    """The ranker, and the rules whose texts it does not tell apart."""
-    equal = {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}
-    if equal:
-        # The knowledge model ranks unless another one was named.
-        ranker = options["likelihood"] or options["knowledge"]
-        yield Remark(
-            f"{ranker} gives more than half of the ranked texts of {counted(len(equal), 'rule')} a score that another "
-            "text has, too. Among these, chance decides between head and long tail. Choose another ranker with "
-            "--likelihood.",
-            "ties",
-            [f"{rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()],
-        )
-
-
-def _capped(report: SearchReport, library: Library) -> Iterator[Remark]:
-    """Numbers of statements that the caps of rules left out."""
-    lines, total = [], 0
-    for rule in report.searched:
-        if any(rule.capped.values()):
-            total += sum(rule.capped.values())
-            ends = ", ".join(
-                f"{count} of {count + rule.count(distribution)} {distribution.value.replace('_', ' ')}"
-                for distribution, count in rule.capped.items()
-            )
-            lines.append(f"{rule.rule}: {ends} (@most {library.rule(rule.rule).cap})")
-    if lines:
-        rules = counted(len(lines), "rule")
-        were = counted(total, "statement of {} was", "statements of {} were").format(rules)
-        yield Remark(f"{were} left out because one value occurred too often (@most).", details=lines)
-
-
-def _totals(report: SearchReport, options: dict[str, Any]) -> Remark:
-    counts = report.summary()["statements"]
-    text = (
-        f"{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} in {options['database']}; "
-        f"mean delta {two_decimals(report.mean_delta)}"
-    )
-    if report.mean_delta is not None:
-        text += f" by {report.evaluator}"
-        if report.is_circular:
-            text += ", which also ranked, so it proves nothing (name another --evaluator)"
-    if counts["in_both"]:
-        text += (
-            f". {counted(counts['in_both'], 'statement is', 'statements are')} in both, because a step had few values"
-        )
-        if options["beam"] is not None:
-            share = 100 * search_settings(options).share
-            text += f": each keeps {share:g}% of them (--keep-share), at most {options['beam']} (--beam)"
-    return Remark(f"{text}.")
-
-
-def _ends(report: SearchReport) -> Iterator[Remark]:
-    """The cut of disjoint ends, and the rules with too few statements for meaningful ones."""
-    divided = [rule for rule in report.searched if rule.pool]
-    if not divided:
-        return
-    pool, crowded = (sum(getattr(rule, name) for rule in divided) for name in ("pool", "crowded"))
-    # The pool has each text once, whatever the number of its proofs.
-    head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
-    of_rules = " of their rules" if len(divided) > 1 else ""
-    likeliest = "likeliest is" if head == 1 else f"{head} likeliest{of_rules} are"
-    least_likely = "least likely" if long_tail == 1 else f"{long_tail} least likely"
-    text = f"Of {counted(pool, 'sentence')} the {likeliest} head and the {least_likely} long tail"
-    proved = [sum(rule.count(end) for rule in divided) for end in Distribution]
-    if proved != [head, long_tail]:
-        text += f" ({proved[0]} and {proved[1]} statements, since some sentences hold for several values)"
-    if others := pool - head - long_tail:
-        text += f"; the other {'one is' if others == 1 else f'{others} are'} in neither"
-    if crowded:
-        text += f", {crowded} of them because one value occurred too often"
-    small = [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]
-    if small:
-        text += f". Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}"
-    yield Remark(f"{text}.")
-
-
-def _worth(report: SearchReport, probe: CriticProbe) -> str:
-    """The line on the worth of the critic, and on the threshold that follows from it."""
-    area = "unknown" if probe.preference is None else f"{probe.preference:.2f}"
-    judged = f"{probe.judged} of {len(probe.scores)} judged"
-    text = f"critic: AUC {area} on {probe.claims.source} (chance: 0.50), {judged}"
-    if report.threshold > START:
-        true, false = probe.accepted(START)
-        text += f"; {true} of {true + false} at {START:.2f} or more are true, so that facts need {report.threshold:.2f}"
-    return text if report.certificates else f"{text}, with no certificate"
-
-
-def _requests_text(report: SearchReport, options: dict[str, Any]) -> str:
-    """The requests of a run in words: those that were sent, and those that models in this process answered."""
-    sent: dict[str, int] = {}
-    local: dict[str, int] = {}
-    for role, statistics in report.statistics.items():
-        model = options.get(role) or options["knowledge"]  # also of probes
-        (local if runs_in_process(model) else sent)[role] = statistics.calls
-    answered = f"{counted(sum(local.values()), 'request')} answered in this process: {counts_text(local)}"
-    if any(local.values()) and not any(sent.values()):
-        return f"{answered}. Nothing was sent."
-    by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
-    text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
-    count = sum(rule.count(distribution) for rule in report.searched for distribution in Distribution)
-    if count:
-        shares = ", ".join(f"{role} {calls / count:.2f}" for role, calls in sent.items() if calls)
-        text = f"{text} For each statement: {shares}." if shares else text
-    if not any(local.values()):
-        return text
-    total = counted(sum(sent.values()) + sum(local.values()), "call")
-    return f"{text} {answered}. Limits count both: {total}."

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from io import TextIOWrapper
 from itertools import groupby, islice
 from pathlib import Path
@@ -35,7 +36,6 @@ from hapax.grammar.errors import (
     Diagnostic,
     GoalRejected,
     HapaxError,
-    Place,
     RulesRejected,
     Severity,
 )
@@ -154,17 +154,14 @@ class Commands(CommandGroup):
             raise click.UsageError(str(rejected)) from None
         except HapaxError as fault:
             ctx.exit(ended_by(fault))
-        except OSError as fault:
-            if isinstance(fault, BrokenPipeError):
-                raise  # click ends quietly when a reader such as `head` has gone
-            # The error of a library may lack both.
-            message = f"{fault.filename}: {fault.strerror}" if fault.filename and fault.strerror else str(fault)
-            _print_always(f"[red]error:[/] {escape(message)}. No answer is lost.")
-            ctx.exit(FAILED)
-        except RuntimeError as fault:
-            if "Symlink loop" not in str(fault):  # `Path.resolve` says so, of whichever path
+        except (OSError, RuntimeError) as fault:
+            # click ends quietly when a reader such as `head` has gone; `Path.resolve` names a loop of links so.
+            if isinstance(fault, BrokenPipeError) or not (isinstance(fault, OSError) or "Symlink loop" in str(fault)):
                 raise
-            _print_always(f"[red]error:[/] {escape(str(fault))}. Name another file or folder.")
+            # The error of a library may lack both.
+            named = [getattr(fault, name, None) for name in ("filename", "strerror")]
+            message = f"{named[0]}: {named[1]}" if all(named) else str(fault)
+            _print_always(f"[red]error:[/] {escape(message)}. No answer is lost.")
             ctx.exit(FAILED)
         except KeyboardInterrupt as ended:
             _print_always(" ".join(["Interrupted.", *getattr(ended, "__notes__", [Left.UNCHANGED])]))
@@ -333,7 +330,7 @@ def print_diagnostics(
 
     `every`: all notes of a kind, not only the first few. `texts`: sources that are not files, by name.
     """
-    excerpts = Excerpts(texts)
+    _lines_of.cache_clear()
     # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
     for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
         same_kind = list(group)
@@ -341,7 +338,7 @@ def print_diagnostics(
         most = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
         for diagnostic in same_kind[:most]:
             out.print(escape(str(diagnostic)))
-            for line in excerpts.of(diagnostic):
+            for line in excerpts(diagnostic, texts or {}):
                 out.print(line)
         if more := len(same_kind[most:]):
             out.print(escape(f"{place}: {counted(more, f'more note {code}', f'more notes {code}')}; --all prints all."))
@@ -498,47 +495,36 @@ WIDEST = 160
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
 
 
-class Excerpts:
-    """The marked source lines of diagnostics. Every file is read once.
+def excerpts(diagnostic: Diagnostic, texts: Mapping[str, str]) -> Iterator[str]:
+    """The marked source lines of a diagnostic as console markup; none where the source cannot be read as a rule file.
 
     `texts`: sources that are not files, by the name in their places.
     """
-
-    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
-        self._lines = {name: text.split("\n") for name, text in (texts or {}).items()}
-
-    def of(self, diagnostic: Diagnostic) -> Iterator[str]:
-        """Lines of console markup; none where the source cannot be read as a rule file."""
-        # Place, style, sign and label of each excerpt.
-        marks = [(diagnostic.place, f"[{_COLOURS[diagnostic.severity]}]", "^", "")]
-        marks += [(place, "[blue]", "-", f" see also {place}") for place in diagnostic.related[:MARKED_PLACES]]
-        width = len(str(max(place.line for place, *_ in marks)))
-        for place, style, sign, label in marks:
-            for before, marked, after in self._line(place):
-                # In cells of the terminal, of which a wide character takes two; an empty range gets one sign.
-                signs = sign * max(1, cell_len(marked))
-                yield f"{place.line:>{width}} | {escape(before + marked + after)}"
-                yield f"{' ' * width} | {' ' * cell_len(before)}{style}{signs}{escape(label)}[/]"
-
-    def _line(self, place: Place) -> Iterator[tuple[str, str, str]]:
-        """The printed line before, inside and behind the range. Of a range of several lines the first is printed."""
-        if place.file not in self._lines:
-            self._lines[place.file] = _lines_of(Path(place.file))
-        lines = self._lines[place.file]
+    # Place, style, sign and label of each excerpt.
+    marks = [(diagnostic.place, f"[{_COLOURS[diagnostic.severity]}]", "^", "")]
+    marks += [(place, "[blue]", "-", f" see also {place}") for place in diagnostic.related[:MARKED_PLACES]]
+    width = len(str(max(place.line for place, *_ in marks)))
+    for place, style, sign, label in marks:
+        lines = texts[place.file].split("\n") if place.file in texts else _lines_of(Path(place.file))
         if place.end_column is None or not 0 < place.line <= len(lines):
-            return
+            continue
         # A tab takes one cell, so that the signs stand below their range.
         line = lines[place.line - 1].replace("\t", " ")
         start = min(place.column - 1, len(line))
-        end = min(place.end_column - 1, len(line)) if place.end_line == place.line else len(line.rstrip())
-        before, marked, after = line[:start], line[start : max(start, end)], line[max(start, end) :]
+        # Of a range of several lines the first is printed.
+        end = max(start, min(place.end_column - 1, len(line)) if place.end_line == place.line else len(line.rstrip()))
+        before, marked, after = line[:start], line[start:end], line[end:]
         before = f"...{before[-WIDEST:]}" if len(before) > WIDEST else before
         after = f"{after[:WIDEST]}..." if len(after) > WIDEST else after
-        if len(marked) > WIDEST:
-            marked, after = f"{marked[:WIDEST]}...", ""
-        yield visible(before), visible(marked), visible(after)
+        marked, after = (f"{marked[:WIDEST]}...", "") if len(marked) > WIDEST else (marked, after)
+        before, marked, after = visible(before), visible(marked), visible(after)
+        # In cells of the terminal, of which a wide character takes two; an empty range gets one sign.
+        signs = sign * max(1, cell_len(marked))
+        yield f"{place.line:>{width}} | {escape(before + marked + after)}"
+        yield f"{' ' * width} | {' ' * cell_len(before)}{style}{signs}{escape(label)}[/]"
 
 
+@lru_cache(64)
 def _lines_of(path: Path) -> list[str]:
     """The lines as the parser counts them."""
     try:

@@ -301,22 +301,17 @@ def _click_type(kind: Any, option: Option) -> Any:
     return None
 
 
-class PriceOf(click.ParamType[tuple[str, Price]]):
-    """`MODEL=IN,OUT`: a model string and its prices per million tokens of prompts and of answers."""
-
-    name = "price"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Price]:
-        """The model and its price, or a usage error."""
-
-        # At the last `=`, since the name of a model may contain one.
-        model, equals, money = str(value).rpartition("=")
-        listed = money.split(",")
-        if not equals or not model or len(listed) != 2:
-            self.fail(f"{value!r} should read MODEL=IN,OUT, such as openai:org/model=0.5,1.5", param, ctx)
-        amount = Finite(0)
-        prompts, answers = (amount.convert(part, param, ctx) for part in listed)
-        return model, Price(prompts, answers)
+def _price_of(text: str) -> tuple[str, Price]:
+    """A model string and its prices per million tokens of prompts and of answers, as in `MODEL=IN,OUT`."""
+    # At the last `=`, since the name of a model may contain one.
+    model, _, money = text.rpartition("=")
+    try:
+        prompts, answers = map(float, money.split(","))
+    except ValueError:
+        prompts = answers = math.nan
+    if not model or not 0 <= prompts < math.inf or not 0 <= answers < math.inf:
+        raise HapaxError(f"{text!r} should read MODEL=IN,OUT, such as openai:org/model=0.5,1.5")
+    return model, Price(prompts, answers)
 
 
 def _program_options(*, hidden: bool = False) -> Callable[[F], F]:
@@ -325,7 +320,7 @@ def _program_options(*, hidden: bool = False) -> Callable[[F], F]:
         click.option(
             "--price",
             "prices",
-            type=PriceOf(),
+            type=Read(_price_of),
             multiple=True,
             metavar="MODEL=IN,OUT",
             help="Price of a million tokens of prompts and of answers; overrides the alias.",

@@ -270,22 +270,21 @@ def open_journal(kb: KnowledgeBase, options: Mapping[str, Any]) -> Journal:
     return journal
 
 
+_WITHOUT_ANSWER = {
+    "refused": "{} refused by a model: {}. They are not asked again; `hapax data stats` shows the reasons.",
+    "unusable": "{} without a usable reply: {}. They are passed over; `hapax data stats` shows the reasons, and "
+    "--retry-unusable asks again.",
+}
+"""Sentences about requests without an answer, by their number in the statistics."""
+
+
 def _print_without_answer(journal: Journal) -> None:
     """Say at the end of a command how many requests have no answer."""
-    refused = {role: used.refused for role, used in journal.statistics.items() if used.refused}
-    if refused:
-        requests = counted(sum(refused.values()), "request was", "requests were")
-        note(
-            f"refused {requests} refused by a model: {counts_text(refused)}. They are not asked again; "
-            "`hapax data stats` shows the reasons."
-        )
-    unusable = {role: used.unusable for role, used in journal.statistics.items() if used.unusable}
-    if unusable:
-        requests = counted(sum(unusable.values()), "request")
-        note(
-            f"unusable {requests} without a usable reply: {counts_text(unusable)}. They are passed over; "
-            "`hapax data stats` shows the reasons, and --retry-unusable asks again."
-        )
+    for kind, sentence in _WITHOUT_ANSWER.items():
+        counts = {role: getattr(used, kind) for role, used in journal.statistics.items() if getattr(used, kind)}
+        if counts:
+            nouns = ("request was", "requests were") if kind == "refused" else ("request", "requests")
+            note(sentence.format(counted(sum(counts.values()), *nouns), counts_text(counts)), kind)
 
 
 with_dry_run = click.option("--dry-run", is_flag=True, help="Print what would be asked, and ask nothing.")
