@@ -15,7 +15,6 @@ from hapax.engine.explain import why as explain
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import kept_rules, sound_rules
-from hapax.engine.logic.goal_rules import column_kinds
 from hapax.engine.logic.proofs import time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologTerm
@@ -25,7 +24,7 @@ from hapax.engine.why_not import capitalised_values, idle_premises
 from hapax.engine.why_not import why_not as explain_failure
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goal_language import Goal, called_indicators
+from hapax.grammar.goals import Goal
 from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.rules import Library
 from hapax.grammar.values.moments import MOMENTS, moment_of
@@ -195,7 +194,7 @@ def query(
     theory = Theory(sound_rules(rules), kb, texts(assume))
     read = theory.goal(goal)
     options = options or QueryOptions()
-    kinds = column_kinds(read, theory.library)
+    kinds = tuple(theory.library.kind_of(variable.data_type) for variable in read.columns)
     found, complete, stopped = None, True, ""
     if models is not None:
         found, complete, stopped = _asked(theory, goal, models, options)
@@ -354,7 +353,7 @@ def stated_probabilities(goal: Goal, library: Library) -> ProbabilityOptions | N
     """The options for a goal below which rules state probabilities; None for any other goal."""
     if not library.is_uncertain:
         return None
-    part = relevant_library(library, goals=called_indicators(goal, library))
+    part = relevant_library(library, goals=goal.called)
     return ProbabilityOptions() if part.is_uncertain else None
 
 

@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, product
 
-from rapidfuzz import fuzz, process, utils
-
 from hapax.engine.explain import (
     Explainer,
     fact_lines,
@@ -35,12 +33,14 @@ from hapax.engine.stories import Story
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.checking.rule_checks import comparison_of_texts, constant_of_wrong_kind
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goal_language import Compound, Goal, GoalList, GoalTerm, all_names, called_indicators
+from hapax.grammar.goals import Goal, every_item, terms_of, variables_of
 from hapax.grammar.parsing.declarations import Closedness, PredicateKind, PredicateSignature
+from hapax.grammar.parsing.syntax import LIST
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     MISSING,
+    Arithmetic,
     Atom,
     BodyLiteral,
     Comparison,
@@ -414,7 +414,7 @@ def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | S
     """
     theory = Theory(rules, kb, texts(assume))
     parsed = theory.goal(goal)
-    part = theory.relevant_to(goals=called_indicators(parsed, theory.library))
+    part = theory.relevant_to(goals=parsed.called)
     stated = [*part.library.facts, *part.assumed]
     # Predicates that only facts decide: those of rules and of arithmetic need none of their own.
     base = [
@@ -428,7 +428,7 @@ def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | S
     lines = list(_of_other_kinds(parsed, theory.library))
     if not lines and sum(counts[indicator] for indicator in base) <= MOST_FACTS:
         known = _known_names(theory, base, stated)
-        names = dict.fromkeys(_names(parsed.term, theory.library))
+        names = dict.fromkeys(_names(parsed))
         lines = [_about(name, known, base) for name in names if known and name not in known]
     lines += [f"{indicator} has no facts." for indicator in base if not counts[indicator]]
     if asked := [indicator for indicator in base if part.library.is_asked(indicator)]:
@@ -449,7 +449,7 @@ def _of_other_kinds(goal: Goal, library: Library) -> Iterator[str]:
 
 def idle_premises(goal: Goal, theory: Theory) -> list[str]:
     """Notes about negations below the goal that exclude nothing, since their predicate is not known."""
-    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    part = theory.relevant_to(goals=goal.called)
     if not any(literal.negated for rule in part.library.rules for literal in rule.literals):
         return []
     assumed = {atom.indicator for atom in part.assumed}
@@ -462,8 +462,8 @@ def idle_premises(goal: Goal, theory: Theory) -> list[str]:
 
 def capitalised_values(goal: Goal, theory: Theory) -> list[str]:
     """A note for each variable of the goal, or of a rule below it, that occurs once and is spelt like a value."""
-    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    found = [("", name) for name in _single(all_names(goal.term))]
+    part = theory.relevant_to(goals=goal.called)
+    found = [("", name) for name in _single(variable.name for variable in variables_of(goal.premise))]
     for rule in part.library.rules:
         terms = chain.from_iterable(atom.arguments for atom in rule.atoms)
         sides = chain.from_iterable(comparison.sides for comparison in rule.comparisons)
@@ -491,15 +491,13 @@ def _known_names(theory: Theory, predicates: Sequence[str], stated: Sequence[Ato
     return {value: None for value in chain.from_iterable(rows) if isinstance(value, str)}
 
 
-def _plain_letters(name: str) -> str:
-    """A name in small letters, without accents and punctuation."""
-    return str(utils.default_process(plain_letters(name)))
-
-
 def _about(name: str, known: Collection[str], predicates: Sequence[str]) -> str:
-    found = process.extract(
-        name, list(known), scorer=fuzz.ratio, processor=_plain_letters, score_cutoff=ALIKE, limit=MOST_NAMES
-    )
+    from rapidfuzz import fuzz, process, utils  # only goals without answers need it
+
+    def plain(name: str) -> str:
+        return str(utils.default_process(plain_letters(name)))
+
+    found = process.extract(name, list(known), scorer=fuzz.ratio, processor=plain, score_cutoff=ALIKE, limit=MOST_NAMES)
     near = " or ".join(prolog_atom(choice) for choice, _, _ in found)
     # Facts of other predicates may have it.
     return f"No fact of {some(predicates, 3)} has {prolog_atom(name)}. " + (
@@ -507,15 +505,12 @@ def _about(name: str, known: Collection[str], predicates: Sequence[str]) -> str:
     )
 
 
-def _names(term: GoalTerm, library: Library) -> Iterator[str]:
+def _names(goal: Goal) -> Iterator[str]:
     """The texts in a goal that facts should have, in order: in atoms, in lists, and alone in an equation."""
-    if isinstance(term, GoalList):
-        yield from (part.value for part in term.items if isinstance(part, Constant) and isinstance(part.value, str))
-    if not isinstance(term, Compound):
-        return
-    for part in term.arguments:
-        if isinstance(part, Constant) and isinstance(part.value, str):
-            if library.knows(term.indicator) or term.functor in ("=", "=="):
-                yield part.value
-        else:
-            yield from _names(part, library)
+    for item in every_item(goal.premise):
+        is_equation = isinstance(item, Comparison) and item.operator == "=" and item.test is None
+        for term in terms_of(item):
+            listed = term.operands if isinstance(term, Arithmetic) and term.operator == LIST else ()
+            for part in listed or ((term,) if is_equation or isinstance(item, Literal) else ()):
+                if isinstance(part, Constant) and isinstance(part.value, str):
+                    yield part.value

@@ -270,7 +270,7 @@ class Library(TypeLattice):
         return html_table(("name", "domain", "rule"), [(rule.name, rule.domain, rule.sentence) for rule in self.rules])
 
     @cached_property
-    def _signatures(self) -> dict[str, PredicateSignature]:
+    def by_indicator(self) -> dict[str, PredicateSignature]:
         """The first signature of each predicate."""
         return {signature.indicator: signature for signature in reversed((*self.signatures, *self._inferred))}
 
@@ -322,10 +322,10 @@ class Library(TypeLattice):
 
     def signature(self, indicator: str) -> PredicateSignature:
         """The signature of `name/arity`: its first declaration, else inferred from its uses. Raises HapaxError."""
-        signature = self._signatures.get(indicator)
+        signature = self.by_indicator.get(indicator)
         if signature is None:
             near = (
-                _suggestion(indicator, self._signatures) or f" List the predicates with {Operation('compile_rules')}."
+                _suggestion(indicator, self.by_indicator) or f" List the predicates with {Operation('compile_rules')}."
             )
             raise HapaxError(f"No predicate {indicator} in the rules.{near}")
         return signature
@@ -345,11 +345,11 @@ class Library(TypeLattice):
 
     def knows(self, indicator: str) -> bool:
         """True if a rule, fact or declaration mentions the predicate."""
-        return indicator in self._signatures
+        return indicator in self.by_indicator
 
     def kind(self, indicator: str) -> PredicateKind | None:
         """The predicate's kind; None if nothing mentions the predicate."""
-        signature = self._signatures.get(indicator)
+        signature = self.by_indicator.get(indicator)
         return signature.kind if signature is not None else None
 
     def is_asked(self, indicator: str) -> bool:
@@ -357,7 +357,7 @@ class Library(TypeLattice):
 
         Undeclared predicates that rules conclude are only derived.
         """
-        signature = self._signatures.get(indicator)
+        signature = self.by_indicator.get(indicator)
         if signature is None:
             return True
         return signature.kind in ASKED_KINDS and (signature.declared or indicator not in self.derived)
@@ -422,7 +422,7 @@ class Library(TypeLattice):
         for rule in self.written_rules:
             for literal in rule.literals:
                 users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
-        asked = [indicator for indicator in self._signatures if self.is_asked(indicator)]
+        asked = [indicator for indicator in self.by_indicator if self.is_asked(indicator)]
         return frozenset(reached(asked, lambda indicator: users.get(indicator, ())))
 
     def is_searched(self, rule: Rule) -> bool:
@@ -497,7 +497,7 @@ class Library(TypeLattice):
         An absent fact of it may be true: nobody has asked for it, or a gate was not sure. A functional predicate is
         open too, but for the values of which another one is known.
         """
-        signature = self._signatures.get(indicator)
+        signature = self.by_indicator.get(indicator)
         if signature is None or not signature.declared or signature.kind not in ASKED_KINDS:
             return False
         if self.closedness(indicator) is not Closedness.OPEN:
@@ -621,7 +621,7 @@ class Library(TypeLattice):
 
     def _types_of_two(self, item: PropertyDeclaration) -> tuple[str, ...] | None:
         """The argument types of a property's predicate; None if it is unknown or does not have two arguments."""
-        signature = self._signatures.get(item.indicator)
+        signature = self.by_indicator.get(item.indicator)
         return signature.argument_types if signature is not None and len(signature.argument_types) == 2 else None
 
     def with_identity(self) -> Library:

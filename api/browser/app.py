@@ -45,12 +45,12 @@ from hapax.evaluation.votes.voting_questions import WORDINGS
 from hapax.evaluation.winograd.schema_export import schema_items
 from hapax.grammar.checking.library_checks import check_read
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goal_language import goal_name
 from hapax.grammar.parsing.parser import read_texts, rule_files
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
+from hapax.grammar.writing.prolog_text import goal_name
 from hapax.kb.exchange.csv_text import write_rows
 from hapax.kb.files.running_search import Wish
 from hapax.kb.store import KnowledgeBase
@@ -541,7 +541,7 @@ def _proofs(goal: str, answers: Answers, row: int, library: Library, kb: Knowled
         if not isinstance(value, PrologTerm):
             values[name] = value
     proofs = []
-    for atom in pages.atoms_of_answer(Theory(library, kb).goal(goal), values, library):
+    for atom in pages.atoms_of_answer(Theory(library, kb).goal(goal), values):
         with suppress(HapaxError):  # an atom of a part that only Prolog can answer
             proofs.append(nested(why(atom, library, kb).story)[0])
     return proofs

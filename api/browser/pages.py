@@ -26,10 +26,10 @@ from hapax.engine.stories import Story
 from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, judgement_text
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goal_language import Compound, Goal, GoalVariable, goal_name, goal_text
+from hapax.grammar.goals import Goal
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Constant, Value
-from hapax.grammar.writing.prolog_text import prolog_value
+from hapax.grammar.terms import Atom, Constant, Literal, Value
+from hapax.grammar.writing.prolog_text import atom_goal, goal_name, prolog_value
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.exchange.values import decode_value, decode_values
 from hapax.kb.judgement_records import VoteRecord
@@ -493,20 +493,11 @@ def _variable(types: Sequence[str], place: int) -> str:
     return f"{name}{place + 1}" if types.count(types[place]) > 1 else name
 
 
-def atoms_of_answer(goal: Goal, row: Mapping[str, Value], library: Library) -> list[str]:
+def atoms_of_answer(goal: Goal, row: Mapping[str, Value]) -> list[str]:
     """The atoms of a goal that an answer makes ground, each with a proof of its own."""
-    term = goal.term
-    parts = term.arguments if isinstance(term, Compound) and term.functor == "," else (term,)
-    atoms = []
-    for part in parts:
-        if isinstance(part, Compound) and library.knows(part.indicator):
-            arguments = [
-                Constant(row[term.name]) if isinstance(term, GoalVariable) and term.name in row else term
-                for term in part.arguments
-            ]
-            if all(isinstance(term, Constant) for term in arguments):
-                atoms.append(goal_text(Goal(replace(part, arguments=tuple(arguments)), ())))
-    return atoms
+    values = {name: Constant(value) for name, value in row.items()}
+    atoms = (item.atom.replaced(values) for item in goal.premise if isinstance(item, Literal))
+    return [atom_goal(atom) for atom in atoms if atom.is_ground]
 
 
 def labels(kb: KnowledgeBase, library: Library) -> Mapping[str, str]:

@@ -7,10 +7,9 @@ proofs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 
-from hapax.engine.inference.theory import QueryResult, Theory, answer_goal, open_session, sort_key
+from hapax.engine.inference.theory import QueryResult, Theory, open_session, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, parts_by_rules, with_rules
 from hapax.engine.logic.products import naming_products
@@ -18,9 +17,10 @@ from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.program import answers_program
 from hapax.engine.prolog.session import AnswerRow, PrologSession
-from hapax.grammar.goal_language import Goal, GoalVariable, called_indicators, calls, has_constants, with_present
+from hapax.grammar.goals import Goal
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import MISSING, Atom, Constant, Term, Value, Variable
+from hapax.grammar.writing.prolog_text import GoalText
 from hapax.kb.atoms.derived_relations import BATCH, TaggedRows
 
 
@@ -36,8 +36,8 @@ def answer(
 ) -> QueryResult:
     """Answer a goal that was read."""
     limits = limits or QueryLimits()
-    whole = theory.relevant_to(goals=called_indicators(goal, theory.library))
-    if has_constants(goal):
+    whole = theory.relevant_to(goals=goal.called)
+    if goal.has_constants:
         whole.index()
     at_work: list[Rule] = []
     with naming_products(at_work, theory.library, theory.kb), reading(theory.kb), time_limit(theory.kb, limits.seconds):
@@ -65,29 +65,26 @@ def answer(
 def _by_prolog(
     demand: Demand, library: Library, goal: Goal, limits: QueryLimits, session: PrologSession | None
 ) -> QueryResult:
-    called = [name for name in called_indicators(goal, library) if library.signature(name).definition is None]
+    called = [name for name in goal.called if library.signature(name).definition is None]
     concluded: dict[tuple[str, tuple[Value, ...]], None] = {}
-    for indicator in called:
-        for call in calls(goal, indicator):
-            # Every variable is free: what binds it in Prolog is not known here.
-            terms: list[Term] = [
-                part
-                if isinstance(part, Constant)
-                else Variable(f"{'_' if part == GoalVariable('_') else 'A'}{place}", "")
-                for place, part in enumerate(call.arguments)
-            ]
-            atom = Atom(call.functor, tuple(terms))
-            for row in demand.rows(atom, ordered=True):
-                values = iter(row)
-                cells = (term.value if isinstance(term, Constant) else next(values) for term in terms)
-                found = tuple(cells)
-                # Prolog cannot hold U+0000.
-                if not any(isinstance(value, str) and "\0" in value for value in found):
-                    concluded[call.functor, found] = None
-    if any(MISSING in row for _, row in concluded):
-        goal = replace(goal, term=with_present(goal.term, called))
+    for call in (literal.atom for literal in goal.literals if literal.atom.indicator in called):
+        # Every variable is free: what binds it in Prolog is not known here.
+        terms: list[Term] = [
+            term if isinstance(term, Constant) else Variable(f"{'_' if term.is_anonymous else 'A'}{place}", "")
+            for place, term in enumerate(call.arguments)
+        ]
+        for row in demand.rows(Atom(call.predicate, tuple(terms)), ordered=True):
+            values = iter(row)
+            found = tuple(term.value if isinstance(term, Constant) else next(values) for term in terms)
+            # Prolog cannot hold U+0000.
+            if not any(isinstance(value, str) and "\0" in value for value in found):
+                concluded[call.predicate, found] = None
+    has_missing = any(MISSING in row for _, row in concluded)
+    text = GoalText(library, called if has_missing else ()).of(goal.premise)
     program = answers_program(library, concluded)
     failed = demand.failures()
     with open_session(session) as prolog:
         prolog.load(program)
-        return replace(answer_goal(prolog, goal, limits), failures=failed)
+        answers = prolog.solutions(text, goal.variables, limits, distinct=True)
+    # For tabled predicates Prolog's own order differs from run to run.
+    return QueryResult(goal.variables, sorted(answers.rows, key=sort_key), answers.truncated, failed)

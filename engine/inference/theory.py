@@ -1,32 +1,22 @@
-"""Theories, which are rules with facts and assumptions, and the goals that Prolog answers over them under limits."""
+"""Theories, which are rules with facts and assumptions, and the goals and atoms that users ask of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.inference.stored_atoms import StoredAtoms
-from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import AnswerRow, PrologSession, PrologTerm
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goal_language import (
-    CUT,
-    Compound,
-    Elsewhere,
-    Goal,
-    GoalTerm,
-    GoalVariable,
-    called_indicators,
-    goal_text,
-    has_constants,
-)
+from hapax.grammar.goals import Goal, GoalItem
+from hapax.grammar.parsing.goal_reader import CUT, Elsewhere
 from hapax.grammar.parsing.parser import parse_goal
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Comparison, Constant, Term, Value, Variable
+from hapax.grammar.terms import Atom, Comparison, Literal, Value, Variable
 from hapax.grammar.writing.words import counted, excerpt
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.schema import GIVEN
@@ -184,22 +174,13 @@ class Theory:
         if self.known is not None:
             return self, None
         library = self.library.with_closure()
-        stored = StoredAtoms.below(
-            self.kb, library, self.assumed, called_indicators(goal, library), whole=not has_constants(goal)
-        )
+        stored = StoredAtoms.below(self.kb, library, self.assumed, goal.called, whole=not goal.has_constants)
         return (self, None) if stored is None else (replace(self, library=stored.part), stored)
 
     def index(self) -> None:
         """Index large predicates, for questions about some of their facts. Call it outside `one_state`."""
         if self.known is None:
             self.kb.index_facts(signature.indicator for signature in self.library.completed().signatures)
-
-
-def answer_goal(session: PrologSession, goal: Goal, limits: QueryLimits | None = None) -> QueryResult:
-    """Answer a goal over the program that the session has loaded."""
-    answers = session.solutions(goal_text(goal), goal.variables, limits, distinct=True)
-    # For tabled predicates Prolog's own order differs from run to run.
-    return QueryResult(goal.variables, sorted(answers.rows, key=sort_key), answers.truncated)
 
 
 def sort_key(row: AnswerRow) -> list[tuple[int, Value | str]]:
@@ -222,9 +203,8 @@ def parse_atom(text: str, library: Library) -> Atom:
 def parse_asked(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> AskedAtom:
     """Parse an atom in the notation of goals, such as `likes(ann, _)` or `trip(id: 7, air_time: 63)`."""
     goal = parse_goal(text, library, elsewhere)
-    is_tested = isinstance(goal.term, Compound) and goal.term.functor == ","
-    call, *tests = goal.term.arguments if is_tested and isinstance(goal.term, Compound) else (goal.term,)
-    if not isinstance(call, Compound) or not library.knows(call.indicator) or not all(map(_is_of_digits, tests)):
+    call, *tests = goal.premise
+    if not isinstance(call, Literal) or not all(map(_is_of_digits, tests)):
         raise HapaxError(
             f"{excerpt(text, 80)} is not an atom of the loaded rules. Write one, such as "
             "is_allergic_to(tom, shellfish)."
@@ -234,28 +214,12 @@ def parse_asked(text: str, library: Library, elsewhere: Elsewhere = lambda _: ""
             f"{excerpt(text, 80)} contains a variable, which begins with a capital letter. Write a name in its place, "
             "in quotes if it is capitalised, or _ for any."
         )
-    terms: list[Term] = []
-    for place, (part, data_type) in enumerate(
-        zip(call.arguments, library.signature(call.indicator).argument_types, strict=True)
-    ):
-        # Each `_` is a variable of its own.
-        name = part.name if isinstance(part, GoalVariable) and part.name != "_" else f"_{place}"
-        terms.append(part if isinstance(part, Constant) else Variable(name, data_type))
-    known = {term.name: term for term in terms if isinstance(term, Variable)}
-    return AskedAtom(Atom(call.functor, tuple(terms)), tuple(_test_of(part, known) for part in tests))
+    return AskedAtom(call.atom, tuple(test for test in tests if isinstance(test, Comparison)))
 
 
-def _test_of(test: GoalTerm, known: Mapping[str, Variable]) -> Comparison:
-    assert isinstance(test, Compound)  # noqa: S101  see `_is_of_digits`
-    variable, number = test.arguments
-    assert isinstance(variable, GoalVariable) and isinstance(number, Constant)  # noqa: S101, PT018
-    return Comparison(test.functor, known[variable.name], number)
-
-
-def _is_of_digits(term: GoalTerm) -> bool:
+def _is_of_digits(item: GoalItem) -> bool:
     """True for a test by which a goal has a number whose digits are cut."""
-    first = term.arguments[0] if isinstance(term, Compound) and term.arguments else None
-    return isinstance(first, GoalVariable) and first.name.startswith(CUT)
+    return isinstance(item, Comparison) and isinstance(item.left, Variable) and item.left.name.startswith(CUT)
 
 
 @contextmanager

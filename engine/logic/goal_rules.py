@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
-from typing import TypeAlias
 
 from hapax.grammar.data_types import OBJECT
 from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.goal_language import Compound, Goal, GoalTerm, GoalVariable, answered_names, is_test, needs_rules
-from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
+from hapax.grammar.goals import (
+    Either,
+    Goal,
+    GoalItem,
+    GoalPremise,
+    PrologCall,
+    answered,
+    inner_premises,
+    variables_of,
+)
+from hapax.grammar.parsing.declarations import Negation, PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
-    TRUE,
     Arithmetic,
     Atom,
     BodyLiteral,
     Comparison,
-    Constant,
     Expression,
     Literal,
-    Term,
     Variable,
     variable_names,
 )
 from hapax.grammar.values.functions import FUNCTIONS
-from hapax.grammar.writing.prolog_text import type_of
+from hapax.grammar.writing.prolog_text import GoalText
 
 GOAL = "the goal"
 """The predicate of a goal's answers; no rule file can name one with a blank."""
-
-_COMPARISONS = {
-    "<": "<", "=<": "=<", ">": ">", ">=": ">=", "=": "=", "==": "=", "=:=": "=", "is": "=",
-    "\\=": "\\=", "\\==": "\\=", "=\\=": "\\=",
-}  # fmt: skip
-"""The comparisons of goals, and how rules write them."""
-
-_OPERATIONS = {"rdiv": "/", "^": "**"}
-"""The operations of goals that rules write otherwise."""
 
 
 class NotRules(HapaxError):  # noqa: N818  named after the situation, as all our errors are
@@ -69,34 +64,12 @@ def goal_rules(goal: Goal, library: Library, *, by_failure: bool = False) -> tup
 
     Raises NotRules for a part that only Prolog can answer, such as a list of all answers.
     """
-    reader = _GoalReader(library, _bound(goal.term), by_failure)
-    reader.note_types(goal.term)
-    head = Atom(GOAL, tuple(map(reader.variable, goal.variables)))
-    reader.conclude(head, goal.term)
-    return tuple(reader.rules)
-
-
-def column_kinds(goal: Goal, library: Library) -> tuple[str, ...]:
-    """The kind of each variable's values: Number, Text, Date ..., or Object where it is not known."""
-    reader = _GoalReader(library, frozenset(), by_failure=True)
-    reader.note_types(goal.term)
-    return tuple(library.kind_of(reader.types.get(name, OBJECT)) for name in goal.variables)
+    writer = _GoalWriter(library, by_failure)
+    writer.conclude(Atom(GOAL, goal.columns), goal.premise)
+    return tuple(writer.rules)
 
 
 _MOST_WAYS = 100
-
-# By built-in, the places of its arguments that are goals.
-_INNER = {
-    "\\+/1": (0,),
-    "forall/2": (0, 1),
-    "findall/3": (1,),
-    "aggregate_all/3": (1,),
-    "setof/3": (1,),
-    "bagof/3": (1,),
-}
-
-Way: TypeAlias = tuple[GoalTerm, ...]
-"""Parts of a goal that are reached one after the other."""
 
 
 @dataclass
@@ -108,216 +81,173 @@ class GoalParts:
 
     goal: Goal
     library: Library
-    _ends: list[Way] = field(default_factory=list)
+    _ends: list[GoalPremise] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._reader = _GoalReader(self.library, _bound(self.goal.term), by_failure=True)
-        self._reader.note_types(self.goal.term)
+        self._writer = _GoalWriter(self.library, by_failure=True)
+        self._bound = names_of(answered(self.goal.premise))
+        self._variables = {variable.name: variable for variable in variables_of(self.goal.premise)}
 
     @property
     def rules(self) -> list[Rule]:
         """The rules below the items: those of negations."""
-        return self._reader.rules
+        return self._writer.rules
 
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[GoalPremise]:
         """The ways through the goal, by its disjunctions."""
-        self._ends += self._after(self.goal.term, [()])
+        self._ends += self._after(self.goal.premise, [()])
         return list(dict.fromkeys(self._ends))
 
-    def item(self, part: GoalTerm) -> BodyLiteral | None:
+    def item(self, part: GoalItem) -> BodyLiteral | None:
         """A part as the item of a premise; None for one that rules cannot have."""
         try:
-            return self._reader.item(part) if isinstance(part, Compound) else None
+            return self._writer.item(part, self._bound)
         except NotRules:
             return None
 
     def variables(self, names: Iterable[str]) -> tuple[Variable, ...]:
         """Variables of the goal by their names."""
-        return tuple(map(self._reader.variable, names))
+        return tuple(self._variables[name] for name in names)
 
-    def _after(self, term: GoalTerm, before: list[Way]) -> list[Way]:
-        """The ways that end behind a part of the goal that stands behind others."""
-        if not isinstance(term, Compound):
-            return before
-        if term.functor in (",", "->", "*->") or term.indicator == "once/1":
-            for part in term.arguments:
-                before = self._after(part, before)
-            return before
-        if term.functor == ";":
-            found = [way for part in term.arguments for way in self._after(part, before)]
-            if len(found) <= _MOST_WAYS:
-                return found
-            self._ends += found
-            return before
-        if term.functor == "^":
-            return self._after(term.arguments[-1], before)
+    def _after(self, premise: GoalPremise, before: list[GoalPremise]) -> list[GoalPremise]:
+        """The ways that end behind these items, which stand behind others."""
+        for item in premise:
+            before = self._behind(item, before)
+        return before
+
+    def _behind(self, item: GoalItem, before: list[GoalPremise]) -> list[GoalPremise]:
         inner = before
-        for place in _INNER.get(term.indicator, ()):
-            inner = self._after(term.arguments[place], inner)
+        match item:
+            case Either(ways):
+                found = [way for part in ways for way in self._after(part, before)]
+                if len(found) <= _MOST_WAYS:
+                    return found
+                self._ends += found
+                return before
+            case PrologCall("->" | "once" | "^"):
+                return self._after(tuple(chain.from_iterable(inner_premises(item))), before)
+        for premise in inner_premises(item):
+            inner = self._after(premise, inner)
         self._ends += inner if inner is not before else []
-        return [(*way, term) for way in before]
+        return [(*way, item) for way in before]
+
+
+def names_of(variables: Iterable[Variable]) -> frozenset[str]:
+    """The names of variables that are not written `_`."""
+    return frozenset(variable.name for variable in variables if not variable.is_anonymous)
 
 
 @dataclass
-class _GoalReader:
-    """Turns a goal into rules. `bound`: the variables to which the goal, or the negation at work, gives values."""
+class _GoalWriter:
+    """Writes goals as rules."""
 
     library: Library
-    bound: frozenset[str]
     by_failure: bool
     rules: list[Rule] = field(default_factory=list)
-    types: dict[str, str] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=lambda: count(1))
 
-    def note_types(self, term: GoalTerm) -> None:
-        """Note the data type of each variable: at its first place in an atom, or of what is calculated for it."""
-        if not isinstance(term, Compound):
-            return
-        types: Sequence[str] = ()
-        if self.library.knows(term.indicator):
-            types = self.library.signature(term.indicator).argument_types
-        for argument, data_type in zip(term.arguments, types, strict=False):
-            if isinstance(argument, GoalVariable):
-                self.types.setdefault(argument.name, data_type)
-        for argument in term.arguments:
-            self.note_types(argument)
-        if term.functor in ("=", "is") and isinstance(term.arguments[0], GoalVariable):
-            with suppress(NotRules):
-                calculated = type_of(self.expression(term.arguments[-1]), self.library)
-                if self.library.kind_of(calculated) != OBJECT:
-                    self.types.setdefault(term.arguments[0].name, calculated)
-
-    def variable(self, name: str) -> Variable:
-        # Each `_` is a variable of its own.
-        written = f"_{next(self.numbers)}" if name == "_" else name
-        return Variable(written, self.types.get(name, "Object"))
-
-    def conclude(self, head: Atom, term: GoalTerm) -> None:
-        """Add a rule for each way in which the disjunctions of a goal can go."""
-        for premise in self.premises(term):
-            bound = variable_names(premise)
+    def conclude(self, head: Atom, premise: GoalPremise, outer: frozenset[str] = frozenset()) -> None:
+        """Add a rule for each way in which the disjunctions of a goal can go. `outer`: names that have values."""
+        known = outer | names_of(answered(premise))
+        for way in _ways(premise):
+            items = [self.item(item, known) for item in way]
+            bound = variable_names(items)
             free = [variable.name for variable in head.variables if variable.name not in bound]
             if free:
                 raise NotRules(f"{', '.join(free)} has no value in a part of the goal. Ask for that part alone.")
-            self.rules.append(rule_of(premise, head, f"{GOAL} {len(self.rules) + 1}"))
+            self.rules.append(rule_of(items, head, f"{GOAL} {len(self.rules) + 1}"))
 
-    def premises(self, term: GoalTerm) -> list[tuple[BodyLiteral, ...]]:
-        if not isinstance(term, Compound):
-            raise _no_probability("this goal")
-        # Each part may go several ways by its disjunctions: every combination is a premise.
-        if term.functor == ",":
-            ways = product(*map(self.premises, term.arguments))
-            return [tuple(chain.from_iterable(way)) for way in ways]
-        if term.functor == ";":
-            return list(chain.from_iterable(map(self.premises, term.arguments)))
-        return [(self.item(term),)]
+    def item(self, item: GoalItem, known: frozenset[str]) -> BodyLiteral:
+        """The item of a premise. Raises NotRules."""
+        match item:
+            case Negation(premise):
+                return self._negation(premise, known)
+            case Comparison():
+                for side in item.sides:
+                    _refuse_terms(side)
+                return item
+            case Literal():
+                return item
+            case PrologCall():
+                raise _no_probability(item.indicator)
+        raise _no_probability("this goal")
 
-    def item(self, term: Compound) -> BodyLiteral:
-        if self.library.knows(term.indicator):
-            return Literal(self.atom(term))
-        if term.indicator == "\\+/1":
-            return self.negation(term.arguments[0])
-        if is_test(term):
-            return Comparison("=", self.expression(term), Constant(TRUE))
-        if term.functor in _COMPARISONS and len(term.arguments) == 2:
-            left, right = map(self.expression, term.arguments)
-            return Comparison(_COMPARISONS[term.functor], left, right)
-        raise _no_probability(term.indicator)
-
-    def negation(self, inner: GoalTerm) -> Literal:
+    def _negation(self, inner: GoalPremise, known: frozenset[str]) -> Literal:
         """The negation of an atom, or of a new predicate if the goal is not an atom or binds variables of its own."""
-        # Any other variable is the negation's own: `\+ fell_in(C, N)` says that C fell in no year.
-        outer, names = self.bound, list(dict.fromkeys(_names(inner)))
-        shared = [name for name in names if name in outer]
+        # Any other variable is the negation's own: `\\+ fell_in(C, N)` says that C fell in no year.
+        variables = dict.fromkeys(variables_of(inner))
+        shared = tuple(variable for variable in variables if variable.name in known)
         # The atoms of a new predicate are those that follow, and no others.
-        if (
-            isinstance(inner, Compound)
-            and self.library.knows(inner.indicator)
-            and shared == names
-            and not (self.by_failure and self.library.is_open(inner.indicator))
-        ):
-            return Literal(self.atom(inner), negated=True)
-        head = Atom(f"{GOAL}, negation {next(self.numbers)}", tuple(map(self.variable, shared)))
-        self.bound = outer | _bound(inner)
-        self.conclude(head, inner)
-        self.bound = outer
+        match inner:
+            case (Literal(atom),) if len(shared) == len(variables):
+                if not (self.by_failure and self.library.is_open(atom.indicator)):
+                    return Literal(atom, negated=True)
+        head = Atom(f"{GOAL}, negation {next(self.numbers)}", shared)
+        self.conclude(head, inner, known)
         return Literal(head, negated=True)
 
-    def atom(self, term: Compound) -> Atom:
-        return Atom(term.functor, tuple(map(self.term, term.arguments)))
+    def part(self, premise: GoalPremise, known: frozenset[str]) -> GoalPremise:
+        """An inner goal, as the call of a predicate that rules conclude if Prolog lacks its functions."""
+        if not _lacks(premise, self.library):
+            return premise
+        if isinstance(premise[0], PrologCall) and premise[0].name == "^":
+            # `V^G` says for which variables of G there is one list.
+            return (self._with_parts(premise[0], known),)
+        named = (variable for variable in variables_of(premise) if not variable.is_anonymous)
+        head = Atom(f"{GOAL}, part {next(self.numbers)}", tuple(dict.fromkeys(named)))
+        self.conclude(head, premise, known)
+        return (Literal(head),)
 
-    def term(self, term: GoalTerm) -> Term:
-        found = self.expression(term)
-        if isinstance(found, Arithmetic):
-            raise _no_probability("a calculation as an argument")
-        return found
+    def without_functions(self, premise: GoalPremise, known: frozenset[str]) -> GoalPremise:
+        """The goal with calls in the place of the goals inside of it that need functions of rules."""
+        return tuple(self._with_parts(item, known) for item in premise)
 
-    def expression(self, term: GoalTerm) -> Expression:
-        if isinstance(term, GoalVariable):
-            return self.variable(term.name)
-        if isinstance(term, Constant):
-            return term
-        if isinstance(term, Compound):
-            name = _OPERATIONS.get(term.functor, term.functor)
-            function = FUNCTIONS.get(name)
-            if function is not None and function.least <= len(term.arguments) <= function.most:
-                return Arithmetic(name, tuple(map(self.expression, term.arguments)))
-        raise _no_probability(term.indicator if isinstance(term, Compound) else "a list")
+    def _with_parts(self, item: GoalItem, known: frozenset[str]) -> GoalItem:
+        match item:
+            case Either(ways):
+                return Either(tuple(self.without_functions(way, known) for way in ways))
+            case Negation(premise):
+                return replace(item, premise=self.part(premise, known))
+            case PrologCall(name, arguments):
+                read = self.without_functions if name in ("->", "once") else self.part
+                inner = (read(part, known) if isinstance(part, tuple) else part for part in arguments)
+                return PrologCall(name, tuple(inner))
+        return item
+
+
+def _ways(premise: GoalPremise) -> Iterator[GoalPremise]:
+    """The conjunctions of which one must hold: every combination of the ways of the items."""
+    alternatives = [
+        list(chain.from_iterable(map(_ways, item.ways))) if isinstance(item, Either) else [(item,)] for item in premise
+    ]
+    for way in product(*alternatives):
+        yield tuple(chain.from_iterable(way))
+
+
+def _refuse_terms(expression: Expression) -> None:
+    """Raise NotRules for lists and records, which rules lack."""
+    if isinstance(expression, Arithmetic):
+        if expression.operator not in FUNCTIONS:
+            raise _no_probability("a list" if expression.operator[0] == "[" else expression.operator)
+        for operand in expression.operands:
+            _refuse_terms(operand)
 
 
 def parts_by_rules(goal: Goal, library: Library) -> tuple[Goal, tuple[Rule, ...]]:
-    """The goal with predicates in the place of inner goals that need functions of rules, and the rules of these.
-
-    Raises HapaxError for a part outside of them that Prolog cannot calculate.
-    """
-    if not needs_rules(goal.term, library):
+    """The goal with predicates in the place of inner goals that need functions of rules, and the rules of these."""
+    if not _lacks(goal.premise, library):
         return goal, ()
-    reader = _GoalReader(library, _bound(goal.term), by_failure=True)
-    reader.note_types(goal.term)
-    term = _without_functions(goal.term, reader)
-    if needs_rules(term, library):
-        raise HapaxError(
-            "Part of the goal needs a function of rules beside what only Prolog answers. Write that part as a rule, "
-            "and call the predicate that it concludes."
-        )
-    return replace(goal, term=term), tuple(reader.rules)
+    writer = _GoalWriter(library, by_failure=True)
+    premise = writer.without_functions(goal.premise, names_of(answered(goal.premise)))
+    return replace(goal, premise=premise), tuple(writer.rules)
 
 
-def _without_functions(term: GoalTerm, reader: _GoalReader) -> GoalTerm:
-    if not isinstance(term, Compound) or not needs_rules(term, reader.library):
-        return term
-    arguments = list(term.arguments)
-    for place in _INNER.get(term.indicator, range(len(arguments))):
-        read = _concluded if term.indicator in _INNER else _without_functions
-        arguments[place] = read(arguments[place], reader)
-    return Compound(term.functor, tuple(arguments), term.place)
-
-
-def _concluded(part: GoalTerm, reader: _GoalReader) -> GoalTerm:
-    """An inner goal as the call of a predicate that rules conclude."""
-    if not isinstance(part, Compound) or not needs_rules(part, reader.library):
-        return part
-    if part.functor == "^":  # `V^G` says for which variables of G there is one list
-        return Compound("^", (part.arguments[0], _concluded(part.arguments[1], reader)), part.place)
-    names = [name for name in dict.fromkeys(_names(part)) if name != "_"]
-    head = Atom(f"{GOAL}, part {next(reader.numbers)}", tuple(map(reader.variable, names)))
-    reader.bound |= _bound(part)
-    reader.conclude(head, part)
-    return Compound(head.predicate, tuple(map(GoalVariable, names)), part.place)
-
-
-def _bound(term: GoalTerm) -> frozenset[str]:
-    """Names of the variables to which a part of a goal gives values."""
-    return frozenset(answered_names(term)) - {"_"}
-
-
-def _names(term: GoalTerm) -> list[str]:
-    if isinstance(term, GoalVariable):
-        return [term.name]
-    names: list[str] = []
-    for part in term.arguments if isinstance(term, Compound) else ():
-        names += _names(part)
-    return names
+def _lacks(premise: GoalPremise, library: Library) -> bool:
+    """True for a part of a goal with functions, or an order of texts, that Prolog lacks."""
+    try:
+        return not GoalText(library).of(premise)
+    except HapaxError:
+        return True
 
 
 def _no_probability(part: str) -> NotRules:

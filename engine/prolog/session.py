@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hapax.engine.prolog.limits import MOST_OF_PROLOG, QueryLimits
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.goal_language import BUILT_INS
+from hapax.grammar.goals import BUILT_INS
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.grammar.terms import Value, decimal_of
 from hapax.grammar.writing.words import counted

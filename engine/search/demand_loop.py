@@ -16,21 +16,13 @@ from hapax.engine.answers.query import answer
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.demand import Demand
-from hapax.engine.logic.goal_rules import GOAL, GoalParts, NotRules, Way, goal_rules, rule_of, with_rules
+from hapax.engine.logic.goal_rules import GOAL, GoalParts, NotRules, goal_rules, rule_of, with_rules
 from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologSession, PrologTerm
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name, pattern_atom
-from hapax.grammar.errors import Place
-from hapax.grammar.goal_language import (
-    Compound,
-    Goal,
-    GoalList,
-    GoalTerm,
-    answered_names,
-    called_indicators,
-)
-from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
+from hapax.grammar.goals import Goal, GoalPremise, PrologCall, answered, every_item
+from hapax.grammar.parsing.declarations import Negation, PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Value, variable_names
 from hapax.grammar.writing.prolog_text import assignment
@@ -39,9 +31,7 @@ from hapax.kb.atoms.symbols import canonical
 from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
 from hapax.llm_oracle.budget import BudgetReached
 
-CLOSED_WORLD = frozenset(
-    ("\\+/1", "forall/2", "findall/3", "aggregate_all/3", "setof/3", "bagof/3"),
-)
+_CLOSED_WORLD = frozenset(("forall", "findall", "aggregate_all", "setof", "bagof"))
 """Built-ins whose answers may change when more facts are known."""
 
 
@@ -233,12 +223,12 @@ def _calling(premise: Sequence[BodyLiteral], number: int) -> list[Rule]:
 
 
 def _before(
-    theory: Theory, way: Way, limits: QueryLimits, session: PrologSession | None
+    theory: Theory, way: GoalPremise, limits: QueryLimits, session: PrologSession | None
 ) -> tuple[list[str], set[tuple[Value, ...]]]:
     """Names of variables, and their values where the parts of a goal hold; variables with lists are left out."""
-    term = way[0] if len(way) == 1 else Compound(",", way, Place(GOAL, 1, 1))
-    names = tuple(dict.fromkeys(name for name in answered_names(term) if not name.startswith("_")))
-    found = answer(theory, Goal(term, names), limits, session=session).rows
+    columns = {variable.name: variable for variable in answered(way) if not variable.name.startswith("_")}
+    names = list(columns)
+    found = answer(theory, Goal(way, tuple(columns.values())), limits, session=session).rows
     plain = [place for place, _ in enumerate(names) if not any(isinstance(row[place], PrologTerm) for row in found)]
     rows = {tuple(cell for place in plain if not isinstance(cell := row[place], PrologTerm)) for row in found}
     return [names[place] for place in plain], rows
@@ -351,7 +341,7 @@ def run_demand(
     """
     if isinstance(goal, str):
         goal = theory.goal(goal)
-    part = theory.relevant_to(goals=called_indicators(goal, theory.library))
+    part = theory.relevant_to(goals=goal.called)
     part.index()
     return _Loop(part, goal, oracle, budget or DemandBudget(), session).run()
 
@@ -464,16 +454,13 @@ class _Loop:
 
 def uses_closed_world(goal: Goal, library: Library) -> bool:
     """True if more facts could falsify an answer: negation or an aggregate in the goal, or negation in its rules."""
-    if _mentions(goal.term):
+    items = list(every_item(goal.premise))
+    if any(
+        isinstance(item, Negation) or (isinstance(item, PrologCall) and item.name in _CLOSED_WORLD) for item in items
+    ):
         return True
-    reached = relevant_library(library, goals=called_indicators(goal, library))
+    reached = relevant_library(library, goals=goal.called)
     return any(literal.negated for literal in literals_of(reached.rules))
-
-
-def _mentions(term: GoalTerm) -> bool:
-    if isinstance(term, Compound):
-        return term.indicator in CLOSED_WORLD or any(map(_mentions, term.arguments))
-    return isinstance(term, GoalList) and any(map(_mentions, term.items))
 
 
 def _atom(pattern: AtomPattern) -> Atom:

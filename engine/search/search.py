@@ -41,7 +41,7 @@ from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.grammar.data_types import OBJECT
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
-from hapax.grammar.goal_language import Compound, Goal, GoalVariable
+from hapax.grammar.goals import Goal
 from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Value
@@ -607,8 +607,7 @@ def _joined(theory: Theory, atoms: Sequence[Atom]) -> tuple[Goal, Theory]:
     keys, given = numbered(terms, [atom.values for atom in atoms])
     head = Atom("rows of a search", (keys.arguments[0], *first.variables))
     rule = rule_of([Literal(keys), Literal(shape)], head)
-    names = tuple(variable.name for variable in head.variables)
-    goal = Goal(Compound(head.predicate, tuple(map(GoalVariable, names)), rule.place), names)
+    goal = Goal((Literal(head),), head.variables)
     declared = PredicateSignature(keys.predicate, (OBJECT,) * len(keys.arguments), PredicateKind.GIVEN)
     library = with_rules(theory.library, [rule])
     library = replace(library, signatures=(*library.signatures, declared))

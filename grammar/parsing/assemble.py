@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from hapax.grammar.data_types import type_key
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.goal_language import wrong_column
 from hapax.grammar.parsing.declarations import (
     PRINCIPLE_SPELLINGS,
     AggregateDeclaration,
@@ -62,6 +61,7 @@ from hapax.grammar.parsing.term_reader import (
     atom_with_types,
     expression_with_types,
     with_types,
+    wrong_column,
 )
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (

@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from hashlib import sha256
 from itertools import chain, count
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from hapax.grammar.data_types import NUMBER, OBJECT
 from hapax.grammar.errors import Diagnostic, Place
@@ -425,9 +425,12 @@ class ExceptionClause:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """A negated conjunction whose variables are settled, before it becomes an exception of its rule."""
+    """A negated conjunction whose variables are settled, before it becomes an exception of its rule.
 
-    premise: tuple[Item, ...]
+    `premise`: the items of a rule, or of a goal.
+    """
+
+    premise: tuple[Any, ...]
     place: Place
 
 

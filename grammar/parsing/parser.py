@@ -7,50 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import chain, pairwise
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias
-
-from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedToken
+from typing import Literal, NoReturn, TypeAlias
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected
-from hapax.grammar.goal_language import (
-    COLUMN,
-    Compound,
-    Elsewhere,
-    Goal,
-    GoalList,
-    GoalTerm,
-    GoalVariable,
-    allowed_goal,
-    called_indicators,
-)
+from hapax.grammar.goals import GOAL_PLACE, Goal
 from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.assemble import assemble
+from hapax.grammar.parsing.goal_reader import Elsewhere, allowed_goal
 from hapax.grammar.parsing.hints import DIAGNOSTICS_PER_FILE, TOO_MANY, hint
 from hapax.grammar.parsing.rule_imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.parsing.statements import grouped_digits, read_statements
-from hapax.grammar.parsing.tree_builder import (
-    MAXIMUM_DEPTH,
-    TextTooLarge,
-    built,
-    grammar,
-    place_of,
-    refuse_depth,
-    tokens_of,
-)
+from hapax.grammar.parsing.statements import read_goal, read_statements
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import INFIX_TESTS, Constant, Value
 from hapax.grammar.writing.link_json import statements_of_link_json
-from hapax.grammar.writing.texts import NoConstant, value_of
 from hapax.grammar.writing.words import counted
 
-MAXIMUM_GOAL = 100_000
-"""Characters per goal."""
 NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
@@ -267,200 +242,11 @@ def _only_named(name: str) -> NoReturn:
 def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "") -> Goal:
     """The goal of a query, checked against the predicates of the library. Raises `GoalRejected`.
 
-    Raises RulesRejected for a predicate of which a rule was left out, and HapaxError for a text constant that Prolog
-    cannot hold; some of these are found only by `goal_text`.
+    Raises RulesRejected for a predicate of which a rule was left out.
     """
-    try:
-        term = _goal_term(text)
-    except TextTooLarge:
-        diagnostic = hint("goal too large").at(Place("<goal>"), length=str(MAXIMUM_GOAL), depth=str(MAXIMUM_DEPTH))
-        raise GoalRejected([diagnostic], {"<goal>": text}) from None
-    except UnexpectedToken as error:
-        raise GoalRejected([_goal_diagnostic(text, error)], {"<goal>": text}) from None
-    except RulesRejected as error:
-        raise GoalRejected(error.diagnostics, {"<goal>": text}) from None
-    goal, diagnostics = allowed_goal(term, library, elsewhere)
-    if diagnostics and (grouped := grouped_digits("<goal>", list(tokens_of(_goal_lark(), text)))):
-        diagnostics = (grouped,)
+    items, grouped = read_goal(text)
+    goal, diagnostics = allowed_goal(items, text, library, elsewhere)
     if diagnostics:
-        raise GoalRejected(_capped("<goal>", list(diagnostics)), {"<goal>": text})
-    library.refuse_left_out(called_indicators(goal, library))
+        raise GoalRejected([grouped] if grouped else _capped(GOAL_PLACE, list(diagnostics)), {GOAL_PLACE: text})
+    library.refuse_left_out(goal.called)
     return goal
-
-
-_GOAL = "Write a goal such as: is_allergic_to(Who, nuts) & not likes(Who, 'soy milk')."
-
-_OF_OTHERS = {
-    ":": "The name of a column begins with a small letter: airport(name: A).",
-}
-"""Remedies for what other languages have, or what a column looks like."""
-
-
-def _goal_diagnostic(text: str, error: UnexpectedToken) -> Diagnostic:
-    """The diagnostic of a goal that is malformed at a token."""
-    place = place_of("<goal>", error.token)
-    if error.token.type == "UNCLOSED":
-        return hint("open quotation mark").at(place, mark=str(error.token)[0])
-    tokens = list(tokens_of(_goal_lark(), text))
-    if grouped := grouped_digits("<goal>", tokens):
-        return grouped
-    if error.token.type != "$END":
-        found = str(error.token)[:20]
-        before = next((first for first, token in pairwise(tokens) if token.start_pos == error.token.start_pos), None)
-        if before is not None and before.type in _ENDS_TERM and error.token.type in _BEGINS_TERM:
-            joined = 'Join it to what comes before with "&", or with "|" where one of them is enough.'
-            return hint("goal syntax").at(place, found=f'"{found}"', remedy=joined)
-        return hint("goal syntax").at(place, found=f'"{found}"', remedy=_OF_OTHERS.get(found.casefold(), _GOAL))
-    lines = text.rstrip().split("\n")
-    last = Place("<goal>", len(lines), max(1, len(lines[-1])))
-    opened: list[Token] = []
-    for token in tokens:
-        if token.type in ("OPEN", "LEFT"):
-            opened.append(token)
-        elif token.type in ("CLOSE", "CLOSE_LIST") and opened:
-            opened.pop()
-    # A goal that lacks a bracket alone.
-    if opened and not {"CLOSE", "CLOSE_LIST"}.isdisjoint(error.expected):
-        return hint("open bracket").at(place_of("<goal>", opened[-1]), bracket=str(opened[-1]))
-    return hint("goal syntax").at(last, found="the end of the goal", remedy=_GOAL)
-
-
-def _goal_term(text: str) -> GoalTerm:
-    """The parsed goal. Raises UnexpectedToken or TextTooLarge."""
-    if len(text) > MAXIMUM_GOAL:
-        raise TextTooLarge("goal too large", MAXIMUM_GOAL)
-    # A full stop at the end is allowed, as in Prolog.
-    tokens = list(tokens_of(_goal_lark(), text))
-    if tokens and tokens[-1].value == ".":
-        tokens.pop()
-    _name_words(tokens)
-    # As at Prolog's prompt.
-    if [token.value for token in tokens[:2]] == ["?", "-"]:
-        del tokens[:2]
-    operators = ("PLUS", "MINUS", "TIMES", "REMAINDER", "HAT", "POWER", "NOT")
-    refuse_depth(tokens, "goal too large", ("OPEN", "LEFT"), ("CLOSE", "CLOSE_LIST"), operators)
-    term: GoalTerm = built(_goal_lark(), "goal", tokens, tokens)
-    return term
-
-
-_ENDS_TERM = ("WORD", "VARIABLE", "NUMBER", "DOUBLE", "SINGLE", "CLOSE", "CLOSE_LIST")
-_BEGINS_TERM = ("WORD", "VARIABLE", "NUMBER", "DOUBLE", "SINGLE", "NOT", "OPEN", "LEFT", "MINUS")
-"""Terminals that end and begin a part of a goal."""
-
-
-def _name_words(tokens: Sequence[Token]) -> None:
-    """Make terminals of the words `in`, `and`, `or` and of tests such as `contains` where they stand for signs."""
-    opened: list[bool] = []  # by open bracket, if it holds arguments or the items of a list
-    following = [*tokens[2:], Token("$END", "")]
-    for index, (before, token, behind) in enumerate(zip(tokens, tokens[1:], following, strict=False), 1):
-        if before.type in ("OPEN", "LEFT"):
-            calls = index > 1 and tokens[index - 2].type in ("WORD", "VARIABLE", "SINGLE")
-            opened.append(before.type == "LEFT" or calls)
-        elif before.type in ("CLOSE", "CLOSE_LIST") and opened:
-            opened.pop()
-        is_apart = before.type in _ENDS_TERM and behind.type in _BEGINS_TERM
-        # Inside arguments a word before a variable is a part of its type.
-        is_sign = is_apart and not (opened and opened[-1] and before.type in ("WORD", "VARIABLE"))
-        if token.value == "in" and before.type not in ("COMMA", "AND", "OPEN", "SEMICOLON", "BAR", "NOT", "THEN"):
-            token.type = "IN"
-        elif is_sign and token.value in ("and", "or"):
-            token.type = "AND" if token.value == "and" else "BAR"
-        elif is_sign and token.value in INFIX_TESTS and behind.type != "OPEN":
-            token.type = "TEST"
-
-
-MOST_LISTED = 1000
-"""Numbers of a range that are written out in a goal."""
-
-_AS_PROLOG = {
-    "AND": ",",
-    "SEMICOLON": ";",
-    "BAR": ";",
-    "<=": "=<",
-    "≤": "=<",
-    "≥": ">=",
-    "%": "mod",
-    "!=": "\\=",
-    "<>": "\\=",
-    "≠": "\\=",
-}
-"""The signs of rules that Prolog writes otherwise, by terminal or spelling."""
-
-
-class _GoalBuilder(Transformer[Token, GoalTerm]):
-    """Builds goal terms while lark parses; each method is named after its rule in `goal.lark`."""
-
-    def operation(self, parts: list[Any]) -> Compound:
-        left, sign, right = parts
-        operator = sign.update(value=_AS_PROLOG.get(sign.type) or _AS_PROLOG.get(sign, sign))
-        # One flat compound, so that the term of a long conjunction stays shallow. Alternatives are read from the right.
-        if operator == "," and isinstance(left, Compound) and left.functor == ",":
-            return Compound(",", (*left.arguments, right), left.place)
-        if operator == ";" and isinstance(right, Compound) and right.functor == ";":
-            return Compound(";", (left, *right.arguments), place_of("<goal>", operator))
-        return Compound(str(operator), (left, right), place_of("<goal>", operator))
-
-    def prefix(self, parts: list[Any]) -> GoalTerm:
-        operator, term = parts
-        if operator != "-":
-            return Compound("\\+", (term,), place_of("<goal>", operator))
-        # `-1` is a number, `-X` an operation.
-        if isinstance(term, Constant) and not isinstance(term.value, str):
-            return Constant(-term.value)
-        return Compound("-", (Constant(0), term), place_of("<goal>", operator))
-
-    def variable(self, parts: list[Token]) -> GoalVariable:
-        # A type before it says nothing more: each predicate has its own.
-        return GoalVariable(str(parts[-1]))
-
-    def named(self, parts: list[Any]) -> Compound:
-        column, term = parts
-        return Compound(COLUMN, (Constant(str(column)), term), place_of("<goal>", column))
-
-    def word(self, parts: list[Token]) -> Constant:
-        return Constant(str(parts[0]))
-
-    def value(self, parts: list[Token]) -> Constant:
-        return Constant(_value(*parts))
-
-    def call(self, parts: list[Any]) -> Compound:
-        name, *arguments = parts
-        functor = _value(name) if name.type == "SINGLE" else name
-        return Compound(str(functor), tuple(filter(None, arguments)), place_of("<goal>", name))
-
-    def among(self, parts: list[Any]) -> Compound:
-        target, sign, _, *items, _ = parts
-        at = place_of("<goal>", sign)
-        if any(isinstance(item, Compound) for item in items):  # calculated as in an equation
-            equations = [Compound("=", (target, item), at) for item in items]
-            return Compound(";", tuple(equations), at) if len(equations) > 1 else equations[0]
-        return Compound("member", (target, GoalList(tuple(items))), at)
-
-    def ranged(self, parts: list[Any]) -> Compound:
-        target, sign, low, _, high = parts
-        if sign not in ("in", "=", "is"):
-            raise RulesRejected([hint("range compared").at(place_of("<goal>", sign))])
-        at = place_of("<goal>", sign)
-        ends = [end.value for end in (low, high) if isinstance(end, Constant) and isinstance(end.value, int)]
-        # `between` refuses a value that is no whole number; a list just lacks it.
-        if len(ends) == 2 and 0 < ends[1] - ends[0] < MOST_LISTED:
-            values = tuple(map(Constant, range(ends[0], ends[1] + 1)))
-            return Compound("member", (target, GoalList(values)), at)
-        return Compound("between", (low, high, target), at)
-
-    def sequence(self, parts: list[Any]) -> GoalList:
-        *items, _, tail = parts or [None, None]
-        return GoalList(tuple(items), tail)
-
-
-def _value(*tokens: Token) -> Value:
-    """The value of a text or number of a goal, or of a number and its unit. Raises RulesRejected."""
-    try:
-        return value_of(*tokens)
-    except NoConstant as fault:
-        raise RulesRejected([hint(fault.label).at(place_of("<goal>", tokens[-1]), fix=(), **fault.words)]) from None
-
-
-@cache
-def _goal_lark() -> Lark:
-    return grammar("goal.lark", ["goal", "other"], _GoalBuilder())

@@ -463,7 +463,8 @@ def _ways(item: RawNode) -> list[RawPremise]:
             # A column that is not named stands for anything, too.
             if any(is_anything(part) or isinstance(part, RawNamed) for part in arguments):
                 return [(RawTerm(NONE_OF, (atom,), at=item.at),)]
-        case RawTerm(sign, (RawTerm(inner, left), RawTerm(_, right))) if inner == CELLS:
+        case RawTerm(sign, (RawTerm(inner, left), compared)) if inner == CELLS:
+            right = compared.parts if isinstance(compared, RawTerm) and compared.sign == CELLS else (compared,)
             return _by_columns(sign, [RawTerm(sign, pair, at=item.at) for pair in zip(left, right, strict=True)])
     return [(item,)]
 

@@ -5,17 +5,20 @@ Each statement is parsed alone, so that a syntax error ends where its statement 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, partial
 from itertools import chain, count, pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lark import Token
 from lark.exceptions import UnexpectedToken
 
-from hapax.grammar.errors import Diagnostic, Place, TextRepair
+from hapax.grammar.errors import Diagnostic, GoalRejected, Place, TextRepair
+from hapax.grammar.goals import GOAL_PLACE, TAKE_GOALS
 from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.hints import DIAGNOSTICS_PER_FILE, hint
 from hapax.grammar.parsing.rule_imports import RuleSource
@@ -26,14 +29,17 @@ from hapax.grammar.parsing.tree_builder import (
     built,
     place_of,
     refuse_depth,
-    rule_lark,
     span,
     tokens_of,
 )
 from hapax.grammar.terms import INFIX_TESTS, TRUTHS
+from hapax.grammar.writing.texts import NoConstant, unquoted
 
 MAXIMUM_TOKENS = 10_000
 """Tokens per statement."""
+
+MAXIMUM_GOAL = 100_000
+"""Characters per goal."""
 
 KEYWORDS = (
     *("import", "type", "oracle", "functional", "given", "derived", "computed", "aggregate", "opposite", "fact"),
@@ -52,10 +58,10 @@ _SHORT = frozenset(
 _BEFORE_NOT = GOES_ON_AFTER | {"FACT", "NEVER", "_UNLESS"}
 _JOINING = ("AND", "OR", "COMMA", "ARROW", "NECK")
 _BEFORE_ITEM = frozenset(
-    (*_JOINING, "NOT", "_CHANCE", "LPAR", "LBRACE", "FACT", "EXAMPLE", "NEVER", "GIVEN", "DERIVED", "_UNLESS")
-)
+    (*_JOINING, "NOT", "_CHANCE", "LPAR", "LBRACE", "FACT", "EXAMPLE", "NEVER", "GIVEN", "DERIVED", "_UNLESS", "THEN")
+) | {"NOT_NOT", "HAT", "_GOALS"}
 """Terminals behind which an item of a premise, a fact or a declared atom begins."""
-_BEHIND_ITEM = frozenset((*_JOINING, "RPAR", "RBRACE", "_UNLESS", "$END"))
+_BEHIND_ITEM = frozenset((*_JOINING, "THEN", "RPAR", "RBRACE", "_UNLESS", "$END"))
 _CLAUSES = {("closed", "NUMBER", "by"), ("import", "TEXT", "as"), ("functional", "TOLERANCE", "key")} | {
     (keyword, "RPAR", "key") for keyword in ("oracle", "functional", "given", "derived")
 }
@@ -71,8 +77,8 @@ _CONNECTIVES = {"and": "AND", "or": "OR"}
 LONGEST_GROUP = 3
 """Digits between the commas of a number that is written in groups."""
 
-_BEFORE_NUMBER = frozenset(("COMPARE", "LESS", "COLON", "TIMES", "HAT", *_OPERATIONS))
-"""Terminals of rules and goals behind which a number stands alone."""
+_BEFORE_NUMBER = frozenset(("COMPARE", "LESS", "COLON", *_OPERATIONS))
+"""Terminals behind which a number stands alone."""
 
 _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
@@ -97,7 +103,7 @@ def read_statements(file: str, text: str) -> RuleSource:
     # Line ends of every system are one character here, also those of files that have carriage returns alone.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     constants: dict[str, list[Token]] = {}
-    statements = list(_statements(tokens_of(rule_lark(), text)))
+    statements = list(_statements(tokens_of(text)))
     writer.defined = {token.value for tokens in statements for token in _concluded(tokens)}
     for written in statements:
         tokens = list(_with_constants(written, constants))
@@ -198,7 +204,7 @@ def _report(source: RuleSource, label: str, at: syntax.Spot, **words: str) -> No
 
 def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
     """All tokens of a text, newlines and full stops included, and those of each statement. Comments are not tokens."""
-    tokens = list(tokens_of(rule_lark(), text))
+    tokens = list(tokens_of(text))
     return tokens, list(_statements(tokens))
 
 
@@ -277,13 +283,69 @@ def _at_exception(current: list[Token], token: Token, following: Token) -> bool:
     return bool(current) and _keyword(current) == "" and (begins or ends)
 
 
-def _parse(tokens: list[Token]) -> syntax.RawNode:
-    """The parsed statement. Raises UnexpectedToken or TextTooLarge."""
+def _parse(tokens: list[Token], start: str = "statement") -> Any:
+    """The parsed statement, or the items of a goal. Raises UnexpectedToken or TextTooLarge."""
     if len(tokens) > MAXIMUM_TOKENS:
         raise TextTooLarge("too long", MAXIMUM_TOKENS)
-    refuse_depth(tokens, "too deep", ("LPAR", "LBRACE", "LSQB"), ("RPAR", "RBRACE", "RSQB"), _OPERATIONS)
-    line: syntax.RawNode = built(rule_lark(), "statement", _with_parentheses(list(_with_keywords(tokens))), tokens)
-    return line
+    refuse_depth(tokens)
+    return built(start, _with_parentheses(list(_with_keywords(tokens))), tokens)
+
+
+def read_goal(text: str) -> tuple[syntax.RawPremise, Diagnostic | None]:
+    """The items of a goal as they were written, and what explains any fault in it. Raises GoalRejected."""
+    if len(text) > MAXIMUM_GOAL:
+        diagnostic = hint("goal too long").at(Place(GOAL_PLACE), limit=str(MAXIMUM_GOAL))
+        raise GoalRejected([diagnostic], {GOAL_PLACE: text})
+    tokens = [token for token in tokens_of(text) if token.type != "NEWLINE"]
+    # As at Prolog's prompt.
+    tokens = tokens[1:] if tokens and tokens[0].type == "ASK" else tokens
+    tokens = list(_of_goal(tokens[:-1] if tokens and tokens[-1].type == "DOT" else tokens))
+    try:
+        if tokens:
+            return _parse(tokens, "goal"), grouped_digits(GOAL_PLACE, tokens)
+        diagnostic = hint("empty goal").at(Place(GOAL_PLACE))
+    except TextTooLarge as error:
+        diagnostic = hint(error.label).at(place_of(GOAL_PLACE, tokens[0]), limit=str(error.limit))
+    except UnexpectedToken as error:
+        diagnostic = _syntax_diagnostic(GOAL_PLACE, tokens, error)
+        if diagnostic.code == UNEXPECTED_TOKEN.code and (of_premise := _error_of_premise(tokens)):
+            found = _syntax_diagnostic(GOAL_PLACE, tokens, of_premise)
+            diagnostic = diagnostic if found.code == UNEXPECTED_TOKEN.code else found
+    raise GoalRejected([diagnostic], {GOAL_PLACE: text}) from None
+
+
+def _error_of_premise(tokens: list[Token]) -> UnexpectedToken | None:
+    """The error of a goal as the premise of a rule, such as those of the examples: lark compares the whole stack."""
+    rule = [Token("WORD", "goal"), Token("LPAR", "("), Token("RPAR", ")"), Token("NECK", ":-"), *tokens]
+    try:
+        _parse(rule)
+    except UnexpectedToken as error:
+        return error
+    return None
+
+
+def _of_goal(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens of a goal, with terminals of their own where they mean something else than in rules."""
+    before = Token("$END", "")
+    for token, following in pairwise([*tokens, before]):
+        kind, words = token.type, [str(token)]
+        if kind == "TEXT" and following.type == "LPAR":  # 'Reach'(X, Y)
+            with suppress(NoConstant):
+                kind, words = "WORD", [unquoted(token) or str(token)]
+        elif kind == "WORD":
+            words = re.split("(-)", token)  # Dish-Price is a pair
+            kind = "NOT" if words == ["not"] else kind
+            if words == ["is"] and before.type in ENDS_ITEM:
+                kind, words = "COMPARE", [syntax.ASSIGN]
+        elif kind == "LPAR" and before.type == "WORD" and before.value in TAKE_GOALS:
+            kind = "_GOALS"
+        else:
+            kind = "THEN" if kind == "ARROW" else "HAT" if words == ["^"] else kind
+        if kind == "NOT" and (following.type == "NOT" or following == "not"):
+            kind = "NOT_NOT"
+        for word in words:
+            before = Token.new_borrow_pos("MINUS" if word == "-" != str(token) else kind, word, token)
+            yield before
 
 
 def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
@@ -352,7 +414,9 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
     begins_item = True
     for index, (token, following) in enumerate(pairwise([*tokens, Token("$END", "")])):
         yield token
-        if token.type == "LPAR":
+        if token.type == "_GOALS":
+            premises.append(True)
+        elif token.type == "LPAR":
             premises.append(premises[-1] and begins_item and not _holds_values(tokens[index:]))
         elif token.type in ("LBRACE", "LSQB"):
             premises.append(token.type == "LBRACE")
@@ -373,7 +437,7 @@ def _holds_values(tokens: list[Token]) -> bool:
     """True if the parenthesis that begins these tokens holds a side of a comparison, as `(A, b) < (C, D)`."""
     depth = 0
     for token, following in pairwise([*tokens, Token("$END", "")]):
-        depth += (token.type == "LPAR") - (token.type == "RPAR")
+        depth += (token.type in ("LPAR", "_GOALS")) - (token.type == "RPAR")
         if depth == 0:
             return following.type in ("COMPARE", "LESS", *_OPERATIONS)
     return False
@@ -477,8 +541,8 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
         return hint("directive").at(place, directive=word)
     at_end = error.token.type == "$END"
     place, sign = place_of(file, tokens[-1] if at_end else error.token), str(error.token)
-    if error.token.type == "DOT":
-        dot = next(index for index, token in enumerate(tokens) if token is error.token)
+    dot = next((index for index, token in enumerate(tokens) if token is error.token and token.type == "DOT"), 0)
+    if dot and [token.type for token in tokens[dot - 1 : dot + 2]] == ["WORD", "DOT", "WORD"]:
         prefix, name = tokens[dot - 1], tokens[dot + 1]
         return hint("dotted name").at(Place(file, *span([prefix, name])), prefix=str(prefix), name=str(name))
     if error.token.type == "UNKNOWN" and unicodedata.category(sign) == "Cf":
@@ -492,7 +556,7 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     for entry in SYNTAX_HINTS:
         examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
     matching_hint = error.match_examples(
-        lambda text: _parse(kinds[text]),  # type: ignore[arg-type,return-value]  # lark only asks for the error's state
+        lambda text: _parse(kinds[text]),  # lark only asks for the error's state
         examples,
         token_type_match_fallback=True,
         use_accepts=False,
@@ -530,7 +594,7 @@ def _example_tokens() -> dict[str, list[Token]]:
     tokens: dict[str, list[Token]] = {}
     for entry in SYNTAX_HINTS:
         for text in entry.examples:
-            tokens[text] = next(_statements(tokens_of(rule_lark(), text)))
+            tokens[text] = next(_statements(tokens_of(text)))
     return tokens
 
 

@@ -11,11 +11,12 @@ from hapax.grammar.writing.texts import is_variable_word
 Spot: TypeAlias = tuple[int, int, int, int]
 """1-based line and column of the first character, and of the first one behind the last."""
 
-IN, RANGE, LIST, CELLS = "in", "..", "[]", "()"
-"""Signs of terms: `X in (a, b)`, `1..3`, `[a, b]`, and `(A, B)` beside a sign of comparison."""
+IN, RANGE, LIST, TAIL, CELLS = "in", "..", "[]", "[|]", "()"
+"""Signs of terms: `X in (a, b)`, `1..3`, `[a, b]`, `[a|B]`, and `(A, B)` beside a sign of comparison."""
 
-ALL, ANY_OF, NONE_OF, NOT = "&", "|", "not", "\\+"
-"""Signs of terms in premises: all parts hold, one of them does, not all of them do, and the negation of one atom."""
+ALL, ANY_OF, NONE_OF, NOT, THEN = "&", "|", "not", "\\+", "->"
+"""Signs of terms in premises: all parts hold, one of them does, not all of them do, the negation of one atom, and in a
+goal, what holds for the first answer of its condition."""
 
 COMPARISONS = {
     "<=": "=<",
@@ -34,6 +35,9 @@ COMPARISONS = {
 
 SIGNS = ("<", "=<", ">", ">=", "=", "\\=")
 """The comparisons of rules."""
+
+ASSIGN = ":="
+"""The sign of `X is N + 1` in a goal, where `=` takes lists and records, too."""
 
 
 @dataclass

@@ -8,16 +8,18 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, count
+from typing import Any, TypeVar
 
 from hapax.grammar.data_types import BUILT_IN_SUBTYPES, OBJECT, PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.goal_language import wrong_column
+from hapax.grammar.goals import Either, GoalItem, PrologCall
 from hapax.grammar.parsing.declarations import Item, Negation, PredicateSignature
 from hapax.grammar.parsing.hints import hint
 from hapax.grammar.parsing.syntax import (
     LIST,
     NONE_OF,
     NOT,
+    TAIL,
     RawAtom,
     RawNamed,
     RawNode,
@@ -61,6 +63,8 @@ from hapax.grammar.writing.words import counted
 Typed = Callable[[Variable], Variable]
 """The variable of a statement with its type."""
 
+AnyItem = TypeVar("AnyItem", bound=GoalItem)
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -89,11 +93,11 @@ class TermReader:
         self.signatures: list[PredicateSignature] = []
         self.stated: set[str] = set()
         """Indicators of the predicates that a fact or rule states or concludes."""
-        self.spellings: dict[str, str] = {type_key(ANY): ANY}
-        """The first spelling of a type, by `type_key`."""
-        # The spellings of the known library count as read first.
-        for data_type in _data_types(known):
-            self.data_type(data_type.split())
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """The first spelling of a type, by `type_key`; those of the known library count as read first."""
+        return {type_key(name): name for name in reversed((ANY, *_data_types(self.known)))}
 
     def report(self, label: str, at: Spot, *related: Place, **words: str) -> None:
         """Add the diagnostic of a hint; long words are shortened to 60 characters."""
@@ -130,7 +134,7 @@ class TermReader:
         return {signature.indicator: signature for signature in reversed((*self.known.signatures, *self.signatures))}
 
     @cached_property
-    def named(self) -> set[str]:
+    def named(self) -> Collection[str]:
         """Indicators of the predicates that are declared or stated, or that a rule of any file concludes."""
         return {*self.declared, *self.stated, *(atom.indicator for atom in self.known.atoms)}
 
@@ -160,7 +164,7 @@ class TermReader:
                     premise.append(Negation(self.premise(item.parts, scope), self.place(item)))
                 case RawTerm():
                     premise.append(self.comparison(item, scope))
-        return _with_missing(premise)
+        return with_missing(premise)
 
     def _is_test(self, atom: RawAtom) -> bool:
         """True for a test such as `contains(C, "x")`, unless the rules have a predicate of this name."""
@@ -255,7 +259,7 @@ class TermReader:
         if isinstance(node, RawValue):
             return Constant(self.value(node.source, node.at, node.unit))
         if not isinstance(node, RawWords):
-            is_nested = not isinstance(node, RawTerm) or node.sign in (LIST, NOT)
+            is_nested = not isinstance(node, RawTerm) or node.sign in (LIST, TAIL, NOT)
             self.report("nested atom" if is_nested else "expression as argument", node.at)
         elif _is_constant(node):
             return Constant(str(node))
@@ -346,6 +350,21 @@ class TermReader:
                     types[target.name] = [type_of(known, self.types)]
 
 
+def wrong_column(predicate: str, column: str, columns: Sequence[str], others: Iterable[str]) -> dict[str, str]:
+    """Problem and remedy of a call by columns, of which one is wrong. `others`: names of predicates with columns."""
+    problem = f"{predicate} has no column {column}"
+    if column in columns:
+        problem = f"{predicate} has {column} twice, or other arguments without the name of a column"
+        return {"problem": problem, "remedy": "Name each argument once."}
+    near = get_close_matches(column.casefold(), columns or (), n=1, cutoff=0.6)
+    question = f"Did you mean {near[0]}? " if near else ""
+    if columns:
+        return {"problem": problem, "remedy": f"{question}The columns are {', '.join(columns)}."}
+    named = get_close_matches(predicate, dict.fromkeys(others), n=1, cutoff=0.6)
+    question = f"Did you mean {named[0]}? If not, declare" if named else "Declare"
+    return {"problem": problem, "remedy": f"{question} them, such as given {predicate}(id: Trip, air_time: Minutes)."}
+
+
 def _sides(equation: Comparison) -> Iterator[tuple[Variable, Expression]]:
     """Each variable that is a side of an equation, with the other side."""
     for target, source in ((equation.left, equation.right), (equation.right, equation.left)):
@@ -361,8 +380,8 @@ def _flat(items: Iterable[Item]) -> Iterator[Literal | Comparison]:
             yield item
 
 
-def with_types(item: Item, typed: Typed) -> Item:
-    """The item with the types of its variables."""
+def with_types(item: GoalItem, typed: Typed) -> Any:
+    """The item, of the same kind, with the types of its variables."""
     match item:
         case Negation(premise):
             return replace(item, premise=tuple(with_types(part, typed) for part in premise))
@@ -370,6 +389,16 @@ def with_types(item: Item, typed: Typed) -> Item:
             return replace(item, left=expression_with_types(left, typed), right=expression_with_types(right, typed))
         case Literal(atom):
             return Literal(atom_with_types(atom, typed), item.negated)
+        case Either(ways):
+            return Either(tuple(tuple(with_types(part, typed) for part in way) for way in ways))
+        case PrologCall(name, arguments):
+            read = (
+                tuple(with_types(part, typed) for part in argument)
+                if isinstance(argument, tuple)
+                else expression_with_types(argument, typed)
+                for argument in arguments
+            )
+            return PrologCall(name, tuple(read))
 
 
 def atom_with_types(atom: Atom, typed: Typed) -> Atom:
@@ -392,13 +421,13 @@ def _is_constant(argument: RawWords) -> bool:
     return len(argument.words) == 1 and not argument.words[0][0].isupper() and argument.words[0][0] != "_"
 
 
-def _with_missing(premise: Sequence[Item]) -> tuple[Item, ...]:
+def with_missing(premise: Sequence[AnyItem]) -> tuple[AnyItem, ...]:
     """The premise with MISSING in its atoms for each variable that a test says is missing, without these tests."""
     atoms = [item for item in premise if isinstance(item, Literal) and not item.negated]
     tests = [item for item in premise if isinstance(item, Comparison) and item.tests_missing in variable_names(atoms)]
     terms = {str(item.tests_missing): Constant(MISSING) for item in tests}
-    items = (item.replaced(terms) if item in atoms and terms else item for item in premise if item not in tests)
-    return tuple(items)
+    items: list[Any] = [item for item in premise if item not in tests]
+    return tuple(item.replaced(terms) if terms and item in atoms else item for item in items)
 
 
 def _data_types(library: Library) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Grammars, and the trees that lark builds with them."""
+"""The grammar, and the trees that lark builds with it."""
 
 from __future__ import annotations
 
@@ -31,22 +31,17 @@ class TextTooLarge(HapaxError):  # noqa: N818 - never leaves the parser
 
 @cache
 def rule_lark() -> Lark:
-    """The parser of rule files."""
-    return grammar("rule.lark", ["statement", "other"], _TreeBuilder())
-
-
-def grammar(file: str, start: list[str], builder: Transformer[Token, Any]) -> Lark:
-    """The parser of a grammar beside this file."""
-    path = Path(__file__).with_name(file)
+    """The parser of rule files and goals."""
+    path = Path(__file__).with_name("rule.lark")
     # Lark's tables lie beside the bytecode of this module, and are made anew when the grammar or lark changes.
     tables = Path(cache_from_source(str(path))).with_suffix(".lark")
     return Lark(
         path.read_text(encoding="utf-8"),
-        start=start,
+        start=["statement", "goal", "other"],
         parser="lalr",
         # Statements are split before they are parsed, and the contextual lexer needs the parser's state.
         lexer="basic",
-        transformer=builder,  # works while parsing: a recursive walk over a finished tree would limit its depth
+        transformer=_TreeBuilder(),  # works while parsing: a recursive walk over a finished tree would limit its depth
         maybe_placeholders=True,
         cache=not sys.dont_write_bytecode and str(tables),
         lexer_callbacks={"QUESTIONED": _as_variable},
@@ -58,32 +53,35 @@ def _as_variable(token: Token) -> Token:
     return token.update(type="WORD", value=token[1].upper() + token[2:])
 
 
-def tokens_of(lark: Lark, text: str) -> Iterator[Token]:
+def tokens_of(text: str) -> Iterator[Token]:
     """The tokens of a text, as by `lark.lex`, which makes a new lexer for each text."""
-    parser = lark.parse_interactive(text, start=lark.options.start[0])
+    parser = rule_lark().parse_interactive(text, start="statement")
     tokens: Iterator[Token] = parser.lexer_thread.lex(parser.parser_state)  # type: ignore[no-untyped-call]
     return tokens
 
 
-def built(lark: Lark, start: str, tokens: Iterable[Token], written: Sequence[Token]) -> Any:
+def built(start: str, tokens: Iterable[Token], written: Sequence[Token]) -> Any:
     """The node that the builder of the grammar makes of tokens; `written`: as they were. Raises UnexpectedToken."""
-    state = lark.parse_interactive(start=start)
+    state = rule_lark().parse_interactive(start=start)
     for token in tokens:
         state.feed_token(token)
     return state.feed_token(Token.new_borrow_pos("$END", "", written[-1]) if written else Token("$END", ""))
 
 
-def refuse_depth(
-    tokens: Iterable[Token], label: str, opening: Sequence[str], closing: Sequence[str], operators: Sequence[str]
-) -> None:
-    """Raise TextTooLarge for too many nested brackets or operators; `opening`, `closing`: terminals."""
+_OPENING = frozenset(("LPAR", "LBRACE", "LSQB", "_GOALS"))
+_CLOSING = frozenset(("RPAR", "RBRACE", "RSQB"))
+_NESTING = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "DIVIDE", "POWER", "HAT", "THEN", "NOT_NOT"))
+"""Terminals of which a chain makes a tree that is as deep as the chain is long."""
+
+
+def refuse_depth(tokens: Iterable[Token]) -> None:
+    """Raise TextTooLarge for too many nested brackets or operators."""
     depth = chained = 0
     for token in tokens:
-        depth = max(0, depth + (token.type in opening) - (token.type in closing))
-        # A chain of operators makes a tree that is as deep as the chain is long.
-        chained += token.type in operators
+        depth = max(0, depth + (token.type in _OPENING) - (token.type in _CLOSING))
+        chained += token.type in _NESTING
         if max(depth, chained) > MAXIMUM_DEPTH:
-            raise TextTooLarge(label, MAXIMUM_DEPTH)
+            raise TextTooLarge("too deep", MAXIMUM_DEPTH)
 
 
 def place_of(file: str, token: Token) -> Place:
@@ -135,7 +133,8 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         return replace(inner, at=span(parts)) if is_operation else inner
 
     def listed(self, parts: list[Any]) -> syntax.RawTerm:
-        return syntax.RawTerm(syntax.LIST, _nodes(parts), at=span(parts))
+        sign = syntax.TAIL if parts[-3:-2] == ["|"] else syntax.LIST
+        return syntax.RawTerm(sign, _nodes(parts), at=span(parts))
 
     def cells(self, parts: list[Any]) -> syntax.RawTerm:
         return syntax.RawTerm(syntax.CELLS, _nodes(parts), at=span(parts))
@@ -164,6 +163,8 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         name = syntax.RawWords((str(function)[1:],), at=_at(function))
         return syntax.RawAtom(name, counted, rows=premise, is_set=True, at=span(parts))
 
+    columns = operation
+
     # Premises
 
     def literal(self, parts: list[Any]) -> syntax.RawNode:
@@ -182,9 +183,12 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
     def branch(self, parts: list[Any]) -> syntax.RawTerm:
         return syntax.RawTerm(syntax.ALL, _nodes(parts), at=span(parts))
 
+    def choose(self, parts: list[Any]) -> syntax.RawTerm:
+        return syntax.RawTerm(syntax.THEN, _nodes(parts), at=span(parts))
+
     def premise(self, parts: list[Any]) -> syntax.RawPremise:
         branches: tuple[Any, ...] = _nodes(parts)
-        if len(branches) == 1:
+        if len(branches) == 1 and branches[0].sign == syntax.ALL:
             return branches[0].parts  # type: ignore[no-any-return]
         return (syntax.RawTerm(syntax.ANY_OF, branches, at=span(branches)),)
 

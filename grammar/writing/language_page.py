@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from hapax.grammar.checking.code_explanations import explained_codes
-from hapax.grammar.goal_language import AGGREGATES, BUILT_INS
+from hapax.grammar.goals import AGGREGATES, BUILT_INS
 
 _TOUR = """# The rule language
 

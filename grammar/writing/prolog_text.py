@@ -7,19 +7,28 @@ joins on a number need, and `1.10` equals `1.1` as in Python.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import sha256
+from typing import Any
 
 from hapax.grammar.data_types import NUMBER
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.declarations import AggregateDeclaration, Closedness, PredicateKind, PredicateSignature
+from hapax.grammar.goals import AGGREGATES, BUILT_INS, Either, GoalItem, GoalPremise, PrologCall
+from hapax.grammar.parsing.declarations import (
+    AggregateDeclaration,
+    Closedness,
+    Negation,
+    PredicateKind,
+    PredicateSignature,
+)
 from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (
     IS_MISSING,
     MAXIMUM_POWER,
     MISSING,
+    OPERATIONS,
     TESTS,
     Arithmetic,
     Atom,
@@ -34,7 +43,7 @@ from hapax.grammar.terms import (
     expression_variables,
     variable_names,
 )
-from hapax.grammar.values.functions import LARGEST_EXPONENT, TEXT, result_type
+from hapax.grammar.values.functions import FUNCTIONS, LARGEST_EXPONENT, TEXT, result_type
 from hapax.grammar.values.moments import DATE, DATE_TIME, DURATION, TIME, moment_of
 
 MODULE = "hapax"
@@ -78,6 +87,14 @@ def prolog_atom(text: str) -> str:
             f"The text {text[:40]!r} contains U+{ord(unstorable[0]):04X}, which Prolog cannot store. Remove it."
         )
     return "'" + "".join(map(_escaped, text)) + "'"
+
+
+_BARE_NAME = re.compile(r"(?!(?:not|is|mod)$)(?![A-Z_])[^\W\d]\w*")
+
+
+def goal_name(predicate: str) -> str:
+    """A predicate's name as a goal has it: quoted unless it is a word that begins with a small letter."""
+    return predicate if _BARE_NAME.fullmatch(predicate) else prolog_atom(predicate)
 
 
 def prolog_value(value: Value) -> str:
@@ -537,3 +554,115 @@ def _moded(aggregate: AggregateDeclaration) -> str:
 
 def _directives(name: str, indicators: Iterable[str], mode: str = "") -> str:
     return "\n".join(f":- {name} {indicator}{mode}." for indicator in indicators)
+
+
+# Goals
+
+
+@dataclass(frozen=True, slots=True)
+class GoalText:
+    """Writes goals, fully bracketed and quoted, with the variables' names.
+
+    `present`: indicators of the predicates whose arguments may be missing, and then are no value of a variable.
+    """
+
+    library: Library
+    present: Collection[str] = ()
+
+    def of(self, premise: GoalPremise) -> str:
+        """The goal of these items. Raises HapaxError for a function, or an order of texts, that Prolog lacks."""
+        texts = list(map(self._item, premise))
+        return texts[0] if len(texts) == 1 else f"({' , '.join(texts)})"
+
+    def _item(self, item: GoalItem) -> str:
+        match item:
+            case Literal(atom):
+                if not has_clause(self.library.signature(atom.indicator)):
+                    raise _lacking()
+                named = [variable.name for variable in atom.variables if not variable.is_anonymous]
+                tests = [f"{name} \\== {prolog_value(MISSING)}" for name in named if atom.indicator in self.present]
+                return f"({' , '.join([atom_goal(atom), *tests])})" if tests else atom_goal(atom)
+            case Negation(premise):
+                return f"(\\+ {self.of(premise)})"
+            case Either(ways):
+                return f"({' ; '.join(map(self.of, ways))})"
+            case Comparison():
+                return self._comparison(item)
+            case PrologCall("aggregate_all", (Arithmetic("min" | "max" as end, (Variable() as cell,)), *others)) if (
+                self.library.kind_of(cell.data_type) in (TEXT, DATE)
+            ):
+                return self._end_of_sorted(end, cell, *others)
+            case PrologCall(name, arguments):
+                kinds = BUILT_INS.get(item.indicator, "d" * len(arguments))
+                texts = [self._argument(kind, argument) for kind, argument in zip(kinds, arguments, strict=True)]
+                return f"{texts[0]} ^ {texts[1]}" if name == "^" else _applied(name, texts)
+
+    def _end_of_sorted(self, end: str, cell: Variable, inner: Any, found: Any) -> str:
+        """The first or last of the sorted values, in the place of an extreme: Prolog's are of numbers alone."""
+        goal = self.of(inner)
+        every = _named(f"{end} {cell.name} {goal}")
+        place = "1" if end == "min" else f"{every}_size"
+        return (
+            f"(findall({cell.name}, {goal}, {every}) , msort({every}, {every}_sorted) , "
+            f"length({every}_sorted, {every}_size) , nth1({place}, {every}_sorted, {_data(found)}))"
+        )
+
+    def _argument(self, kind: str, argument: Expression | GoalPremise) -> str:
+        if isinstance(argument, tuple):
+            return self.of(argument)
+        if kind == "a" and isinstance(argument, Arithmetic):
+            kinds = AGGREGATES[f"{argument.operator}/{len(argument.operands)}"]
+            return _applied(argument.operator, list(map(self._argument, kinds, argument.operands)))
+        return self._calculation(argument) if kind in "ev" else _data(argument)
+
+    def _comparison(self, item: Comparison) -> str:
+        """As Prolog has it: `=` is about terms, or calculates a value."""
+        sides = sorted(item.sides, key=_is_calculated) if item.operator in ("=", "\\=") else item.sides
+        if item.operator in ("=", "\\=") and not _is_calculated(sides[1]):
+            return f"({_data(item.left)} {item.operator} {_data(item.right)})"
+        if any(_is_text(side, self.library) for side in sides):
+            raise _lacking()
+        sign = {"=": "is" if isinstance(sides[0], Variable) else "=:=", "\\=": "=\\="}.get(item.operator, item.operator)
+        return f"({self._calculation(sides[0])} {sign} {self._calculation(sides[1])})"
+
+    def _calculation(self, expression: Expression) -> str:
+        if not set(_operators(expression)) <= _NUMBERS.keys():
+            raise _lacking()
+        # Without the goals before it: in a goal, a calculation without a value is an error.
+        return _value(expression, self.library, [])
+
+
+def _data(term: Expression) -> str:
+    if not isinstance(term, Arithmetic):
+        text = term_text(term)
+        return f"({text})" if text.startswith("-") else text  # else the sign could be read as an operator
+    texts = list(map(_data, term.operands))
+    if term.operator == "[|]":
+        return f"[{', '.join(texts[:-1])}|{texts[-1]}]"
+    return f"[{', '.join(texts)}]" if term.operator == "[]" else _applied(term.operator.replace("()", ","), texts)
+
+
+def _applied(name: str, arguments: Sequence[str]) -> str:
+    """A functor or an operator with arguments."""
+    if name in (*OPERATIONS, "->", "^", ","):
+        return f"({f' {name} '.join(arguments)})"
+    return f"{prolog_atom(name)}({', '.join(arguments)})"
+
+
+def _operators(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Arithmetic):
+        yield expression.operator
+        for operand in expression.operands:
+            yield from _operators(operand)
+
+
+def _is_calculated(expression: Expression) -> bool:
+    """True for an operation on numbers, and for a function, but not for a list or a record."""
+    return isinstance(expression, Arithmetic) and expression.operator in FUNCTIONS
+
+
+def _lacking() -> HapaxError:
+    return HapaxError(
+        "Part of the goal needs a function of rules beside what only Prolog answers. Write that part as a rule, "
+        "and call the predicate that it concludes."
+    )

@@ -415,7 +415,7 @@ def test_goals_one_after_another() -> None:
     assert {"bob", "carol"} <= set(result.stdout.split())
     assert "parent(bob, carol)" in result.stdout.replace('"', "")
     assert "ancestor/2" in result.stdout
-    assert "HPX084" in result.output
+    assert "HPX012" in result.output
     assert (result.exit_code, good.exit_code) == (1, 0)
     assert good.stdout.strip() == "true"
 

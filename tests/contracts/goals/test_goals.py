@@ -273,7 +273,7 @@ oracle likes(Person, Dish)
         ("book(title: T), not is_red(T)", "1:21", "is_read/1"),
         ("book(tite: T)", "1:1", "title"),
         ("book(1, T)", "1:1", "book/4"),
-        ("book(Title: T)", "1:11", "small letter"),
+        ("book(Title: T)", "1:1", "Did you mean title?"),
         ("bok(title: T)", "1:1", "book/4"),
         ("bird(X) plus flies(X)", "1:9", '"&"'),
         ("N = count(bird(X))", "1:5", "aggregate_all(count"),

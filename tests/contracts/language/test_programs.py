@@ -5,7 +5,7 @@ A file holds sections, each a program of its own under a line `%% TITLE`. Lines 
     %= ends(a)                        an atom that follows; those named of a predicate are all that there are
     %= no ends/1                      nothing follows of this predicate
     %= goal length(L, N): N = 3       the answers of a goal, separated by `;`, or `none`
-    %= refused starts(X: HPX076       the code with which a goal is refused
+    %= refused starts(X: HPX012       the code with which a goal is refused
     %= fault HPX104 2:1-2:5           a fault of `check` with its range; where a section names any, it names all
     %= finds HPX104 2                 a fault of `check` with its line, as often as it stands here; others may be there, too
     %= mended HPX104                  this fault is not found, or not any more

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.grammar.errors import RulesRejected
-from hapax.grammar.goal_language import called_indicators, goal_text
 from hapax.grammar.parsing.declarations import (
     ClosedDeclaration,
     Closedness,
@@ -26,6 +25,7 @@ from hapax.grammar.parsing.statements import KEYWORDS, statement_tokens
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import OPERATIONS, Arithmetic, Atom, Comparison, Constant, Literal, Variable
 from hapax.grammar.writing.printing import format_library
+from hapax.grammar.writing.prolog_text import GoalText
 
 
 def read(text: str) -> Library:
@@ -230,23 +230,28 @@ def test_texts_read_no_files() -> None:
 TWO = read('fact likes("a", "b")\nfact p("a")')
 
 
+def written_goal(text: str) -> str:
+    """A goal as Prolog gets it."""
+    return GoalText(TWO).of(parse_goal(text, TWO).premise)
+
+
 @pytest.mark.parametrize(
     ("text", "written"),
     [
         ("p(X), \\+ p(tom); p('saag \\'chicken')", "((p(X) , (\\+ p(tom))) ; p('saag \\'chicken'))"),
         ("not p(X).", "(\\+ p(X))"),
-        ('p("Ada"), p(-3), p(1.5)', "(p('Ada') , p((-3)) , p(3r2))"),
-        ("X is -3 + abs(Y) mod 2 / 4", "(X is ((-3) + ((abs(Y) mod 2) rdiv 4)))"),
+        ('p("Ada"), p(-3), p(1.5)', "(p('Ada') , p(-3) , p(3r2))"),
+        ("X is -3 + abs(Y) * 2 / 4", "(X is ((-3) + ((abs(Y) * 2) rdiv 4)))"),
         ("X is 2 * 1.5 ** 2", "(X is (2 * (3r2 ^ 2)))"),
-        ("setof(X-Y, Z^(p(X), likes(Y, Z)), [H|T])", "setof((X - Y), (Z ^ (p(X) , likes(Y, Z))), [H|T])"),
+        ("setof(X-Y, Z^(p(X), likes(Y, Z)), [H|T])", "setof((X - Y), Z ^ (p(X) , likes(Y, Z)), [H|T])"),
         ("p(X) -> p(Y); p(Z) -> p(A) ; p(B)", "((p(X) -> p(Y)) ; (p(Z) -> p(A)) ; p(B))"),
         ("once((p(X) ; p(Y))), p(X), p(Y) -> p(Z)", "((once((p(X) ; p(Y))) , p(X) , p(Y)) -> p(Z))"),
     ],
 )
 def test_goals_are_written_bracketed_and_quoted(text: str, written: str) -> None:
     """Operators are bracketed, texts quoted, decimals and division exact; what is written is read as the same."""
-    assert goal_text(parse_goal(text, TWO)) == written
-    assert goal_text(parse_goal(written.replace("rdiv", "/").replace("3r2", "1.5"), TWO)) == written
+    assert written_goal(text) == written
+    assert written_goal(written.replace("rdiv", "/").replace("3r2", "1.5")) == written
 
 
 def test_a_goal_knows_what_it_answers() -> None:
@@ -256,22 +261,22 @@ def test_a_goal_knows_what_it_answers() -> None:
     )
 
     assert goal.variables == ("L", "M", "F", "N")
-    assert called_indicators(goal, TWO) == ("p/1", "likes/2")
+    assert goal.called == ("p/1", "likes/2")
 
 
 @pytest.mark.parametrize("text", ["(" * 15_000, "[" * 15_000, "p(" * 15_000, "\\+ " * 30_000, "- " * 30_000 + "1 < X"])
 def test_endless_nesting_of_a_goal_is_refused(text: str) -> None:
     """It would crash Prolog's reader; a thousand literals side by side are no nesting."""
-    with pytest.raises(RulesRejected, match="HPX075"):
+    with pytest.raises(RulesRejected, match=r"HPX05[67]"):
         parse_goal(text, TWO)
-    assert goal_text(parse_goal(", ".join(["p(X)"] * 1000), TWO)).count("p(X)") == 1000
+    assert written_goal(", ".join(["p(X)"] * 1000)).count("p(X)") == 1000
 
 
 @given(st.text(alphabet=st.sampled_from("pXab_(),;[]|'\"\\+-*/<>=^.~@ \n0é→is"), max_size=60))
 def test_any_goal_is_read_or_refused(text: str) -> None:
     """Any text is read or rejected with faults."""
     try:
-        written = goal_text(parse_goal(text, TWO))
+        written = written_goal(text)
     except RulesRejected as fault:
         written = str(fault)
 
