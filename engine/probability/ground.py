@@ -17,10 +17,9 @@ import math
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
-
-import networkx as nx
 
 from hapax.engine.query_options import MOST_NODES
 from hapax.grammar.terms import grouped
@@ -134,11 +133,15 @@ def _single_proof(program: GroundProgram, nodes: Sequence[int]) -> float | None:
 
 def _is_cyclic(program: GroundProgram, nodes: Sequence[int]) -> bool:
     """True if nodes with at most one instance each rest on each other."""
-    rests_on: nx.DiGraph[int] = nx.DiGraph()
+    rests_on = TopologicalSorter[int]()
     for node in nodes:
         for reason in program.instances.get(node, ()):
-            rests_on.add_edges_from((node, premise) for premise in reason.positive)
-    return not nx.is_directed_acyclic_graph(rests_on)
+            rests_on.add(node, *reason.positive)
+    try:
+        rests_on.prepare()
+    except CycleError:
+        return True
+    return False
 
 
 class _Diagrams:

@@ -25,10 +25,7 @@ FENCES = {
     "json_repair": ("llm_oracle/reading/reply_data.py",),
     "lark": ("grammar/parsing/",),
     "matplotlib": ("evaluation/shared/result_tables.py", "evaluation/link/figures.py"),
-    "networkx": (
-        "grammar/dependencies.py",
-        "engine/probability/ground.py",
-    ),
+    "networkx": ("grammar/dependencies.py",),
     "pysdd": ("engine/probability/ground.py",),
     "pyswip": ("engine/prolog/worker.py",),
     "sqlite_utils": ("kb/",),
