@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
+from itertools import chain, count
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -161,10 +162,7 @@ def _digits(number: int | Decimal) -> exp.Expr:
 
 
 def _union(queries: Sequence[exp.Query], distinct: bool = True) -> exp.Query:
-    whole = queries[0]
-    for query in queries[1:]:
-        whole = exp.Union(this=whole, expression=query, distinct=distinct)
-    return whole
+    return reduce(lambda whole, query: exp.Union(this=whole, expression=query, distinct=distinct), queries)
 
 
 def _joined(left: exp.Expr, right: exp.Expr) -> exp.Expr:
@@ -178,10 +176,8 @@ def _comment(text: str) -> str:
 
 def _unique(wanted: str, taken: set[str]) -> str:
     """The name, with a number behind it if it is taken: databases ignore case."""
-    name, number = wanted, 1
-    while name.casefold() in taken:
-        number += 1
-        name = f"{wanted}_{number}"
+    names = chain([wanted], (f"{wanted}_{number}" for number in count(2)))
+    name = next(name for name in names if name.casefold() not in taken)
     taken.add(name.casefold())
     return name
 
@@ -254,8 +250,6 @@ class _ScriptWriter:
         name, _, arity = indicator.rpartition("/")
         return self._free(name, f"_{arity}{ending}")
 
-    # -- statements
-
     def _create(self, kind: str, name: str, query: exp.Expr, comment: str) -> None:
         self._add(exp.Create(this=_table(name), kind=kind, expression=query), comment)
 
@@ -294,8 +288,6 @@ class _ScriptWriter:
                         f"it and {' and '.join(others)} depend on each other, and WITH RECURSIVE defines one relation."
                     )
                 self._create("VIEW", self.tables[indicator], self._atoms(indicator), f"atoms of {indicator}")
-
-    # -- queries
 
     def _atoms(self, indicator: str) -> exp.Query:
         """The atoms of a derived predicate: its facts, and the conclusions of its rules."""

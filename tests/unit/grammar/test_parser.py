@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hapax.grammar.errors import RulesRejected
+from hapax.grammar.errors import HapaxError, RulesRejected
 from hapax.grammar.parsing.declarations import (
     ClosedDeclaration,
     Closedness,
@@ -277,7 +277,7 @@ def test_any_goal_is_read_or_refused(text: str) -> None:
     """Any text is read or rejected with faults."""
     try:
         written = written_goal(text)
-    except RulesRejected as fault:
+    except HapaxError as fault:  # some functions of rules have no form in Prolog
         written = str(fault)
 
     assert written
