@@ -52,7 +52,7 @@ from hapax.grammar.terms import (
     Variable,
     expression_variables,
 )
-from hapax.grammar.values.calculation import assigned, fault
+from hapax.grammar.values.functions import assigned, fault
 from hapax.grammar.writing.prolog_text import prolog_atom
 from hapax.grammar.writing.verbalize import atom_text, is_worded, item_text
 from hapax.grammar.writing.words import counted, plain_letters, some

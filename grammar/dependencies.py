@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from math import inf, prod
@@ -349,12 +349,9 @@ class _Planner:
     @cached_property
     def unreachable(self) -> tuple[Variable, ...]:
         reached = {name for name in self.variables if self.asking[name]}
-        grown = True
-        while grown:
-            # A variable that is reached may complete the right side of another one's equation.
-            new = {name for name in self.variables if name not in reached and self._assignment(name, reached)}
+        # A variable that is reached may complete the right side of another one's equation.
+        while new := {name for name in self.variables.keys() - reached if self._assignment(name, reached)}:
             reached |= new
-            grown = bool(new)
         return tuple(variable for name, variable in self.variables.items() if name not in reached)
 
     def require_reachable(self) -> None:
@@ -484,10 +481,7 @@ class _Planner:
     # Steps and costs
 
     def plan(self, order: Order) -> SearchPlan:
-        partial = self.nothing
-        for name in order:
-            partial = self.extended(partial, name)
-        return partial.plan
+        return reduce(self.extended, order, self.nothing).plan
 
     def step(self, name: str, bound: frozenset[str]) -> SearchStep:
         now = bound | {name}
@@ -543,10 +537,9 @@ def predicate_graph(library: Library) -> PredicateGraph:
 
     graph: PredicateGraph = nx.DiGraph()
     for rule in library.rules:
-        conclusion = rule.conclusion.atom.indicator
-        graph.add_node(conclusion)
+        graph.add_node(rule.conclusion.atom.indicator)
         for literal in rule.literals:
-            edge = (literal.atom.indicator, conclusion)
+            edge = (literal.atom.indicator, rule.conclusion.atom.indicator)
             # Two predicates have one edge: a single negation between them makes it negative.
             was_negative = graph.has_edge(*edge) and graph.edges[edge]["negative"]
             graph.add_edge(*edge, negative=_needs_all(rule, literal) or was_negative)

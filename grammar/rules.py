@@ -49,6 +49,7 @@ from hapax.grammar.terms import (
     Literal,
     Variable,
     distinct_variables,
+    grouped,
     quoted,
     reached,
     variable_names,
@@ -418,12 +419,24 @@ class Library(TypeLattice):
     @cached_property
     def searched(self) -> frozenset[str]:
         """Indicators of the predicates that a model is asked for, and of those that rules conclude from them."""
+        return frozenset(self.resting_on(filter(self.is_asked, self.by_indicator)))
+
+    @cached_property
+    def _users(self) -> dict[str, set[str]]:
         users: dict[str, set[str]] = {}
         for rule in self.written_rules:
             for literal in rule.literals:
                 users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
-        asked = [indicator for indicator in self.by_indicator if self.is_asked(indicator)]
-        return frozenset(reached(asked, lambda indicator: users.get(indicator, ())))
+        return users
+
+    def resting_on(self, indicators: Iterable[str]) -> list[str]:
+        """Indicators of these predicates, and of those that rules conclude from them."""
+        return reached(indicators, lambda indicator: self._users.get(indicator, ()))
+
+    def needed_for(self, indicators: Iterable[str]) -> list[str]:
+        """Indicators of these predicates, and of those from which rules conclude them."""
+        rules = self.concluding
+        return reached(indicators, lambda name: (item.atom.indicator for item in literals_of(rules.get(name, ()))))
 
     def is_searched(self, rule: Rule) -> bool:
         """True if a search of the rule asks a model: another rule is over given facts and what follows from them."""
@@ -459,9 +472,7 @@ class Library(TypeLattice):
     @cached_property
     def concluding(self) -> dict[str, tuple[Rule, ...]]:
         """The rules that conclude a predicate, by indicator."""
-        index: dict[str, list[Rule]] = {}
-        for rule in self.rules:
-            index.setdefault(rule.conclusion.atom.indicator, []).append(rule)
+        index = grouped(self.rules, lambda rule: rule.conclusion.atom.indicator)
         return {indicator: tuple(rules) for indicator, rules in index.items()}
 
     # Declarations
@@ -498,9 +509,8 @@ class Library(TypeLattice):
         open too, but for the values of which another one is known.
         """
         signature = self.by_indicator.get(indicator)
-        if signature is None or not signature.declared or signature.kind not in ASKED_KINDS:
-            return False
-        if self.closedness(indicator) is not Closedness.OPEN:
+        is_asked = signature is not None and signature.declared and signature.kind in ASKED_KINDS
+        if not is_asked or self.closedness(indicator) is not Closedness.OPEN:
             return False
         # Symmetry and transitivity conclude from facts that are not all known either.
         return all(rule.by_declaration for rule in self.concluding.get(indicator, ()))
@@ -658,11 +668,8 @@ class Library(TypeLattice):
     @cached_property
     def _opposites(self) -> dict[str, str]:
         """The declared opposite by predicate name; the first where several are declared."""
-        index: dict[str, str] = {}
-        for first, second in self.opposites:
-            index.setdefault(first, second)
-            index.setdefault(second, first)
-        return index
+        declared = [*self.opposites, *((second, first) for first, second in self.opposites)]
+        return dict(reversed(declared))
 
     def opposite_of(self, predicate: str) -> str | None:
         """The name of the opposite predicate, as declared or else by its prefix; None if it has none."""

@@ -417,18 +417,14 @@ def item_place(item: BodyLiteral) -> Place | None:
 def distinct_variables(items: Iterable[Atom | BodyLiteral]) -> tuple[Variable, ...]:
     """The variables of all items in order of first occurrence, each name once."""
     seen: dict[str, Variable] = {}
-    for item in items:
-        for variable in item.variables:
-            seen.setdefault(variable.name, variable)
+    for variable in chain.from_iterable(item.variables for item in items):
+        seen.setdefault(variable.name, variable)
     return tuple(seen.values())
 
 
 def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:
     """The names of the variables of all items."""
-    names: set[str] = set()
-    for item in items:
-        names.update(variable.name for variable in item.variables)
-    return names
+    return {variable.name for variable in chain.from_iterable(item.variables for item in items)}
 
 
 def reached(starts: Iterable[Name], following: Callable[[Name], Iterable[Name]]) -> list[Name]:

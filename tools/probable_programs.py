@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import hapax
 from hapax.engine.entailment.graph import Edge, store_entailments
+from hapax.grammar.terms import connected
 from hapax.kb.records import DENIALS, DenialRecord, FactRecord, Source
 from tools.drawn_programs import compare_drawn
 
@@ -158,18 +159,9 @@ def _drawn_rule(
             negated = rng.choice([*usable, DOUBTED])
             premise.append(SignedCall(negated, _some(rng, bound, program.arities[negated]), negated=True))
         atoms = {call._replace(negated=False) for call in premise}
-        if conclusion not in atoms and len(atoms) == len(premise) and _is_connected(premise):
+        joined = connected(premise, lambda call: call.variables, premise[0].variables)
+        if conclusion not in atoms and len(atoms) == len(premise) == len(joined):
             return LayeredRule(name, conclusion, tuple(premise))
-
-
-def _is_connected(premise: Sequence[SignedCall]) -> bool:
-    """True if each atom shares a variable with those before it, in this order."""
-    seen = set(premise[0].variables)
-    for call in premise[1:]:
-        if seen.isdisjoint(call.variables):
-            return False
-        seen.update(call.variables)
-    return True
 
 
 def _some(rng: random.Random, names: Sequence[str], count: int) -> str:

@@ -16,7 +16,7 @@ from hapax.grammar.parsing.declarations import SAME_AS, PredicateKind
 from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import BodyLiteral, Comparison, Constant, Expression, Literal, Variable
-from hapax.grammar.values.calculation import evaluated, holds
+from hapax.grammar.values.functions import evaluated, holds
 from hapax.grammar.writing.verbalize import StatementText
 from hapax.kb.exchange.values import ValueRefused
 from hapax.kb.files.verification import Damage

@@ -10,7 +10,7 @@ from hapax.engine.inference.derive import stated_fact
 from hapax.grammar.parsing.declarations import Closedness, PredicateKind, Property
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, CutDecimal, Value, grouped
-from hapax.grammar.values.calculation import holds
+from hapax.grammar.values.functions import holds
 from hapax.kb.records import DENIALS, TYPE_FACTS, USER, DenialRecord, FactRecord, Source, TypeFact, fact_id
 from hapax.kb.store import KnowledgeBase
 

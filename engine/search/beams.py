@@ -57,7 +57,7 @@ from hapax.grammar.terms import (
     Value,
     variable_names,
 )
-from hapax.grammar.values.calculation import assigned, holds
+from hapax.grammar.values.functions import assigned, holds
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.records import AtomPattern, Decision, Distribution, Question
 from hapax.llm_oracle.critics.measures import TextMeasures

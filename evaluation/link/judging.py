@@ -17,7 +17,7 @@ from hapax.engine.questions.score_maps import short_model_name
 from hapax.evaluation.shared.result_tables import ResultTable
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value
-from hapax.grammar.values.calculation import holds
+from hapax.grammar.values.functions import holds
 from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.records import StatementRecord
 from hapax.kb.store import KnowledgeBase

@@ -42,14 +42,12 @@ def explain_fault(code: str) -> FaultExplanation:
     catalogue = explained_codes()
     entry = catalogue.get(code.strip().upper())
     if entry is None:
-        codes = sorted(catalogue)
+        remedy = "Codes are {} to {}; {} lists them."
         raise HapaxError(
-            f"There is no code {code!r}.",
-            Remedy("Codes are {} to {}; {} lists them.", codes[0], codes[-1], Operation("explain_fault")),
+            f"There is no code {code!r}.", Remedy(remedy, min(catalogue), max(catalogue), Operation("explain_fault"))
         )
-    is_goal = entry.found_by == READING_GOALS
-    if (entry.found_by in (READING_RULES, CHECKING) or is_goal) and entry.code != UNREADABLE.code:
-        found = diagnostics_of(entry.example, is_goal)
+    if entry.found_by in (READING_RULES, READING_GOALS, CHECKING) and entry.code != UNREADABLE.code:
+        found = diagnostics_of(entry.example, entry.found_by == READING_GOALS)
         return replace(entry, diagnostics=tuple(diagnostic for diagnostic in found if diagnostic.code == entry.code))
     return entry
 
@@ -60,20 +58,17 @@ READING_RULES, READING_GOALS, CHECKING = "reading rules", "reading goals", "`hap
 @cache
 def explained_codes() -> dict[str, FaultExplanation]:
     """All codes in order, without diagnostics: `explain_fault` adds them."""
-    entries: list[FaultExplanation] = []
+    entries: dict[str, FaultExplanation] = {}
     for found_by, hints in ((READING_RULES, FORM_HINTS), (READING_GOALS, GOAL_HINTS)):
         for hint in hints:
-            entry = FaultExplanation(hint.code, hint.label, Severity.ERROR, found_by, hint.examples[0], hint.mended)
-            entries.append(entry)
-    for found_by, faults in (
-        (CHECKING, FAULTS),
-        ("`hapax check --db FILE`", KB_FAULTS),
-        ("`hapax rules lint -m MODEL`", MODEL_FAULTS),
-    ):
+            shown = (hint.examples[0], hint.mended)
+            entries[hint.code] = FaultExplanation(hint.code, hint.label, Severity.ERROR, found_by, *shown)
+    checks = {CHECKING: FAULTS, "`hapax check --db FILE`": KB_FAULTS, "`hapax rules lint -m MODEL`": MODEL_FAULTS}
+    for found_by, faults in checks.items():
         for fault in faults:
-            entry = FaultExplanation(fault.code, fault.name, fault.severity, found_by, fault.example, fault.mended)
-            entries.append(entry)
-    return {entry.code: entry for entry in sorted(entries, key=lambda entry: entry.code)}
+            shown = (fault.example, fault.mended)
+            entries[fault.code] = FaultExplanation(fault.code, fault.name, fault.severity, found_by, *shown)
+    return dict(sorted(entries.items()))
 
 
 def diagnostics_of(text: str, is_goal: bool) -> tuple[Diagnostic, ...]:

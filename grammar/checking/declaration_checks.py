@@ -26,7 +26,7 @@ from hapax.grammar.parsing.declarations import (
     Property,
     PropertyDeclaration,
 )
-from hapax.grammar.rules import Library, Rule, comparison_of, literals_of
+from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (
     ANY,
     Arithmetic,
@@ -40,10 +40,9 @@ from hapax.grammar.terms import (
     Variable,
     expression_names,
     item_place,
-    reached,
     variable_names,
 )
-from hapax.grammar.values.calculation import holds
+from hapax.grammar.values.functions import holds
 from hapax.grammar.writing.prolog_text import assignment, definition_of, evaluation_order
 
 _BROKEN = Literal(Atom("broken", ()))
@@ -111,24 +110,18 @@ def misplaced_declarations(
 ) -> Iterator[Diagnostic]:
     """Properties of predicates that cannot have them, and declarations of predicates that nothing else mentions."""
     for item in library.declarations:
-        if not isinstance(item, PropertyDeclaration | ClosedDeclaration):
-            continue
-        if not library.knows(item.indicator):
+        if isinstance(item, PropertyDeclaration | ClosedDeclaration) and not library.knows(item.indicator):
             yield unknown_predicate.at(
                 item.place,
                 f"{item.indicator} is declared {str(item).partition(' ')[0]}, but no rule or declaration mentions it",
                 "Correct the name or the number of arguments, or remove the line",
             )
-            continue
-        # A value must be able to stand at both arguments.
-        types = library.signature(item.indicator).argument_types
-        joins_one_type = len(types) == 2 and library.most_specific(types) is not None
-        if isinstance(item, PropertyDeclaration) and not joins_one_type:
-            yield misplaced_property.at(
-                item.place,
-                f"{item.indicator} cannot be {item.property}: it does not have two arguments of one type",
-                "Remove the line",
-            )
+        elif isinstance(item, PropertyDeclaration):
+            # A value must be able to stand at both arguments.
+            types = library.signature(item.indicator).argument_types
+            if len(types) != 2 or library.most_specific(types) is None:
+                problem = f"{item.indicator} cannot be {item.property}: it does not have two arguments of one type"
+                yield misplaced_property.at(item.place, problem, "Remove the line")
 
 
 @check(
@@ -184,18 +177,15 @@ def broken_declarations(library: Library, breaking_rule: RuleFault, breaking_fac
                 constraint.place, f'the stated facts break "{constraint.origin}"', "Remove a fact, or the declaration"
             )
         for rule in library.rules:
-            parts = {
-                "its premise": rule.premise,
-                "its premise and its conclusion together": (*rule.premise, rule.conclusion),
-            }
-            broken = (name for name, part in parts.items() if subsumes(forbidden, _as_rule(part), library))
-            if name := next(broken, None):
-                yield breaking_rule.at(
-                    rule.place,
-                    f'rule {rule.name} breaks "{constraint.origin}": {name} cannot hold',
-                    "Correct the rule, or remove the declaration",
-                    constraint.place,
-                )
+            broken = ""
+            if subsumes(forbidden, _as_rule(rule.premise), library):
+                broken = "its premise"
+            elif subsumes(forbidden, _as_rule((*rule.premise, rule.conclusion)), library):
+                broken = "its premise and its conclusion together"
+            if broken:
+                problem = f'rule {rule.name} breaks "{constraint.origin}": {broken} cannot hold'
+                remedy = "Correct the rule, or remove the declaration"
+                yield breaking_rule.at(rule.place, problem, remedy, constraint.place)
     for item in library.disjoint_types:
         of_first, of_second = (_stated_texts(library, data_type) for data_type in (item.first, item.second))
         for text in filter(of_second.__contains__, of_first):
@@ -222,12 +212,11 @@ def _stated_texts(library: Library, data_type: str) -> dict[str, Atom]:
 
 def _is_broken(constraint: Constraint, stated: Rule, library: Library) -> bool:
     """True if the premise of `stated`, which are facts, has what the constraint forbids."""
-    literals = [item for item in constraint.premise if isinstance(item, Literal)]
-    comparisons = [item for item in constraint.premise if isinstance(item, Comparison)]
+    whole = _as_rule(constraint.premise)
     # Facts have no variables, so that the comparisons are calculated rather than deduced from all facts together.
-    for binding in Matcher(library).bindings(literals, stated):
+    for binding in Matcher(library).bindings(whole.literals, stated):
         values = {name: term.value for name, term in binding.items() if isinstance(term, Constant)}
-        if all(variable_names([item]) <= values.keys() and holds(item, values) for item in comparisons):
+        if all(variable_names([item]) <= values.keys() and holds(item, values) for item in whole.comparisons):
             return True
     return False
 
@@ -303,11 +292,8 @@ def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator
     for atom, place in (*concluded, *((fact, fact.place) for fact in library.facts)):
         signature = library.signature(atom.indicator)
         if signature.kind is PredicateKind.COMPUTED:
-            yield fault.at(
-                place or signature.place,
-                f"{atom} is concluded or stated, but {atom.predicate} is computed",
-                "Remove it, or declare the predicate as given",
-            )
+            problem = f"{atom} is concluded or stated, but {atom.predicate} is computed"
+            yield fault.at(place or signature.place, problem, "Remove it, or declare the predicate as given")
 
 
 # Aggregates
@@ -385,13 +371,11 @@ def _bound(case: Sequence[BodyLiteral], library: Library) -> set[str]:
     """Names of the variables to which a premise gives values, in its order of evaluation."""
     bound: set[str] = set()
     for part in evaluation_order(case, library):
-        if isinstance(part, Literal) and not part.negated and definition_of(part, library) is None:
-            bound |= variable_names([part])
-            continue
         # A computed predicate gives a value if its definition is an equation; a negation gives none.
         comparison = part if isinstance(part, Comparison) else comparison_of(part, library)
-        target = None if comparison is None else assignment(comparison, bound)
-        if target is not None:
+        if isinstance(part, Literal) and not part.negated and definition_of(part, library) is None:
+            bound |= variable_names([part])
+        elif comparison is not None and (target := assignment(comparison, bound)):
             bound.add(target)
     return bound
 
@@ -436,14 +420,9 @@ def aggregates_of_themselves(library: Library, fault: RuleFault) -> Iterator[Dia
     """Aggregates whose premise depends on their own atoms, so that they have no value."""
     # With the closure rules: a cycle may run over a predicate that is declared symmetric or transitive.
     for cycle in negative_cycles(library.with_closure()):
-        for item in library.aggregates:
-            if item.atom.indicator in cycle:
-                yield fault.at(
-                    item.place,
-                    f"the aggregate {item.atom.indicator} depends on itself: {cycle_text(cycle)}",
-                    "Remove the aggregate from the cycle",
-                )
-                break
+        for item in [item for item in library.aggregates if item.atom.indicator in cycle][:1]:
+            problem = f"the aggregate {item.atom.indicator} depends on itself: {cycle_text(cycle)}"
+            yield fault.at(item.place, problem, "Remove the aggregate from the cycle")
 
 
 @check(
@@ -458,14 +437,16 @@ def aggregates_of_themselves(library: Library, fault: RuleFault) -> Iterator[Dia
 )  # fmt: skip
 def aggregates_over_open_predicates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Aggregates over predicates of which a model supplies facts: never all there are, so that no count is true."""
+    closed = library.with_closure()
     for item in library.aggregates:
-        for indicator in _open_below(item, library):
-            yield fault.at(
-                item.place,
-                f"the aggregate {item.atom.indicator} rests on {indicator}, of which a model supplies facts, "
-                "never all there are",
-                f'Declare the predicate as given, or "closed {indicator}" if all its facts are known',
-            )
+        for indicator in closed.needed_for([item.atom.indicator]):
+            if library.is_asked(indicator) and library.closedness(indicator) is not Closedness.CLOSED:
+                yield fault.at(
+                    item.place,
+                    f"the aggregate {item.atom.indicator} rests on {indicator}, of which a model supplies facts, "
+                    "never all there are",
+                    f'Declare the predicate as given, or "closed {indicator}" if all its facts are known',
+                )
 
 
 @check(
@@ -482,34 +463,42 @@ def aggregates_over_open_predicates(library: Library, fault: RuleFault) -> Itera
 )  # fmt: skip
 def aggregates_that_are_not_monotone(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Smallest and largest values that depend on themselves in such a way that a better one can make another worse."""
-    for item in library.aggregates:
-        for case in item.cases if item.is_improved and item.is_evaluable else ():
-            for part in _against(item, case):
-                yield fault.at(
-                    item_place(part) or item.place,
-                    f"{item.atom.predicate} depends on itself, and with a better value {part} need not be better, or "
-                    "hold",
-                    "Let the value grow with the one it rests on, N = L + M, or N = L * M with the premise M >= 0",
-                )
+    for item in (item for item in library.aggregates if item.is_improved and item.is_evaluable):
+        for part in chain.from_iterable(_against(item, case) for case in item.cases):
+            yield fault.at(
+                item_place(part) or item.place,
+                f"{item.atom.predicate} depends on itself, and with a better value {part} need not be better, or hold",
+                "Let the value grow with the one it rests on, N = L + M, or N = L * M with the premise M >= 0",
+            )
 
 
 def _against(item: AggregateDeclaration, case: Sequence[BodyLiteral]) -> Iterator[BodyLiteral]:
     """The parts of a case that do not follow the values of the aggregate's own atoms."""
     place = [variable.name for variable in item.atom.variables].index(item.result)
     own = [part for part in case if isinstance(part, Literal) and item.is_own(part)]
-    growing = variable_names([Literal(Atom("value", part.atom.arguments[place : place + 1])) for part in own])
-    comparisons = [part for part in case if isinstance(part, Comparison)]
-    floors = {part.left.name for part in comparisons if _is_not_negative(part) and isinstance(part.left, Variable)}
+    growing = variable_names(Atom("value", part.atom.arguments[place : place + 1]) for part in own)
+    comparisons = _as_rule(tuple(case)).comparisons
+    # The values of `M >= 0` and the like.
+    floors = {
+        part.left.name
+        for part in comparisons
+        if part.operator in (">", ">=") and isinstance(part.left, Variable) and _sign(part.right) >= 0
+    }
     for _ in comparisons:  # an equation may use a value that another one gives
         equations = chain.from_iterable(comparison.equations for comparison in comparisons)
         growing |= {target.name for target, source in equations if _grows(source, growing, floors)}
+    # A comparison gives a growing value, or goes on to hold with a better one.
+    better = ("<", "=<") if item.function == "min" else (">", ">=")
     for part in case:
-        used = variable_names([part]) & growing
-        if isinstance(part, Literal):
+        if isinstance(part, Comparison):
+            gives = any(target.name in growing and _grows(source, growing, floors) for target, source in part.equations)
+            holds_on = part.operator in better and _grows(part.left, growing, floors)
+            is_safe = gives or (holds_on and not expression_names(part.right) & growing)
+            used = variable_names([part])
+        else:
             others = [term for number, term in enumerate(part.atom.arguments) if part not in own or number != place]
-            if variable_names([Literal(Atom("others", tuple(others)))]) & growing:
-                yield part
-        elif used and not _follows(part, growing, floors, item.function):
+            is_safe, used = False, variable_names([Atom("others", tuple(others))])
+        if used & growing and not is_safe:
             yield part
 
 
@@ -524,37 +513,18 @@ def _grows(source: Expression, growing: set[str], floors: set[str]) -> bool:
     if source.operator in ("+", "min", "max", "floor", "round"):
         return True
     if source.operator in ("-", "/", "//"):
-        return parts == [first] and (source.operator == "-" or all(_is_positive(part, set()) for part in others))
-    return source.operator == "*" and all(_is_positive(part, floors) for part in source.operands if part not in parts)
+        return parts == [first] and (source.operator == "-" or all(_sign(part) > 0 for part in others))
+    factors = [part for part in source.operands if part not in parts]
+    return source.operator == "*" and all(
+        part.name in floors if isinstance(part, Variable) else _sign(part) > 0 for part in factors
+    )
 
 
-def _is_positive(part: Expression, floors: set[str]) -> bool:
-    if isinstance(part, Variable):
-        return part.name in floors
-    return isinstance(part, Constant) and not isinstance(part.value, str) and part.value > 0
-
-
-def _is_not_negative(part: Comparison) -> bool:
-    """True for `M >= 0` and the like."""
-    value = part.right.value if isinstance(part.right, Constant) else ""
-    return part.operator in (">", ">=") and not isinstance(value, str) and value >= 0
-
-
-def _follows(part: Comparison, growing: set[str], floors: set[str], function: str) -> bool:
-    """True if a comparison gives a growing value, or goes on to hold with a better one."""
-    if any(target.name in growing and _grows(source, growing, floors) for target, source in part.equations):
-        return True
-    better = ("<", "=<") if function == "min" else (">", ">=")
-    return part.operator in better and _grows(part.left, growing, floors) and not expression_names(part.right) & growing
-
-
-def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
-    """Indicators of the predicates below an aggregate that a model may be asked for and that are not closed."""
-    rules = library.with_closure().concluding
-    needed = (literal.atom.indicator for literal in literals_of(rules.get(item.atom.indicator, ())))
-    for indicator in reached(needed, lambda name: (below.atom.indicator for below in literals_of(rules.get(name, ())))):
-        if library.is_asked(indicator) and library.closedness(indicator) is not Closedness.CLOSED:
-            yield indicator
+def _sign(part: Expression) -> int:
+    """The sign of a written number: 1, 0 or -1; that of anything else may be -1."""
+    if not isinstance(part, Constant) or isinstance(part.value, str):
+        return -1
+    return (part.value > 0) - (part.value < 0)
 
 
 @check(
@@ -568,13 +538,10 @@ def _open_below(item: AggregateDeclaration, library: Library) -> Iterator[str]:
 )  # fmt: skip
 def equal_amounts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Sums and means over a table in which two rows with the same amount are one."""
-    for item in library.aggregates:
-        if item.function not in ("sum", "avg") or item.counts_derivations:
-            continue
+    summed = (item for item in library.aggregates if item.function in ("sum", "avg") and not item.counts_derivations)
+    for item in summed:
         kept = {variable.name for variable in (*item.counted, *item.group)}
-        for literal in item.premise:
-            if not isinstance(literal, Literal) or literal.negated or not library.knows(literal.atom.indicator):
-                continue
+        for literal in (part for part in item.premise if isinstance(part, Literal) and not part.negated):
             signature = library.signature(literal.atom.indicator)
             places = signature.key or range(len(signature.columns)) if len(item.counted) == 1 or signature.key else ()
             terms = ((place, literal.atom.arguments[place]) for place in places)

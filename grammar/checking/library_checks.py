@@ -52,13 +52,10 @@ def library_errors(library: Library) -> tuple[Diagnostic, ...]:
 
 def check_read(read: ReadRules) -> tuple[Diagnostic, ...]:
     """The diagnostics of reading, and of the checks that are valid without the statements that could not be read."""
-    checks: Iterable[Check] = CHECKS
-    if read.missing == "rules":
-        checks = [check for check in CHECKS if check.even_if_incomplete]
-    elif read.missing == "declarations":
-        # Each check would report what a missing declaration settles.
-        checks = ()
-    return _sorted([*read.diagnostics, *_found(checks, read.library)])
+    # Without declarations, each check would report what a missing one settles.
+    checks = [] if read.missing == "declarations" else CHECKS
+    valid = [check for check in checks if check.even_if_incomplete or read.missing != "rules"]
+    return _sorted([*read.diagnostics, *_found(valid, read.library)])
 
 
 def _found(checks: Iterable[Check], library: Library) -> list[Diagnostic]:
@@ -148,24 +145,17 @@ def _left_out(statement: Statement, errors: Sequence[Diagnostic], because: str =
 def _dependents(library: Library, left_out: Sequence[LeftOut]) -> Iterator[tuple[Statement, LeftOut]]:
     """The rules and aggregates that need what was left out, directly or by others of them."""
     lacking = {item.indicator: item for item in reversed(left_out) if item.indicator}
-    waiting: list[Rule | AggregateDeclaration] = [*library.rules, *library.aggregates]
-    has_grown = bool(lacking)
-    while has_grown:
-        has_grown = False
-        for statement in list(waiting):
-            needed = next((name for name in _needed(statement) if name in lacking), None)
-            if needed is not None:
-                reason = f"It needs {needed}, which {lacking[needed].name} concludes."
-                dependent = _left_out(statement, lacking[needed].errors, reason)
-                lacking.setdefault(dependent.indicator, dependent)
-                waiting.remove(statement)
-                has_grown = True
-                yield statement, dependent
-
-
-def _needed(statement: Rule | AggregateDeclaration) -> Iterator[str]:
-    """Indicators of the predicates in the premise and in the exceptions."""
-    items: list[BodyLiteral] = [*statement.premise]
-    if isinstance(statement, Rule):
-        items += chain.from_iterable(exception.premise for exception in statement.exceptions)
-    yield from (item.atom.indicator for item in items if isinstance(item, Literal))
+    statements: tuple[Rule | AggregateDeclaration, ...] = (*library.rules, *library.aggregates)
+    waiting: dict[Rule | AggregateDeclaration, list[str]] = {}
+    for statement in statements:
+        items: list[BodyLiteral] = [*statement.premise]
+        if isinstance(statement, Rule):
+            items += chain.from_iterable(exception.premise for exception in statement.exceptions)
+        waiting[statement] = [item.atom.indicator for item in items if isinstance(item, Literal)]
+    while found := [statement for statement, names in waiting.items() if not lacking.keys().isdisjoint(names)]:
+        for statement in found:
+            needed = next(name for name in waiting.pop(statement) if name in lacking)
+            reason = f"It needs {needed}, which {lacking[needed].name} concludes."
+            dependent = _left_out(statement, lacking[needed].errors, reason)
+            lacking.setdefault(dependent.indicator, dependent)
+            yield statement, dependent

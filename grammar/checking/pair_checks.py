@@ -18,7 +18,7 @@ from hapax.grammar.checking.satisfiable import contradiction, divides_by_zero, n
 from hapax.grammar.checking.subsumption import MAXIMUM_TRIES, MAXIMUM_TRIES_OF_ALL, Features, Matcher, features
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Term, Variable, reached
+from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Term, Variable, grouped, reached
 
 CONTRARIES_SHOWN = 20
 """Rules with the opposite conclusion reported for one rule."""
@@ -67,7 +67,12 @@ def duplicate_and_subsumed_rules(
         # Each rule that holds by chance makes its conclusion likelier.
         for rule in (rule for rule in rules if rule.chance is None):
             if matcher.left <= 0:
-                yield given_up(rule)
+                yield not_compared.at(
+                    rule.place,
+                    f"from rule {rule.name} on, rules were not compared: those before it used up "
+                    f"{MAXIMUM_TRIES_OF_ALL:,} tries, because their literals can be matched in too many ways",
+                    "Use fewer literals over one predicate in a premise, or check fewer rules together",
+                )
                 return
             own = features(rule)
             # A rule can subsume another only if the other has all its features.
@@ -110,16 +115,6 @@ def duplicate_and_subsumed_rules(
                     )
 
 
-def given_up(rule: Rule) -> Diagnostic:
-    """The note that from this rule on nothing was compared, because the tries of the library were used up."""
-    return NOT_COMPARED.at(
-        rule.place,
-        f"from rule {rule.name} on, rules were not compared: those before it used up {MAXIMUM_TRIES_OF_ALL:,} tries, "
-        "because their literals can be matched in too many ways",
-        "Use fewer literals over one predicate in a premise, or check fewer rules together",
-    )
-
-
 @check(
     RuleFault.warning(
         "HPX207", "opposite conclusions",
@@ -132,7 +127,7 @@ def given_up(rule: Rule) -> Diagnostic:
     NOT_COMPARED,
     even_if_incomplete=True,
 )  # fmt: skip
-def opposite_conclusions(library: Library, opposed: RuleFault, _: RuleFault) -> Iterator[Diagnostic]:
+def opposite_conclusions(library: Library, opposed: RuleFault, not_compared: RuleFault) -> Iterator[Diagnostic]:
     """Two rules with opposite conclusions about the same values, where nothing keeps both from applying."""
     earlier: dict[str, list[Rule]] = {}
     pairs_left = MAXIMUM_MEETINGS
@@ -140,11 +135,19 @@ def opposite_conclusions(library: Library, opposed: RuleFault, _: RuleFault) -> 
         predicate = second.conclusion.atom.predicate
         reported = 0
         for first in earlier.get(predicate, ()):
-            if reported == CONTRARIES_SHOWN or pairs_left == 0:
-                yield contraries_given_up(second, reported)
-                if pairs_left == 0:
-                    return
-                break  # of this rule
+            if pairs_left == 0:
+                yield not_compared.at(
+                    second.place,
+                    f"from rule {second.name} on, opposite conclusions were not looked for: {MAXIMUM_MEETINGS:,} pairs "
+                    "of rules were compared before",
+                    "Check fewer rules together",
+                )
+                return
+            if reported == CONTRARIES_SHOWN:
+                problem = f"rule {second.name} concludes the opposite of more than {reported} rules"
+                remedy = "Fix the reported ones, then check again"
+                yield not_compared.at(second.place, f"{problem}; the rest were not compared", remedy)
+                break
             pairs_left -= 1
             if can_meet(first, second, library):
                 reported += 1
@@ -160,50 +163,21 @@ def opposite_conclusions(library: Library, opposed: RuleFault, _: RuleFault) -> 
             earlier.setdefault(opposite, []).append(second)
 
 
-def contraries_given_up(rule: Rule, reported: int) -> Diagnostic:
-    """The note that the search for opposite conclusions ended at this rule: enough were `reported` for it, or the
-    pairs of the library were used up.
-    """
-    if reported == CONTRARIES_SHOWN:
-        return NOT_COMPARED.at(
-            rule.place,
-            f"rule {rule.name} concludes the opposite of more than {reported} rules; the rest were not compared",
-            "Fix the reported ones, then check again",
-        )
-    return NOT_COMPARED.at(
-        rule.place,
-        f"from rule {rule.name} on, opposite conclusions were not looked for: {MAXIMUM_MEETINGS:,} pairs of rules were "
-        "compared before",
-        "Check fewer rules together",
-    )
-
-
 def can_meet(first: Rule, second: Rule, library: Library) -> bool:
     """True if both rules can apply to the same arguments of their conclusions."""
-    if divides_by_zero((*first.premise, *second.premise), library):
+    # With a `'` at each variable, which no file can write, the second shares none with the first.
+    primed = {variable.name: replace(variable, name=f"{variable.name}'") for variable in second.variables}
+    premise = (*first.premise, *(item.replaced(primed) for item in second.premise))
+    arguments = first.conclusion.atom.arguments, second.conclusion.atom.replaced(primed).arguments
+    if divides_by_zero(premise, library) or len(arguments[0]) != len(arguments[1]):
         return False
-    second = _renamed_apart(second)
-    first_arguments, second_arguments = first.conclusion.atom.arguments, second.conclusion.atom.arguments
-    if len(first_arguments) != len(second_arguments):
-        return False
-    equations: list[Comparison] = []
-    for left, right in zip(first_arguments, second_arguments, strict=True):
+    pairs = list(zip(*arguments, strict=True))
+    for pair in pairs:
+        types = tuple(term.data_type for term in pair if isinstance(term, Variable))
         # Unrelated types are taken to have no common values.
-        both = (left.data_type, right.data_type) if isinstance(left, Variable) and isinstance(right, Variable) else None
-        if both is not None and library.most_specific(both) is None:
+        if types and library.most_specific(types) is None:
             return False
-        equations.append(Comparison("=", left, right))
-    return not contradiction((*first.premise, *second.premise, *equations), library)
-
-
-def _renamed_apart(rule: Rule) -> Rule:
-    """The rule with a `'` at each variable, which no file can write: no variable is shared with another rule."""
-    primed = {variable.name: replace(variable, name=f"{variable.name}'") for variable in rule.variables}
-    return replace(
-        rule,
-        premise=tuple(item.replaced(primed) for item in rule.premise),
-        conclusion=rule.conclusion.replaced(primed),
-    )
+    return not contradiction((*premise, *(Comparison("=", *pair) for pair in pairs)), library)
 
 
 # Rules that others imply together, one concluding what the next one needs
@@ -237,10 +211,8 @@ def rules_implied_by_others(library: Library, implied: RuleFault, not_compared: 
     matcher = Matcher(library, MAXIMUM_CHAIN_TRIES)
     # Symmetry and transitivity imply rules, too. A conclusion with an unbound variable would pass for one of constants.
     declared = (rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating)
-    implying: dict[str, list[Rule]] = {}
-    for rule in (*library.rules, *declared):
-        if not rule.unbound and rule.chance is None:
-            implying.setdefault(rule.conclusion.atom.indicator, []).append(rule)
+    certain = (rule for rule in (*library.rules, *declared) if not rule.unbound and rule.chance is None)
+    implying = grouped(certain, lambda rule: rule.conclusion.atom.indicator)
 
     @cache
     def behind(indicator: str) -> list[Rule]:

@@ -13,9 +13,9 @@ from itertools import chain, combinations, pairwise
 from hapax.grammar.checking.faults import Check, RuleFault, check
 from hapax.grammar.data_types import PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place, TextRepair
-from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature, Templates
+from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule, atoms_of
-from hapax.grammar.terms import Atom, Literal, Variable
+from hapax.grammar.terms import Atom, Literal, Variable, grouped
 from hapax.grammar.writing.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.grammar.writing.verbalize import all_forms, template_errors
 from hapax.grammar.writing.words import counted
@@ -86,22 +86,12 @@ def clashing_declarations(
     first: dict[str, PredicateSignature] = {}
     for signature in library.signatures:
         known = first.setdefault(signature.indicator, signature)
-        if known is signature:
-            continue
-        if known == signature:
-            yield declared_twice.at(
-                signature.place,
-                f"{signature.indicator} is declared twice in the same way",
-                "Remove one of them",
-                known.place,
-            )
-        else:
-            yield clashing_declarations.at(
-                signature.place,
-                f"{_declaration(signature)} conflicts with the first declaration, {_declaration(known)}",
-                "Keep only one of them",
-                known.place,
-            )
+        if known == signature and known is not signature:
+            problem = f"{signature.indicator} is declared twice in the same way"
+            yield declared_twice.at(signature.place, problem, "Remove one of them", known.place)
+        elif known != signature:
+            problem = f"{_declaration(signature)} conflicts with the first declaration, {_declaration(known)}"
+            yield clashing_declarations.at(signature.place, problem, "Keep only one of them", known.place)
 
 
 @check(
@@ -114,21 +104,17 @@ def clashing_declarations(
 def tolerance_without_quantity(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Tolerances of predicates that are not functional, or whose last argument is not a number."""
     for signature in library.signatures:
-        if signature.tolerance is None:
-            continue
-        is_functional = signature.kind is PredicateKind.FUNCTIONAL
-        if is_functional and library.is_numeric(signature.argument_types[-1]):
-            continue
-        fact = (
-            f"its last argument, {signature.argument_types[-1]}, is not a number"
-            if is_functional
-            else f'it is declared as "{signature.kind}"'
-        )
-        yield fault.at(
-            signature.place,
-            f"{signature.indicator} has a tolerance, but {fact}",
-            'Remove "within", or declare the predicate as functional with a number as its last argument',
-        )
+        last, fact = signature.argument_types[-1:], ""
+        if signature.kind is not PredicateKind.FUNCTIONAL:
+            fact = f'it is declared as "{signature.kind}"'
+        elif not library.is_numeric(last[0]):
+            fact = f"its last argument, {last[0]}, is not a number"
+        if fact and signature.tolerance is not None:
+            yield fault.at(
+                signature.place,
+                f"{signature.indicator} has a tolerance, but {fact}",
+                'Remove "within", or declare the predicate as functional with a number as its last argument',
+            )
 
 
 def _declaration(signature: PredicateSignature) -> str:
@@ -189,16 +175,11 @@ def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
     """Position, used type and expected type of the variables whose two types are not subtypes of one another."""
     types = library.signature(atom.indicator).argument_types
     for position, (term, expected) in enumerate(zip(atom.arguments, types, strict=True)):
-        if not isinstance(term, Variable) or library.most_specific((term.data_type, expected)) is not None:
-            continue
-        # Where declarations of the predicate clash, agreeing with one of them is enough.
-        declared = [
-            signature.argument_types[position]
-            for signature in library.signatures
-            if signature.indicator == atom.indicator
-        ]
-        if not any(library.most_specific((term.data_type, data_type)) for data_type in declared):
-            yield position, term.data_type, expected
+        if isinstance(term, Variable) and library.most_specific((term.data_type, expected)) is None:
+            # Where declarations of the predicate clash, agreeing with one of them is enough.
+            declared = (known for known in library.signatures if known.indicator == atom.indicator)
+            if not any(library.most_specific((term.data_type, known.argument_types[position])) for known in declared):
+                yield position, term.data_type, expected
 
 
 @check(
@@ -210,12 +191,9 @@ def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
 )  # fmt: skip
 def names_with_two_arities(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates with one name and different numbers of arguments, of which one has no facts: one is forgotten."""
-    by_name: dict[str, list[PredicateSignature]] = {}
     supplied = library.derived | library.stated
     used = {atom.indicator for atom in atoms_of(library.rules)}
-    for signature in _distinct_signatures(library):
-        by_name.setdefault(signature.name, []).append(signature)
-    for namesakes in by_name.values():
+    for namesakes in grouped(_distinct_signatures(library), lambda signature: signature.name).values():
         for first, second in combinations(namesakes, 2):
             # `uses_of_predicates` reports rules that use the second where the first is declared.
             reported = first.declared and second.indicator in used
@@ -235,22 +213,19 @@ def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
     return map(library.signature, dict.fromkeys(indicators))
 
 
-def _similar(signature: PredicateSignature, signatures: Iterable[PredicateSignature]) -> str:
-    """The name that a misspelt one may be meant for: nearly its letters, as many arguments; empty if none is near."""
-    names = [other.name for other in signatures if other.name != signature.name and _arity(other) == _arity(signature)]
-    # Two letters in another order leave .8 of a name of five letters.
-    near = get_close_matches(signature.name, names, 1, 0.8)
-    return near[0] if near else ""
+def _near(signature: PredicateSignature, signatures: Iterable[PredicateSignature]) -> list[str]:
+    """At most two names that a misspelt one may be meant for, the nearest first: as many arguments, nearly its letters.
 
-
-def _arity(signature: PredicateSignature) -> int:
-    return len(signature.argument_types)
+    Two letters in another order leave .8 of a name of five letters.
+    """
+    arity = len(signature.argument_types)
+    names = [other.name for other in signatures if len(other.argument_types) == arity]
+    return get_close_matches(signature.name, [name for name in names if name != signature.name], 2, 0.8)
 
 
 def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
     """Replacements by the near name at every use of the predicate; none unless it is declared and the only one."""
-    declared = [known.name for known in library.signatures if known.declared and _arity(known) == _arity(signature)]
-    if near not in declared or len(get_close_matches(signature.name, declared, 2, 0.8)) > 1:
+    if _near(signature, (known for known in library.signatures if known.declared)) != [near]:
         return ()
     uses = (atom.place for atom in library.atoms if atom.indicator == signature.indicator)
     return tuple(TextRepair(place, signature.name, near) for place in uses if place is not None)
@@ -287,37 +262,35 @@ def templates(
     supplied = library.derived | library.stated
     for signature in signatures:
         name, indicator = signature.name, signature.indicator
-        if indicator in library.excepted:
-            continue  # stands for an exception, and nobody can declare it
-        if not signature.declared and library.declared_as(name):
-            continue  # a wrong number of arguments, which has its own diagnostic
         is_worded = indicator in searched or library.is_asked(indicator)
         if not signature.declared:
             # A predicate that rules conclude is what they call it.
-            near = "" if indicator in supplied else _similar(signature, signatures)
-            if not (near or is_worded):
+            near = "" if indicator in supplied else next(iter(_near(signature, signatures)), "")
+            # Nobody can declare an exception, and a wrong number of arguments has its own diagnostic.
+            is_known = indicator in library.excepted or library.declared_as(name) is not None
+            if is_known or not (near or is_worded):
                 continue
             kind = PredicateKind.DERIVED if indicator in library.derived else PredicateKind.ORACLE
             declaration = f'"{kind} {name}({", ".join(signature.argument_types)}): ..."'
-            meant = f"did you mean {near}? If not, declare" if near else "declare"
+            meant = f"Did you mean {near}? If not, declare" if near else "Declare"
             yield undeclared.at(
                 signature.place,
                 f"{indicator} is not declared, so its kind and its templates are guessed",
-                f"{meant[0].upper()}{meant[1:]} it: {declaration} with its templates",
+                f"{meant} it: {declaration} with its templates",
                 fix=_respelling(signature, near, library) if near else (),
             )
-        elif signature.templates is None:
-            if is_worded:
-                yield no_template.at(
-                    signature.place,
-                    f"{indicator} has no templates",
-                    'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
-                )
-        elif missing := _missing_parts(signature.templates, len(signature.argument_types), library.is_asked(indicator)):
+        elif signature.templates is None and is_worded:
+            yield no_template.at(
+                signature.place,
+                f"{indicator} has no templates",
+                'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
+            )
+        elif missing := _missing_parts(signature, library.is_asked(indicator)):
+            made = all_forms(signature.templates) if signature.templates is not None else ""
             yield incomplete_template.at(
                 signature.place,
                 f"the templates of {indicator} lack {missing}",
-                "Complete them" if "[" in missing else f"Complete them, as {all_forms(signature.templates)}",
+                f"Complete them{f', as {made}' if '[' not in missing else ''}",
             )
 
 
@@ -356,9 +329,8 @@ def reserved_names(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
 )  # fmt: skip
 def groundless_predicates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Undeclared predicates that no fact and no rule begins: each rule that concludes them needs them before."""
-    supplied = {signature.indicator for signature in library.signatures if signature.declared}
-    supplied |= library.stated
-    groundless = library.derived - supplied
+    declared = {signature.indicator for signature in library.signatures if signature.declared}
+    groundless = library.derived - library.stated - declared
     needs: dict[str, list[set[str]]] = {}
     for rule in library.rules:
         # A person that a rule is about stands for anybody, and what is said of it is assumed.
@@ -388,11 +360,9 @@ def groundless_predicates(library: Library, fault: RuleFault) -> Iterator[Diagno
 def ungrammatical_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Templates whose own words cannot be right for all values: articles, verb forms, doubled words, blanks."""
     for signature in _distinct_signatures(library):
-        if signature.templates is None:
-            continue
         positions = enumerate(signature.argument_types, start=1)
         persons = frozenset(number for number, data_type in positions if type_key(data_type) == type_key(PERSON))
-        for form, text in enumerate(_forms(signature.templates).values()):
+        for form, text in enumerate(_forms(signature).values()):
             for error in template_errors(text, persons) if text else ():
                 yield fault.at(
                     signature.place_of_template(form),
@@ -410,49 +380,38 @@ def ungrammatical_templates(library: Library, fault: RuleFault) -> Iterator[Diag
 )  # fmt: skip
 def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Negated forms that affirm, questions that ask nothing, and sentences that two predicates or a type share."""
-    yield from _shared_sentences(library, fault)
-    for signature in _distinct_signatures(library):
-        forms = signature.templates
-        if forms is None:
-            continue
-        # Forms that differ only in case, blanks and the mark at the end say the same.
-        plain = [" ".join((text or "").casefold().rstrip("?.").split()) for text in _forms(forms).values()]
-        remedies = {1: ("negated", "Deny it"), 2: ("question", "Ask it, such as: is [1] ... [2]?")}
-        for form, (name, remedy) in remedies.items():
-            if plain[form] and plain[form] == plain[0]:
-                yield fault.at(
-                    signature.place_of_template(form),
-                    f"the {name} form of {signature.indicator} says the same as the affirmative form",
-                    remedy,
-                )
-        if forms.question and not forms.question.rstrip().endswith("?"):
-            yield fault.at(
-                signature.place_of_template(2),
-                f"the question form of {signature.indicator} has no question mark",
-                f'Write "{forms.question.rstrip().rstrip(".")}?"',
-            )
-
-
-def _shared_sentences(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Sentences by which a model cannot tell two asked predicates apart, or a predicate and a data type."""
     first: dict[tuple[str, tuple[str, ...]], str] = {}
     for signature in _distinct_signatures(library):
-        if signature.templates is None or not library.is_asked(signature.indicator):
-            continue
-        words = " ".join(signature.templates.affirmative.casefold().rstrip(".").split())
-        earlier = first.setdefault((words, tuple(map(type_key, signature.argument_types))), signature.indicator)
-        if earlier != signature.indicator:
-            problem, remedy = f"{signature.indicator} and {earlier} say the same", "Give one of them other words"
-        elif words == "[1] is [2]":
-            problem = f'{signature.indicator} says what a claim of a data type says, such as "Ruby is a gemstone"'
-            remedy = 'Say more, such as "[1] has the colour [2]"'
-        else:
-            continue
-        yield fault.at(signature.place_of_template(0), problem, remedy)
+        # Forms that differ only in case, blanks and the mark at the end say the same.
+        words = {
+            name: " ".join((text or "").casefold().rstrip("?.").split()) for name, text in _forms(signature).items()
+        }
+        said, indicator = words.get("affirmative", ""), signature.indicator
+        question = (signature.templates.question or "").rstrip() if signature.templates else ""
+        found: list[tuple[int, str, str]] = []
+        for form, name, remedy in ((1, "negated", "Deny it"), (2, "question", "Ask it, such as: is [1] ... [2]?")):
+            if said and words[name] == said:
+                found.append((form, f"the {name} form of {indicator} says the same as the affirmative form", remedy))
+        if question and not question.endswith("?"):
+            found.append(
+                (2, f"the question form of {indicator} has no question mark", f'Write "{question.rstrip(".")}?"')
+            )
+        if said and library.is_asked(indicator):
+            # A model cannot tell two such predicates apart, or a predicate and a data type.
+            earlier = first.setdefault((said, tuple(map(type_key, signature.argument_types))), indicator)
+            if earlier != indicator:
+                found.append((0, f"{indicator} and {earlier} say the same", "Give one of them other words"))
+            elif said == "[1] is [2]":
+                problem = f'{indicator} says what a claim of a data type says, such as "Ruby is a gemstone"'
+                found.append((0, problem, 'Say more, such as "[1] has the colour [2]"'))
+        for form, problem, remedy in found:
+            yield fault.at(signature.place_of_template(form), problem, remedy)
 
 
-def _forms(sentences: Templates) -> dict[str, str | None]:
-    return {"affirmative": sentences.affirmative, "negated": sentences.negated, "question": sentences.question}
+def _forms(signature: PredicateSignature) -> dict[str, str | None]:
+    """The texts of the predicate's templates by form; none without templates."""
+    told = signature.templates
+    return {} if told is None else {"affirmative": told.affirmative, "negated": told.negated, "question": told.question}
 
 
 def _missing_comma(atom: Atom) -> str:
@@ -465,12 +424,12 @@ def _missing_comma(atom: Atom) -> str:
     return ""
 
 
-def _missing_parts(sentences: Templates, arity: int, is_asked: bool) -> str:
+def _missing_parts(signature: PredicateSignature, is_asked: bool) -> str:
     """The parts that the sentences lack; only a predicate that a model is asked for needs all three forms."""
-    forms = _forms(sentences)
-    missing = [f"the {name} form" for name, text in forms.items() if text is None and is_asked]
-    for name, text in forms.items():
-        lacking = [f"[{position}]" for position in range(1, arity + 1) if text and f"[{position}]" not in text]
+    slots = [f"[{position}]" for position, _ in enumerate(signature.argument_types, 1)]
+    missing = [f"the {name} form" for name, text in _forms(signature).items() if text is None and is_asked]
+    for name, text in _forms(signature).items():
+        lacking = [slot for slot in slots if text and slot not in text]
         missing += [f"{slot} in the {name} form" for slot in lacking]
     return ", ".join(missing)
 
@@ -489,12 +448,10 @@ def _asked_literals(library: Library) -> Iterator[tuple[Rule, Literal]]:
 def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str, ...]]]:
     """Every atom that a model is asked about: place, " in rule NAME", atom, and the types of its arguments."""
     for rule, literal in _asked_literals(library):
-        signature = library.signature(literal.atom.indicator)
-        types = [
-            term.data_type if isinstance(term, Variable) else expected
-            for term, expected in zip(literal.atom.arguments, signature.argument_types, strict=True)
-        ]
-        yield rule.at(literal.atom.place), f" in rule {rule.name}", literal.atom, tuple(types)
+        declared = library.signature(literal.atom.indicator).argument_types
+        pairs = zip(literal.atom.arguments, declared, strict=True)
+        types = tuple(term.data_type if isinstance(term, Variable) else expected for term, expected in pairs)
+        yield rule.at(literal.atom.place), f" in rule {rule.name}", literal.atom, types
 
 
 @check(
@@ -510,10 +467,16 @@ def measure_of_the_nameless(library: Library, fault: RuleFault) -> Iterator[Diag
     for place, owner, atom, types in asked_atoms(library):
         # `has_height(Tree, Height)`: a verb of having, and a measure in the name or in the last type
         first, *words = atom.predicate.split("_")
-        measures = MEASURES.intersection((*words, _last_word(types[-1])))
+        measures = MEASURES.intersection((*words, _last_word(types[-1]))) if types else ()
         # `question_about_nobody` reports a bare Person; other types are known for the names of their members.
-        is_named = library.is_numeric(types[0]) or library.is_person(types[0]) or _last_word(types[0]) in NAMED_THINGS
-        if len(types) > 1 and first in POSSESSING and measures and not is_named:
+        if (
+            len(types) > 1
+            and first in POSSESSING
+            and measures
+            and not (
+                library.is_numeric(types[0]) or library.is_person(types[0]) or _last_word(types[0]) in NAMED_THINGS
+            )
+        ):
             yield fault.at(
                 place,
                 f"{atom.predicate} asks for the {min(measures)} of a single {types[0]}{owner}, which has no name by "
@@ -606,11 +569,8 @@ def arithmetic_asked_of_a_model(library: Library, fault: RuleFault) -> Iterator[
 )  # fmt: skip
 def cycle_of_subtypes(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types declared below each other, which makes them one type with several names."""
-    cycles: dict[frozenset[str], list[tuple[str, str]]] = {}
-    for lower, upper in library.subtypes:
-        if library.is_declared_subtype(upper, lower):
-            cycles.setdefault(library.supertypes(lower), []).append((lower, upper))
-    for pairs in cycles.values():
+    returning = (pair for pair in library.subtypes if library.is_declared_subtype(pair[1], pair[0]))
+    for pairs in grouped(returning, lambda pair: library.supertypes(pair[0])).values():
         lines = ", ".join(f'"type {lower} < {upper}"' for lower, upper in pairs)
         first, *others = (library.places.get(pair, NO_PLACE) for pair in pairs)
         yield fault.at(first, f"the subtypes form a cycle: {lines}", "Remove one of the declarations", *others)
@@ -633,17 +593,11 @@ def faulty_opposites(library: Library, own_opposite: RuleFault, unknown_opposite
     for first, second in library.opposites:
         place = library.places.get((first, second), NO_PLACE)
         if first == second:
-            yield own_opposite.at(
-                place, f"{first} is declared as its own opposite", "Write the name of the opposite predicate"
-            )
-            continue
-        for name in (first, second):
-            if name not in known:
-                yield unknown_opposite.at(
-                    place,
-                    f"{name} has a declared opposite, but no rule or declaration mentions it",
-                    "Correct the name, or remove the line",
-                )
+            problem = f"{first} is declared as its own opposite"
+            yield own_opposite.at(place, problem, "Write the name of the opposite predicate")
+        for name in (name for name in (first, second) if name not in known and first != second):
+            problem = f"{name} has a declared opposite, but no rule or declaration mentions it"
+            yield unknown_opposite.at(place, problem, "Correct the name, or remove the line")
 
 
 @check(

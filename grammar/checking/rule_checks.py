@@ -6,7 +6,7 @@ RULE_CHECKS.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Final
@@ -17,7 +17,7 @@ from hapax.grammar.checking.satisfiable import contradiction, divisors, is_zero,
 from hapax.grammar.data_types import NUMBER, OBJECT
 from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_variables
 from hapax.grammar.errors import Diagnostic, Place
-from hapax.grammar.parsing.declarations import GenericBy, PredicateKind
+from hapax.grammar.parsing.declarations import GenericBy
 from hapax.grammar.parsing.shorthand import is_empty_collection
 from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (
@@ -32,7 +32,6 @@ from hapax.grammar.terms import (
     expression_names,
     expression_text,
     item_place,
-    reached,
     variable_names,
 )
 from hapax.grammar.values.moments import DURATION, MOMENTS, WRITTEN, is_written
@@ -53,22 +52,17 @@ from hapax.grammar.writing.texts import is_variable_word
 def unbound_conclusion_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables of the conclusion that the premise never mentions: the rule would hold for every value."""
     for rule in rules_of_right_arity(library):
+        used = variable_names([rule.conclusion])
+        unused = [variable for variable in rule.variables if variable.name not in used]
         for variable in rule.unbound:
-            near = _namesake(rule, variable, library)
+            # A premise variable of a fitting type that the conclusion does not use is most likely the intended one.
+            fitting = (known for known in unused if library.most_specific((known.data_type, variable.data_type)))
+            near = next(fitting, None)
             yield fault.at(
                 rule.at(rule.conclusion.atom.place_of(variable.name)),
                 f"unbound head variable: {variable} is in the conclusion of rule {rule.name} but not in its premise",
                 f"Did you mean {near}?" if near else f"Add a literal with {variable} to the premise",
             )
-
-
-def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | None:
-    """A premise variable of a fitting type that the conclusion does not use: most likely the intended one."""
-    used = variable_names([rule.conclusion])
-    for variable in rule.variables:
-        if variable.name not in used and library.most_specific((variable.data_type, missing.data_type)):
-            return variable
-    return None
 
 
 @check(
@@ -82,7 +76,11 @@ def _namesake(rule: Rule, missing: Variable, library: Library) -> Variable | Non
 def variable_with_two_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types of one variable that are not subtypes of one another."""
     for rule in library.written_rules:
-        for name, used in _types_of_variables(rule, library).items():
+        # Of each variable the types of its uses with their first places.
+        types: dict[str, dict[str, Place]] = {}
+        for variable, place in _typed_uses(rule, library):
+            types.setdefault(variable.name, {}).setdefault(variable.data_type, rule.at(place))
+        for name, used in types.items():
             if library.most_specific(tuple(used)) is None:
                 first, second, *_ = used
                 yield fault.at(
@@ -93,21 +91,18 @@ def variable_with_two_types(library: Library, fault: RuleFault) -> Iterator[Diag
                 )
 
 
-def _types_of_variables(rule: Rule, library: Library) -> dict[str, dict[str, Place]]:
-    """By variable name the types of its uses with their first places, but for what the atom's declaration rejects."""
-    types: dict[str, dict[str, Place]] = {}
+def _typed_uses(rule: Rule, library: Library) -> Iterator[tuple[Variable, Place | None]]:
+    """The uses of variables with their places, without those that the declaration of an atom rejects."""
     for atom in rule.atoms:
         # `uses_of_predicates` reports the rejected ones.
-        rejecting = library.signature(atom.indicator).declared
-        rejected = [position for position, _, _ in misfits(atom, library)] if rejecting else []
+        is_declared = library.signature(atom.indicator).declared
+        rejected = [position for position, _, _ in misfits(atom, library)] if is_declared else []
         for position, term in enumerate(atom.arguments):
             if isinstance(term, Variable) and position not in rejected:
-                types.setdefault(term.name, {}).setdefault(term.data_type, rule.at(atom.place_at(position)))
+                yield term, atom.place_at(position)
     for comparison in rule.comparisons:
         if comparison.typed and isinstance(comparison.left, Variable):
-            left = comparison.left
-            types.setdefault(left.name, {}).setdefault(left.data_type, rule.at(comparison.place))
-    return types
+            yield comparison.left, comparison.place
 
 
 @check(
@@ -193,11 +188,9 @@ def fewer_than_three_variables(library: Library, fault: RuleFault) -> Iterator[D
     Definitions are exempt: rules that other rules use, and rules without a generic variable.
     """
     for rule in rules_of_right_arity(library):
-        is_definition = not rule.generic or rule.conclusion.atom.indicator in library.in_premises
-        if len(rule.variables) < 3 and not is_definition:
-            premises = ", ".join(
-                f"{item.atom.predicate}(...)" for item in rule.literals if library.is_asked(item.atom.indicator)
-            )
+        if len(rule.variables) < 3 and rule.generic and rule.conclusion.atom.indicator not in library.in_premises:
+            asked = (item.atom for item in rule.literals if library.is_asked(item.atom.indicator))
+            premises = ", ".join(f"{atom.predicate}(...)" for atom in asked)
             yield fault.at(
                 rule.place,
                 f"a search of rule {rule.name} has fewer than three variables, so its statements restate the premise",
@@ -254,17 +247,6 @@ def premise_that_never_holds(library: Library, fault: RuleFault) -> Iterator[Dia
             )
 
 
-def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
-    """The indicators of a cycle, which begins and ends with one; exceptions are named by their text."""
-    clauses = chain.from_iterable(rule.exceptions for rule in library.rules)
-    exceptions = {clause.atom.indicator: f'"{clause}"' for clause in clauses}
-    members = cycle[:-1]
-    # Begin at a predicate that the rules name.
-    first = next((place for place, name in enumerate(members) if name not in exceptions), 0)
-    turned = [*members[first:], *members[:first]]
-    return [exceptions.get(name, name) for name in (*turned, turned[0])]
-
-
 @check(
     RuleFault.error(
         "HPX109", "predicate that depends on its own negation",
@@ -275,17 +257,21 @@ def _named_cycle(cycle: Sequence[str], library: Library) -> list[str]:
 )  # fmt: skip
 def unstratified_negation(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates that depend on their own negation and so have no truth value."""
+    clauses = chain.from_iterable(rule.exceptions for rule in library.rules)
+    exceptions = {clause.atom.indicator: f'"{clause}"' for clause in clauses}
     # `aggregates_of_themselves` reports the cycles over aggregates.
-    for cycle in negative_cycles(library.with_closure()):
-        if library.aggregated.isdisjoint(cycle):
-            first, *others = (rule for rule in library.rules if rule.conclusion.atom.indicator in cycle)
-            named = _named_cycle(cycle, library)
-            yield fault.at(
-                first.place,
-                f"{named[0]} depends on its own negation: {cycle_text(named)}",
-                "Remove the negation from the cycle",
-                *(rule.place for rule in others),
-            )
+    for cycle in filter(library.aggregated.isdisjoint, negative_cycles(library.with_closure())):
+        first, *others = (rule for rule in library.rules if rule.conclusion.atom.indicator in cycle)
+        # Begun at a predicate that the rules name; an exception is named by its text.
+        begin = next((place for place, name in enumerate(cycle) if name not in exceptions), 0)
+        turned = (*cycle[begin:-1], *cycle[:begin], cycle[begin])
+        named = [exceptions.get(name, name) for name in turned]
+        yield fault.at(
+            first.place,
+            f"{named[0]} depends on its own negation: {cycle_text(named)}",
+            "Remove the negation from the cycle",
+            *(rule.place for rule in others),
+        )
 
 
 @check(
@@ -355,22 +341,34 @@ OTHER_KIND: Final = RuleFault.error(
         "given has_age(Person, Age)\n"
         "has_age(Person X, Age A) & is_son_of(Person Y, Person X) & A * 2 > 7 -> is_famous(Person Y)",
     ),
-    OTHER_KIND,
     even_if_incomplete=True,
 )  # fmt: skip
-def comparison_of_texts(library: Library, arithmetic_of_texts: RuleFault, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Texts in arithmetic, and comparisons of a number and a text."""
+def arithmetic_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Texts in arithmetic, and numbers that are added to dates."""
     for comparison, place, owner in _comparisons(library):
-        for operand, operation in chain.from_iterable(map(_operands, comparison.sides)):
-            if library.kind_of(type_of(operand, library)) not in (*_TAKEN[operation], OBJECT):
+        calculations = list(chain.from_iterable(map(_calculations, comparison.sides)))
+        for calculation, operand in ((part, operand) for part in calculations for operand in part.operands):
+            taken = _TAKEN.get(calculation.operator)
+            is_leaf = taken is not None and not isinstance(operand, Arithmetic)
+            if is_leaf and library.kind_of(type_of(operand, library)) not in (*(taken or ()), OBJECT):
                 remedy = "Write the number without quotes"
                 if isinstance(operand, Variable):
                     remedy = f'If its values are numbers, give it the type Number, or declare it: "type T < {NUMBER}"'
-                problem = f'{operand} is not a number, so "{operation}" in "{comparison}" of {owner} has no meaning'
-                yield arithmetic_of_texts.at(place, problem, remedy)
-        for sum_of, number, moment in chain.from_iterable(_mixed_sums(side, library) for side in comparison.sides):
-            problem = f'"{expression_text(sum_of)}" of {owner} takes a number to {moment}'
-            yield arithmetic_of_texts.at(place, problem, f"Give the number a unit, such as {number} days")
+                use = f'"{calculation.operator}" in "{comparison}" of {owner}'
+                yield fault.at(place, f"{operand} is not a number, so {use} has no meaning", remedy)
+        for calculation in calculations:
+            kinds = [library.kind_of(type_of(operand, library)) for operand in calculation.operands]
+            moments = [WRITTEN[kind][0] for kind in kinds if kind in WRITTEN and calculation.operator in ("+", "-")]
+            for number in calculation.operands if moments else ():
+                if isinstance(number, Constant) and number.is_number:
+                    problem = f'"{expression_text(calculation)}" of {owner} takes a number to {moments[0]}'
+                    yield fault.at(place, problem, f"Give the number a unit, such as {number} days")
+
+
+@check(OTHER_KIND, even_if_incomplete=True)
+def comparison_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Comparisons of a number and a text, and of a date and another text."""
+    for comparison, place, owner in _comparisons(library):
         if _is_mixed(comparison, library):
             kinds = [library.kind_of(type_of(side, library)) for side in comparison.sides]
             other = next((WRITTEN[kind][0] for kind in kinds if kind in WRITTEN), "a text")
@@ -395,16 +393,11 @@ _OF_NUMBERS = {
 """Remedies for what is compared with a number."""
 
 
-def _mixed_sums(expression: Expression, library: Library) -> Iterator[tuple[Arithmetic, Constant, str]]:
-    """Sums and differences of a moment and a written number: with the number, and what the moment is."""
-    for part in expression.operands if isinstance(expression, Arithmetic) else ():
-        yield from _mixed_sums(part, library)
-    if isinstance(expression, Arithmetic) and expression.operator in ("+", "-"):
-        kinds = [library.kind_of(type_of(operand, library)) for operand in expression.operands]
-        moments = [WRITTEN[kind][0] for kind in kinds if kind in WRITTEN]
-        for operand in expression.operands if moments else ():
-            if isinstance(operand, Constant) and operand.is_number:
-                yield expression, operand, moments[0]
+def _calculations(expression: Expression) -> Iterator[Arithmetic]:
+    """The calculations in an expression, inner ones first."""
+    if isinstance(expression, Arithmetic):
+        yield from chain.from_iterable(map(_calculations, expression.operands))
+        yield expression
 
 
 def _no_moments(comparison: Comparison, library: Library) -> Iterator[tuple[Constant, str]]:
@@ -437,8 +430,8 @@ def division_by_zero(library: Library, fault: RuleFault) -> Iterator[Diagnostic]
     for comparison, place, owner in _comparisons(library):
         for divisor in divisors(comparison):
             if is_zero(divisor, library):
-                is_constant = isinstance(divisor, Constant)
-                zero = "zero" if is_constant else f"{expression_text(divisor)}, which is always zero"
+                text = expression_text(divisor)
+                zero = "zero" if isinstance(divisor, Constant) else f"{text}, which is always zero"
                 yield fault.at(
                     place,
                     f'"{comparison}" of {owner} divides by {zero}, so it never holds',
@@ -451,20 +444,12 @@ def _comparisons(library: Library) -> Iterator[tuple[Comparison, Place, str]]:
     for rule in library.rules:
         yield from ((item, rule.at(item.place), f"rule {rule.name}") for item in rule.comparisons)
     for constraint in library.constraints:
-        items = (item for item in constraint.premise if isinstance(item, Comparison))
-        yield from ((item, item.place or constraint.place, "the constraint") for item in items)
+        for item in constraint.premise:
+            if isinstance(item, Comparison):
+                yield item, item.place or constraint.place, "the constraint"
     for signature in library.signatures:
-        if item := signature.definition:
-            yield item, item.place or signature.place, f"the computed predicate {signature.name}"
-
-
-def _operands(expression: Expression) -> Iterator[tuple[Variable | Constant, str]]:
-    """The leaves of an expression to which arithmetic is applied, each with the operation."""
-    for part in expression.operands if isinstance(expression, Arithmetic) else ():
-        if isinstance(part, Arithmetic):
-            yield from _operands(part)
-        elif isinstance(expression, Arithmetic) and expression.operator in _TAKEN:
-            yield part, expression.operator
+        if definition := signature.definition:
+            yield definition, definition.place or signature.place, f"the computed predicate {signature.name}"
 
 
 def _is_mixed(comparison: Comparison, library: Library) -> bool:
@@ -530,26 +515,29 @@ _UP, _DOWN = "<", ">"
 )  # fmt: skip
 def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
-    users: dict[str, set[str]] = {}
     for rule in library.rules:
-        for literal in rule.literals:
-            users.setdefault(literal.atom.indicator, set()).add(rule.conclusion.atom.indicator)
-    for rule in library.rules:
-        comparisons = list(_calculations(rule, library))
+        parts = (
+            (item if isinstance(item, Comparison) else comparison_of(item, library), item) for item in rule.premise
+        )
+        comparisons = [(comparison, item_place(item)) for comparison, item in parts if comparison is not None]
         assignments = list(chain.from_iterable(comparison.equations for comparison, _ in comparisons))
         if {target.name for target, _ in assignments}.isdisjoint(variable_names([rule.conclusion])):
             continue
-        resting = reached([rule.conclusion.atom.indicator], lambda name: users.get(name, ()))
+        resting = library.resting_on([rule.conclusion.atom.indicator])
         positive = [item for item in rule.literals if not item.negated]
         own = variable_names(item for item in positive if item.atom.indicator in resting)
         # Facts are finite: a number that another literal must contain as well cannot grow for ever.
-        others = (item for item in positive if item.atom.indicator not in resting)
-        limited = variable_names(
-            item for item in others if library.kind(item.atom.indicator) is not PredicateKind.COMPUTED
-        )
+        others = [item for item in positive if item.atom.indicator not in resting]
+        limited = variable_names(item for item in others if comparison_of(item, library) is None)
         concluded = variable_names([rule.conclusion]) - limited - own
         # A counter with a limit ends the recursion, whatever else is calculated beside.
-        if any(_ends(comparisons, target, source, own) for target, source in assignments if target.name in concluded):
+        counting = (
+            _is_limited(target, source, comparisons)
+            for target, source in assignments
+            if isinstance(source, Arithmetic) and target.name in concluded
+            if _direction(source) and not expression_names(source).isdisjoint(own)
+        )
+        if any(counting):
             continue
         for target, source, place in _counters(comparisons, own - limited, limited):
             if target.name in concluded:
@@ -560,15 +548,6 @@ def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterat
                     f"and nothing limits {target.name}",
                     f'Add a limit to the premise, such as "{target.name} {sign} 100"',
                 )
-
-
-def _ends(
-    comparisons: list[tuple[Comparison, Place | None]], target: Variable, source: Expression, own: set[str]
-) -> bool:
-    """True for a number that goes up or down by steps from one of the premise as far as a limit."""
-    if not isinstance(source, Arithmetic) or not _direction(source) or expression_names(source).isdisjoint(own):
-        return False
-    return _is_limited(target, source, comparisons)
 
 
 def _counters(
@@ -584,14 +563,6 @@ def _counters(
                 if is_new and not _is_limited(target, source, comparisons):
                     counted.add(target.name)
                     yield target, source, place
-
-
-def _calculations(rule: Rule, library: Library) -> Iterator[tuple[Comparison, Place | None]]:
-    """The comparisons of the premise, those that its computed predicates stand for included."""
-    for item in rule.premise:
-        comparison = item if isinstance(item, Comparison) else comparison_of(item, library)
-        if comparison is not None:
-            yield comparison, item_place(item)
 
 
 def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Comparison, Place | None]]) -> bool:
@@ -654,15 +625,11 @@ def self_joins(library: Library) -> Iterator[tuple[Rule, Atom | None]]:
         if rule.joins_itself and not rule.by_declaration and not rule.generic:
             head = rule.conclusion.atom
             steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
-            chaining = [atom for atom in steps or [head] if _can_chain(atom, library)]
+            types = {atom: library.signature(atom.indicator).argument_types for atom in steps or [head]}
+            # A value can be the last argument of one atom and the first of another.
+            chaining = [atom for atom, of in types.items() if library.most_specific((of[0], of[-1])) is not None]
             if chaining:
                 yield rule, chaining[0] if steps else None
-
-
-def _can_chain(atom: Atom, library: Library) -> bool:
-    """True if a value can be the last argument of one atom and the first of another."""
-    types = library.signature(atom.indicator).argument_types
-    return library.most_specific((types[0], types[-1])) is not None
 
 
 RULE_CHECKS: tuple[Check, ...] = (
@@ -676,6 +643,7 @@ RULE_CHECKS: tuple[Check, ...] = (
     unstratified_negation,
     unreachable_variable,
     unsafe_negation,
+    arithmetic_of_texts,
     comparison_of_texts,
     division_by_zero,
     constant_of_wrong_kind,

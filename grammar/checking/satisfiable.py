@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 from math import ceil, floor, gcd, lcm
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from hapax.grammar.values.moments import moment_of
 MAXIMUM_ROWS = 500
 """Inequalities beyond which elimination gives up and calls them satisfiable."""
 
-NEGATED_OPERATORS = {"<": ">=", ">=": "<", ">": "=<", "=<": ">", "=": "\\=", "\\=": "="}
+_NEGATED = {"<": ">=", ">=": "<", ">": "=<", "=<": ">", "=": "\\=", "\\=": "="}
 
 
 def contradiction(premise: Iterable[BodyLiteral], library: Library) -> tuple[BodyLiteral, ...]:
@@ -69,7 +69,10 @@ def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
     """True if the items cannot hold together."""
     literals = [item for item in items if isinstance(item, Literal)]
     comparisons = [item for item in items if isinstance(item, Comparison)]
-    comparisons += filter(None, (_computed_comparison(literal, library) for literal in literals))
+    for literal in literals:
+        # A literal over a computed predicate stands for a comparison.
+        if (comparison := comparison_of(Literal(literal.atom), library)) is not None:
+            comparisons.append(denied(comparison) if literal.negated else comparison)
     classes = _EqualTerms(comparisons)
     # Equal keys of a functional predicate add equations, which the arithmetic below must know as well.
     positive = (literal for literal in literals if not literal.negated)
@@ -90,12 +93,9 @@ def _is_identity(comparison: Comparison) -> bool:
     )
 
 
-def _computed_comparison(literal: Literal, library: Library) -> Comparison | None:
-    """The comparison that a literal over a computed predicate stands for, negated if the literal is."""
-    comparison = comparison_of(Literal(literal.atom), library)
-    if comparison is not None and literal.negated:
-        return replace(comparison, operator=NEGATED_OPERATORS[comparison.operator])
-    return comparison
+def denied(comparison: Comparison) -> Comparison:
+    """The comparison that holds where this one does not."""
+    return replace(comparison, operator=_NEGATED[comparison.operator])
 
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
@@ -128,12 +128,9 @@ class _EqualTerms:
 
     def join_two_constants(self, identities: Iterable[Comparison]) -> bool:
         """True if a class has two different constants."""
-        first: dict[str, Constant] = {}
-        for identity in identities:
-            for side in identity.sides:
-                if isinstance(side, Constant) and first.setdefault(self.of(side), side) != side:
-                    return True
-        return False
+        sides = chain.from_iterable(identity.sides for identity in identities)
+        constants = {side for side in sides if isinstance(side, Constant)}
+        return len(set(map(self.of, constants))) < len(constants)
 
     def close(self, functional: Sequence[Literal]) -> list[Comparison]:
         """Join the values of functional literals with equal keys until nothing changes; the equations that follow."""
@@ -284,16 +281,17 @@ def _feasible(rows: Iterable[_Row], whole: set[str]) -> bool:
         names = set[str]().union(*(row.sum for row in remaining)) - {""}
         if not names or len(remaining) > MAXIMUM_ROWS:
             return True
-        growth = {}
-        for name in names:
-            above = sum(row.sum.get(name, 0) > 0 for row in remaining)
-            below = sum(row.sum.get(name, 0) < 0 for row in remaining)
-            # Elimination replaces the rows that bound the variable by one for each pair of them.
-            growth[name] = above * below - above - below
-        # The variable that adds the fewest rows; the name makes the choice deterministic.
-        cheapest = min(names, key=lambda name: (growth[name], name))
+        # The name makes the choice deterministic.
+        cheapest = min((_growth(remaining, name), name) for name in names)[1]
         remaining = _sharpest(_eliminated(remaining, cheapest), whole)
     return False
+
+
+def _growth(rows: Sequence[_Row], name: str) -> int:
+    """Growth of the rows by the elimination of a variable: one for each pair that bounds it, less these rows."""
+    above = sum(row.sum.get(name, 0) > 0 for row in rows)
+    below = sum(row.sum.get(name, 0) < 0 for row in rows)
+    return above * below - above - below
 
 
 def _eliminated(rows: Sequence[_Row], name: str) -> Iterator[_Row]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
-from hapax.grammar.checking.satisfiable import NEGATED_OPERATORS, contradiction
+from hapax.grammar.checking.satisfiable import contradiction, denied
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     MISSING,
@@ -127,8 +126,7 @@ class Matcher:
                     return
         if is_test and isinstance(general, Comparison):
             self.left -= TRIES_OF_AN_ENTAILMENT
-            bound = general.replaced(binding)
-            denial = replace(bound, operator=NEGATED_OPERATORS[bound.operator])
+            denial = denied(general.replaced(binding))
             if self.left > self._stop and contradiction((*special.premise, denial), self.library):
                 yield binding
 

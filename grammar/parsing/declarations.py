@@ -38,7 +38,7 @@ from hapax.grammar.terms import (
     expression_text,
     variable_names,
 )
-from hapax.grammar.values.calculation import evaluated
+from hapax.grammar.values.functions import evaluated
 
 
 class Closedness(StrEnum):

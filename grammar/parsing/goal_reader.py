@@ -66,8 +66,7 @@ from hapax.grammar.terms import (
     expression_variables,
     printed_range,
 )
-from hapax.grammar.values.calculation import evaluated
-from hapax.grammar.values.functions import FUNCTIONS, LARGEST_EXPONENT
+from hapax.grammar.values.functions import FUNCTIONS, LARGEST_EXPONENT, evaluated
 from hapax.grammar.values.moments import moment_of
 from hapax.grammar.writing.prolog_text import goal_name
 

@@ -179,28 +179,21 @@ def inexpressible_parts(rule: Rule) -> Iterator[str]:
     premise = rule.atoms[:-1]
     if len({atom.untyped for atom in premise}) < len(premise):
         yield "the same atom twice"
-    types: dict[str, set[str]] = {}
-    for term in arguments:
-        if isinstance(term, Variable):
-            types.setdefault(term.name, set()).add(term.data_type)
-    if any(len(data_types) > 1 for data_types in types.values()):
+    variables = {term for term in arguments if isinstance(term, Variable)}
+    if len({variable.name for variable in variables}) < len(variables):
         yield "a variable with two types"
 
 
 def _entry(rule: Rule, library: Library) -> dict[str, Any]:
-    factual: set[str] = set()
-    for literal in rule.literals:
-        if library.kind(literal.atom.indicator) is PredicateKind.FUNCTIONAL:
-            last = literal.atom.arguments[-1]
-            factual |= {last.name} if isinstance(last, Variable) else set()
-    variables: dict[str, list[Any]] = {}
-    for variable in rule.variables:
-        node_type = "factual" if variable.name in factual else None
-        variables[variable.name] = [variable.name, variable.data_type, variable.name in rule.generic, node_type]
+    functional = (item for item in rule.literals if library.kind(item.atom.indicator) is PredicateKind.FUNCTIONAL)
+    factual = {literal.atom.arguments[-1] for literal in functional}
     entry: dict[str, Any] = {
         "premise_map": {literal.atom.untyped: _sentence(literal.atom, library) for literal in rule.literals},
         "conclusion_map": {rule.conclusion.atom.untyped: _sentence(rule.conclusion.atom, library)},
-        "variables": variables,
+        "variables": {
+            item.name: [item.name, item.data_type, item.name in rule.generic, "factual" if item in factual else None]
+            for item in rule.variables
+        },
     }
     # Only the attributes that a reader would not infer, so that LINK's own file comes back unchanged.
     written = str(rule)

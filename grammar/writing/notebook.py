@@ -116,7 +116,9 @@ def _typed(cells: list[Any], kind: str) -> list[Any]:
     a third, is the nearest float. Among moments with a zone those without one are of UTC, as in rules.
     """
     if kind in MOMENTS:
-        cells = [_timed(cell, kind) for cell in cells]
+        moments = [(cell, moment_of(cell)) for cell in cells if isinstance(cell, str)]
+        timed = {text: moment.to_python(kind) for text, moment in moments if moment is not None}
+        cells = [timed[cell] if isinstance(cell, str) and timed.get(cell) is not None else cell for cell in cells]
     types = set(map(type, cells)) - {type(None)}
     if types & {Decimal, CutDecimal} and types <= {int, float, Decimal, CutDecimal}:
         if all(cell is None or _is_float(cell) for cell in cells):
@@ -130,13 +132,6 @@ def _is_float(number: Decimal | float) -> bool:
     """True if a float shows the same digits, or if the number has no last digit."""
     # By Decimal, since a huge integer has no float.
     return isinstance(number, CutDecimal | float) or Decimal(repr(float(Decimal(number)))) == number
-
-
-def _timed(cell: Any, kind: str) -> Any:
-    """The object of `datetime` for the text of a moment, otherwise the cell."""
-    moment = moment_of(cell) if isinstance(cell, str) else None
-    made = None if moment is None else moment.to_python(kind)
-    return cell if made is None else made
 
 
 def _array(cells: Sequence[Any]) -> pa.Array:

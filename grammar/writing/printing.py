@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal as OneOf
 from typing import NamedTuple, TypeAlias
@@ -16,7 +16,7 @@ from hapax.grammar.parsing.declarations import (
     Templates,
 )
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Literal, quoted, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, quoted, variable_names
 
 
 def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> str:
@@ -31,7 +31,9 @@ def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> 
 def format_library(library: Library) -> str:
     """The library as one rule file: types, opposites, predicates, other declarations, facts, examples, rules."""
     aggregates = {item.atom.indicator for item in library.aggregates}
-    uncertain = list(library.chances)
+    uncertain: dict[Atom, list[Chance]] = {}
+    for fact, chance in library.chances:
+        uncertain.setdefault(fact, []).append(chance)
     blocks = [
         "\n".join(f"type {lower} < {upper}" for lower, upper in library.subtypes),
         "\n".join(f"opposite {first} {second}" for first, second in library.opposites),
@@ -41,8 +43,8 @@ def format_library(library: Library) -> str:
             if signature.declared and signature.indicator not in aggregates
         ),
         "\n".join(_declaration_text(declaration, library) for declaration in library.declarations),
-        "\n".join(_fact_text(fact, uncertain) for fact in library.facts),
-        "\n".join(_evidence_text(literal) for literal in library.evidence),
+        "\n".join(str(uncertain[fact].pop(0)) if uncertain.get(fact) else f"fact {fact}" for fact in library.facts),
+        "\n".join(f"evidence({item.atom}, {'false' if item.negated else 'true'})" for item in library.evidence),
         "\n".join(f"@example {atom}" for atom in library.examples),
         "\n".join(f"?- {goal}" for goal in library.goals),
     ]
@@ -57,51 +59,36 @@ def format_library(library: Library) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _fact_text(fact: Atom, uncertain: list[tuple[Atom, Chance]]) -> str:
-    """A statement of the fact, with the first probability of it that is left, which is taken out."""
-    found = next((item for item in uncertain if item[0] == fact), None)
-    if found is None:
-        return f"fact {fact}"
-    uncertain.remove(found)
-    return str(found[1])
-
-
-def _evidence_text(literal: Literal) -> str:
-    return f"evidence({literal.atom}, {'false' if literal.negated else 'true'})"
-
-
 def signature_text(signature: PredicateSignature) -> str:
     """The declaration of a predicate."""
     arguments = [str(parameter) for parameter in signature.parameters] or list(signature.argument_types)
     if signature.columns:
         named = zip(signature.columns, signature.argument_types, strict=True)
         arguments = [f"{column}: {data_type}" for column, data_type in named]
-    text = f"{signature.kind} {signature.name}({', '.join(arguments)})"
-    if signature.definition is not None and not signature.is_by_function:
-        text += f" := {signature.definition}"
-    if signature.tolerance is not None:
-        text += f" within {signature.tolerance}"
-    if signature.key:
-        text += f" key {', '.join(signature.columns[place] for place in signature.key)}"
-    if signature.templates is not None:
-        text += f": {_templates_text(signature.templates)}"
-    return text
+    is_defined = signature.definition is not None and not signature.is_by_function
+    parts = (
+        f"{signature.kind} {signature.name}({', '.join(arguments)})",
+        f" := {signature.definition}" if is_defined else "",
+        f" within {signature.tolerance}" if signature.tolerance is not None else "",
+        f" key {', '.join(signature.columns[place] for place in signature.key)}" if signature.key else "",
+        _templates_text(signature.templates),
+    )
+    return "".join(parts)
 
 
 def _declaration_text(declaration: Declaration, library: Library) -> str:
-    """An aggregate's line declares its predicate, so that the sentences stand behind it."""
-    templates = None
-    if isinstance(declaration, AggregateDeclaration):
-        templates = library.signature(declaration.atom.indicator).templates
-    return str(declaration) if templates is None else f"{declaration}: {_templates_text(templates)}"
+    if not isinstance(declaration, AggregateDeclaration):
+        return str(declaration)
+    # An aggregate's line declares its predicate, so that the sentences stand behind it.
+    return f"{declaration}{_templates_text(library.signature(declaration.atom.indicator).templates)}"
 
 
-def _templates_text(templates: Templates) -> str:
-    texts = [templates.affirmative, templates.negated, templates.question]
-    while texts[-1] is None:
-        texts.pop()
+def _templates_text(templates: Templates | None) -> str:
+    if templates is None:
+        return ""
+    texts = [templates.affirmative, templates.negated or "", templates.question or ""]
     # The order tells the forms apart, so an empty text keeps the place of a missing form before a given one.
-    return " / ".join(quoted(text or "") for text in texts)
+    return f": {' / '.join(map(quoted, texts))}".removesuffix(' / ""').removesuffix(' / ""')
 
 
 # The dependency graph of a rule
@@ -109,15 +96,71 @@ def _templates_text(templates: Templates) -> str:
 GraphForm: TypeAlias = OneOf["text", "mermaid", "dot"]
 
 
+class _Drawing(NamedTuple):
+    """The lines of a drawing, and what makes a text safe in it. `{0}`: the id of a node, `{1}`: its text."""
+
+    first: str
+    variable: str
+    generic: str
+    literal: str
+    conclusion: str
+    edge: str
+    last: str
+    quote: Callable[[str], str]
+
+
+def _mermaid_label(text: str) -> str:
+    """Mermaid knows no backslash escapes: all but letters, digits and harmless signs are numbered entities."""
+    return '"' + "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in text) + '"'
+
+
+def _dot_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else "?" for c in escaped) + '"'
+
+
+_DRAWINGS = {
+    "mermaid": _Drawing(
+        "graph LR", "{0}({1})", "{0}([{1}])", "{0}[{1}]", "{0}{{{{{1}}}}}", "{0} --- {1}", "", _mermaid_label
+    ),
+    "dot": _Drawing(
+        "graph {1} {{",
+        "{0} [label={1}, shape=ellipse];",
+        "{0} [label={1}, shape=ellipse, style=dashed];",
+        "{0} [label={1}, shape=box];",
+        "{0} [label={1}, shape=hexagon];",
+        "{0} -- {1};",
+        "}",
+        _dot_quoted,
+    ),
+}
+
+
 def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
     """The dependency graph as plain text, or as source for Mermaid or Graphviz. Ends with a newline."""
-    literals = []
-    for index, item in enumerate((*rule.premise, rule.conclusion)):
-        kind = "conclusion" if index == len(rule.premise) else _source(item, library)
-        names = variable_names([item])
-        joined = tuple(variable.name for variable in rule.variables if variable.name in names)
-        literals.append(_Drawn(f"l{index}", f"{item.untyped} [{kind}]", kind == "conclusion", joined))
-    return "\n".join(_FORMS[form](rule, literals)) + "\n"
+    drawing, plain = _DRAWINGS.get(form), [rule.name]
+    nodes: list[str] = []
+    edges: list[str] = []
+    for variable in rule.variables:
+        is_generic = variable.name in rule.generic
+        plain.append(f"  {variable}" + (" (generic, never searched)" if is_generic else ""))
+        if drawing is not None:
+            node = drawing.generic if is_generic else drawing.variable
+            nodes.append(node.format(variable.name, drawing.quote(str(variable))))
+    for number, item in enumerate((*rule.premise, rule.conclusion)):
+        is_conclusion = number == len(rule.premise)
+        text = f"{item.untyped} [{'conclusion' if is_conclusion else _source(item, library)}]"
+        used = variable_names([item])
+        names = [variable.name for variable in rule.variables if variable.name in used]
+        plain.append(f"  {' -- '.join(names) or '(no variable)'}: {text}")
+        if drawing is not None:
+            node = drawing.conclusion if is_conclusion else drawing.literal
+            nodes.append(node.format(f"l{number}", drawing.quote(text)))
+            edges += [drawing.edge.format(name, f"l{number}") for name in names]
+    if drawing is None:
+        return "\n".join(plain) + "\n"
+    inner = "".join(f"  {line}\n" for line in (*nodes, *edges))
+    return f"{drawing.first.format('', drawing.quote(rule.name))}\n{inner}{drawing.last}".rstrip("\n") + "\n"
 
 
 def _source(item: BodyLiteral, library: Library) -> str:
@@ -127,62 +170,3 @@ def _source(item: BodyLiteral, library: Library) -> str:
     indicator = item.atom.indicator
     is_derived = indicator in library.derived and not library.is_asked(indicator)
     return "derived" if is_derived else library.signature(indicator).kind
-
-
-class _Drawn(NamedTuple):
-    """A literal in a drawing. `id` is safe in every form; `text` is not yet quoted. `names`: variables it joins."""
-
-    id: str
-    text: str
-    is_conclusion: bool
-    names: tuple[str, ...]
-
-
-def _text_form(rule: Rule, literals: Sequence[_Drawn]) -> Iterator[str]:
-    yield rule.name
-    for variable in rule.variables:
-        yield f"  {variable}" + (" (generic, never searched)" if variable.name in rule.generic else "")
-    for literal in literals:
-        yield f"  {' -- '.join(literal.names) or '(no variable)'}: {literal.text}"
-
-
-def _mermaid_form(rule: Rule, literals: Sequence[_Drawn]) -> Iterator[str]:
-    yield "graph LR"
-    for variable in rule.variables:
-        label = _mermaid_label(str(variable))
-        yield f"  {variable.name}([{label}])" if variable.name in rule.generic else f"  {variable.name}({label})"
-    for literal in literals:
-        label = _mermaid_label(literal.text)
-        yield f"  {literal.id}{{{{{label}}}}}" if literal.is_conclusion else f"  {literal.id}[{label}]"
-    for literal in literals:
-        yield from (f"  {name} --- {literal.id}" for name in literal.names)
-
-
-def _mermaid_label(text: str) -> str:
-    """Mermaid knows no backslash escapes: all but letters, digits and harmless signs are numbered entities."""
-    return '"' + "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in text) + '"'
-
-
-def _dot_form(rule: Rule, literals: Sequence[_Drawn]) -> Iterator[str]:
-    yield f"graph {_dot_quoted(rule.name)} {{"
-    for variable in rule.variables:
-        style = ", style=dashed" if variable.name in rule.generic else ""
-        yield f"  {variable.name} [label={_dot_quoted(str(variable))}, shape=ellipse{style}];"
-    for literal in literals:
-        shape = "hexagon" if literal.is_conclusion else "box"
-        yield f"  {literal.id} [label={_dot_quoted(literal.text)}, shape={shape}];"
-    for literal in literals:
-        yield from (f"  {name} -- {literal.id};" for name in literal.names)
-    yield "}"
-
-
-def _dot_quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else "?" for c in escaped) + '"'
-
-
-_FORMS: Mapping[str, Callable[[Rule, Sequence[_Drawn]], Iterator[str]]] = {
-    "text": _text_form,
-    "mermaid": _mermaid_form,
-    "dot": _dot_form,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal as Choice
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, get_args
 
 from hapax.grammar.parsing.declarations import PredicateKind, Templates, premise_text
 from hapax.grammar.rules import Library, Rule
@@ -67,8 +67,12 @@ def atom_text(
 
 def template_of(atom: Atom, library: Library, form: Form = "affirmative") -> str:
     """The predicate's template in this form; a missing form is made from the affirmative one."""
-    declared = library.signature(atom.indicator).templates if library.knows(atom.indicator) else None
-    templates = declared or Templates(spelled_template(atom.predicate, len(atom.arguments)))
+    signature = library.signature(atom.indicator) if library.knows(atom.indicator) else None
+    templates = signature.templates if signature is not None else None
+    return _in_form(templates or Templates(spelled_template(atom.predicate, len(atom.arguments))), form)
+
+
+def _in_form(templates: Templates, form: Form) -> str:
     if form == "negated":
         return templates.negated or negated_template(templates.affirmative)
     if form == "question":
@@ -78,9 +82,7 @@ def template_of(atom: Atom, library: Library, form: Form = "affirmative") -> str
 
 def all_forms(templates: Templates) -> str:
     """The three forms as a declaration has them; those that are missing are made from the affirmative one."""
-    said = templates.affirmative
-    made = (said, templates.negated or negated_template(said), templates.question or question_template(said))
-    return " / ".join(f'"{form}"' for form in made)
+    return " / ".join(f'"{_in_form(templates, form)}"' for form in get_args(Form))
 
 
 def statement_text(rule: Rule, library: Library, substitution: Mapping[str, Constant] | None = None) -> StatementText:
@@ -99,13 +101,10 @@ def stated_literals(rule: Rule, library: Library) -> list[Literal]:
     """
     stated = [literal for literal in rule.literals if rule.is_information(literal)]
     only_in_premise = {variable.name for variable in rule.searched} - variable_names([rule.conclusion])
-    if not stated or (only_in_premise and not only_in_premise & variable_names(stated)):
-        return [
-            literal
-            for literal in rule.literals
-            if not literal.negated and library.kind(literal.atom.indicator) is not PredicateKind.COMPUTED
-        ]
-    return stated
+    if stated and not (only_in_premise and only_in_premise.isdisjoint(variable_names(stated))):
+        return stated
+    positive = (literal for literal in rule.literals if not literal.negated)
+    return [item for item in positive if library.kind(item.atom.indicator) is not PredicateKind.COMPUTED]
 
 
 def literal_text(
@@ -269,6 +268,5 @@ def _begins_with_vowel(word: str) -> bool:
 
 def _is_finite(word: str) -> bool:
     """True for a form such as `is`, `has` or `plays`, which cannot follow an auxiliary."""
-    if word in _FINITE:
-        return True
-    return word.endswith("s") and not word.endswith(("ss", "us")) and word not in _NO_VERB
+    is_verb = word.endswith("s") and not word.endswith(("ss", "us")) and word not in _NO_VERB
+    return is_verb or word in _FINITE

@@ -48,7 +48,7 @@ class Content:
     names_folder: bool = False
 
     def mixed(self, found: bytes, stream: random.Random) -> bytes:
-        """What a power cut leaves of a file that was not forced to the disk since it changed."""
+        """Content that a power cut leaves of a file that was not forced to the disk since it changed."""
         if self.durable == found:
             return found
         old, kept = self.durable or b"", stream.choice((0.0, 0.2, 0.5, 0.8, 1.0))

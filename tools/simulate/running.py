@@ -91,7 +91,7 @@ class ScenarioFolder:
 
     @property
     def requests(self) -> Counter[str]:
-        """How often each request was answered."""
+        """Count of answers by request."""
         return Counter(chain.from_iterable(self.asked))
 
 

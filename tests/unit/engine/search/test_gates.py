@@ -44,7 +44,7 @@ from hapax.engine.search.ranking import (
 from hapax.grammar.remedies import worded_for
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Variable
-from hapax.grammar.values.calculation import holds
+from hapax.grammar.values.functions import holds
 from hapax.grammar.writing.prolog_text import clause_text
 from hapax.kb.records import Candidate, Decision, Distribution
 from hapax.llm_oracle.critics.measures import Measure, TextMeasures
