@@ -15,6 +15,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.writing.notebook import Tabular
 from hapax.llm_oracle.backend import Backend, ModelRequest, OpenedModels, OpeningOptions
+from hapax.llm_oracle.backends.weights import ForecastModel
 from hapax.llm_oracle.budget import FREE, Budget, Price
 from hapax.llm_oracle.critics.combined_critic import CombinedCritic, highest_price, paraphrased
 from hapax.llm_oracle.critics.critic_chain import CriticChain
@@ -32,7 +33,6 @@ from hapax.llm_oracle.protocols import (
     Models,
     NameAuthority,
 )
-from hapax.llm_oracle.weights.identities import ForecastModel
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

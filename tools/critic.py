@@ -46,10 +46,9 @@ from hapax.llm_oracle.backends.trained_critic import (
     LogisticMap,
     TrainedCritic,
 )
+from hapax.llm_oracle.backends.weights import converted, write_sums
 from hapax.llm_oracle.embedded.atlas import NUMERIC_TYPES, AtlasFact, load_atlas
 from hapax.llm_oracle.questions.prompts import fact_claim, sentence, type_claim
-from hapax.llm_oracle.weights.gguf_files import converted
-from hapax.llm_oracle.weights.identities import write_sums
 from tools.embedded.corpus import Corpus
 
 HELD_OUT_KEYS = 10

@@ -42,11 +42,10 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.budget import Price, ServerPace
 from hapax.llm_oracle.critics.measures import Measure, kept_measures
 from hapax.llm_oracle.journal import PROBE, PlanningJournal
 from hapax.llm_oracle.journaled_models import JournaledCritic
-from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.protocols import (
     CRITIC,
     EVALUATOR,
@@ -58,7 +57,7 @@ from hapax.llm_oracle.protocols import (
     Models,
     Usage,
 )
-from hapax.llm_oracle.questions.lists_together import SAMPLE
+from hapax.llm_oracle.questions.list_requests import SAMPLE
 from hapax.llm_oracle.questions.pair_frames import OTHERS
 from hapax.llm_oracle.questions.prompts import critic_prompt
 

@@ -77,7 +77,7 @@ def read_entities(reply: str) -> list[EntityPair]:
     (`1. X and Y`, `1. X - Y`, `1. X chasing a Y`, a row of a table), or two names in all of its sentences.
     """
     stated = _SENTENCES.split(reply.replace("*", ""), maxsplit=1)[0]
-    parts = [_cleaned(entry.raw) for entry in read_reply(stated, _QUESTION) if entry.rejected is None]
+    parts = [_cleaned(entry.raw) for entry in read_reply(stated, _QUESTION).entries if entry.rejected is None]
     # Parts with finite verbs are sentences, not entities; only names in all of them can be told apart.
     if parts and all(_FINITE.search(part) and not _EXPLAINED.search(part) for part in parts):
         names = dict.fromkeys(_NAME.findall(parts[0]))

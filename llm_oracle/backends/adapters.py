@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from hapax.grammar.errors import HapaxError
-from hapax.llm_oracle.weights.identities import check_sums, file_hash
+from hapax.llm_oracle.backends.weights import check_sums, file_hash
 
 DOWN, UP = ".down", ".up"
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from hapax.grammar.extras import missing_of
 from hapax.llm_oracle.backend import ALL_ROLES, Backend, ModelRequest
+from hapax.llm_oracle.backends.weights import forecast_identity
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.protocols import CRITIC, KNOWLEDGE, ModelIdentity
 from hapax.llm_oracle.questions.chat_settings import ChatSettings
 from hapax.llm_oracle.servers.servers import ALIASES_NAME
-from hapax.llm_oracle.weights.identities import forecast_identity
 
 if TYPE_CHECKING:
     from hapax.llm_oracle.backends.loading import LoadedModel
@@ -94,7 +94,7 @@ def _load(request: ModelRequest) -> LoadedModel:
     source, options = _source(request), request.options
     place, revision = source.place, None
     if source.is_gguf:
-        from hapax.llm_oracle.weights.gguf_files import converted
+        from hapax.llm_oracle.backends.weights import converted
 
         model = converted(Path(place), options.notice, source.hash)
         place, revision = model.folder, model.revision
@@ -121,7 +121,7 @@ def _identify(request: ModelRequest) -> ModelIdentity:
     if not source.is_gguf:
         return source.chat.of(forecast_identity(source.place, source.name, request.options.dtype, newest))
     if not source.hash and not missing_of("gguf"):  # the reader comes with the extra
-        from hapax.llm_oracle.weights.gguf_files import check_file
+        from hapax.llm_oracle.backends.weights import check_file
 
         check_file(Path(source.place))
     return ModelIdentity(source.name, newest or "")

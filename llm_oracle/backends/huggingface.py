@@ -25,7 +25,6 @@ from transformers import (
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.kb.records import content_id
-from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, in_batches
 from hapax.llm_oracle.backends.list_decoding import (
     BannedTokens,
     JsonTokens,
@@ -35,7 +34,15 @@ from hapax.llm_oracle.backends.list_decoding import (
     SampledByRow,
 )
 from hapax.llm_oracle.backends.loading import LoadedModel
-from hapax.llm_oracle.backends.sequence_scores import ROOM, CausalScorer, Tokens, chosen_columns
+from hapax.llm_oracle.backends.sequence_scores import (
+    ROOM,
+    BatchLimit,
+    CausalScorer,
+    Tokens,
+    chosen_columns,
+    distinct_in_batches,
+    in_batches,
+)
 from hapax.llm_oracle.protocols import (
     NOTHING_KNOWN,
     CriticScore,

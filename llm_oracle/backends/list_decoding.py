@@ -22,7 +22,7 @@ _LIST_NUMBER = re.compile(r"\W*\d*\W*")
 
 
 class ListTracker:
-    """For each row of a batch: the text of the current line, the number of finished items, and whether it loops.
+    """For each row of a batch: the number of finished items, and whether it loops.
 
     `repeated`: items since the last one that no earlier line of the row has.
     """
@@ -32,7 +32,6 @@ class ListTracker:
         self._seen = prompt_length
         self._begun = [""] * rows
         self._tokens: list[list[int]] = [[] for _ in range(rows)]
-        self.lines = [""] * rows
         self.finished = [0] * rows
         self.repeated = [0] * rows
         self._items: list[set[str]] = [set() for _ in range(rows)]
@@ -62,7 +61,6 @@ class ListTracker:
                 self._count(row, entry)
             # Finished lines are not decoded again, or the time would grow with the square of the list.
             self._begun[row], self._tokens[row] = line, []
-        self.lines[row] = line
 
     def _count(self, row: int, entry: str) -> None:
         self.finished[row] += 1

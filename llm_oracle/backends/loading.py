@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-from transformers.utils import logging as transformers_logging
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
+from hapax.llm_oracle.backends.weights import check_sums, checkpoint_identity, content_revision, quiet_transformers
 from hapax.llm_oracle.egress import HUB, is_offline, permit
 from hapax.llm_oracle.protocols import ModelIdentity
 from hapax.llm_oracle.questions.chat_settings import ChatSettings
-from hapax.llm_oracle.weights.identities import check_sums, checkpoint_identity, content_revision
 
 LONGEST_INPUT = 4096
 """Tokens, for models without a limit in their configuration."""
@@ -150,12 +149,6 @@ def load_model(
     precision = str(torch_dtype).removeprefix("torch.")
     identity = checkpoint_identity(source, name or f"hf/{source}", revision, precision)
     return LoadedModel(network.eval(), tokenizer, identity)
-
-
-def quiet_transformers() -> None:
-    """Keep the progress bars and notices of transformers off the user's screen."""
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers types it in part
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def device_of(device: str) -> torch.device:

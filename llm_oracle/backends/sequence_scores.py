@@ -1,4 +1,4 @@
-"""Scores of token sequences under a causal network, with little work.
+"""Scores of token sequences under a causal network, with little work, and batches that fit into memory.
 
 Equal texts run once, a common beginning of texts runs once and its key-value cache is continued, texts of similar
 length run together, and logits are computed only for the positions that are read.
@@ -11,18 +11,96 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from hapax.llm_oracle.backends.batching import BatchLimit, distinct_in_batches, is_memory_fault
+from hapax.grammar.errors import HapaxError
+from hapax.grammar.remedies import Remedy, Setting
 from hapax.llm_oracle.backends.loading import LoadedModel
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 Tokens = tuple[int, ...]
+
+MEMORY_FAULTS = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
+"""Messages of CUDA, torch's processor allocators and cuBLAS when memory runs out."""
+
+
+@dataclass
+class BatchLimit:
+    """Maximum weight of a batch. It is reduced when a batch does not fit, and stays reduced."""
+
+    size: int
+
+
+def in_batches(
+    items: Sequence[Item],
+    order: Sequence[int],
+    weight: Callable[[Item], int],
+    room: BatchLimit,
+    run: Callable[[Sequence[Item]], Sequence[Answer]],
+) -> list[Answer]:
+    """Answers to all items, in their order, from batches taken in `order`.
+
+    The weight of a batch is its number of items times the `weight` of its first. A batch that runs out of memory is
+    tried again at half the size. Raises HapaxError if a single item does not fit.
+    """
+    waiting = list(order)
+    answers: dict[int, Answer] = {}
+    while waiting:
+        heaviest = max(1, weight(items[waiting[0]]))
+        batch = waiting[: max(1, room.size // heaviest)]
+        try:
+            done: Sequence[Answer] | None = run([items[position] for position in batch])
+        except (RuntimeError, MemoryError) as fault:
+            if not is_memory_fault(fault):
+                raise
+            if len(batch) == 1:
+                raise HapaxError(
+                    "There is not enough memory for a single request.",
+                    Remedy(
+                        "Choose a smaller model, {} bfloat16 if it runs in float32, or {} cpu if it runs on a GPU.",
+                        Setting("dtype"),
+                        Setting("device"),
+                    ),
+                ) from fault
+            done = None
+        if done is None:  # outside the except block, so that the failed batch's tensors are free by now
+            torch.cuda.empty_cache()
+            room.size = len(batch) * heaviest // 2  # of what this batch weighed, which may be less than the room
+            continue
+        answers.update(zip(batch, done, strict=True))
+        waiting = waiting[len(batch) :]
+    return [answers[position] for position in range(len(items))]
+
+
+def distinct_in_batches(
+    texts: Sequence[Tokens], room: BatchLimit, run: Callable[[Sequence[Tokens]], Sequence[Answer]]
+) -> list[Answer]:
+    """Answers to token sequences, in their order. Equal sequences are asked once.
+
+    A batch has at most `room` tokens, with each text counted as long as the longest.
+    """
+    distinct = list(dict.fromkeys(texts))
+    # The longest first, so that a text that does not fit fails at once.
+    longest_first = sorted(range(len(distinct)), key=lambda place: -len(distinct[place]))
+    answers = dict(zip(distinct, in_batches(distinct, longest_first, len, room, run), strict=True))
+    return [answers[text] for text in texts]
+
+
+def is_memory_fault(fault: BaseException) -> bool:
+    """True if an exception says that memory ran out."""
+    if isinstance(fault, torch.OutOfMemoryError | MemoryError):
+        return True
+    # For processors torch raises a plain RuntimeError, which only its message identifies.
+    message = str(fault).lower()
+    return any(words in message for words in MEMORY_FAULTS)
+
 
 ROOM = 16_384
 """Tokens of a batch, including padding."""
@@ -62,7 +140,7 @@ class Piece:
     parent: int = 0
 
 
-Scored: TypeAlias = tuple[Piece, torch.Tensor, torch.Tensor]
+ScoredPiece: TypeAlias = tuple[Piece, torch.Tensor, torch.Tensor]
 """A piece, the logits of its tokens [length, vocabulary], and those of the token before it, [1 or 0, vocabulary]."""
 
 
@@ -151,7 +229,7 @@ class CausalScorer:
 
         return distinct_in_batches(texts, self.room, read)
 
-    def _run(self, texts: Sequence[Tokens], last: bool = False, another: int | None = None) -> Iterator[Scored]:
+    def _run(self, texts: Sequence[Tokens], last: bool = False, another: int | None = None) -> Iterator[ScoredPiece]:
         """All pieces of these texts, beginnings first, with their logits. `last`: those of the last token alone.
 
         `another`: as for `shared`, for a trial.
@@ -188,7 +266,7 @@ class CausalScorer:
 
     def _pass(
         self, pieces: Sequence[Piece], last: bool, begun: tuple[Any, Sequence[Piece], torch.Tensor] | None = None
-    ) -> tuple[list[Scored], Any]:
+    ) -> tuple[list[ScoredPiece], Any]:
         """One pass of the network, and its cache. `begun`: the cache, pieces and last logits that these continue."""
         device = self._network.device
         width = max(len(piece.tokens) for piece in pieces)

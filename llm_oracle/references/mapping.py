@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -47,11 +48,8 @@ class SourceSection(_Section):
     def title(self) -> str:
         """Name and version, as a decision cites them."""
         number = self.version
-        if self.package and not number:
-            try:
-                number = version(self.package)
-            except PackageNotFoundError:
-                number = ""
+        with suppress(PackageNotFoundError):
+            number = number or (version(self.package) if self.package else "")
         return f"{self.name} {number}".strip()
 
 

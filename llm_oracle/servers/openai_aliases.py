@@ -23,9 +23,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.yaml_files import read_yaml
-from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.budget import Price, ServerPace
 from hapax.llm_oracle.egress import is_local_host
-from hapax.llm_oracle.pace import ServerPace
 from hapax.llm_oracle.questions.chat_settings import ChatSettings
 from hapax.llm_oracle.servers.redaction import redacted
 

@@ -34,13 +34,14 @@ from hapax.llm_oracle.protocols import (
 from hapax.llm_oracle.questions.list_requests import (
     BIAS,
     LIST_TEXT,
+    LISTS,
+    ListsTogether,
     banned_tokens,
     begun_list,
     excluded_values,
     spellings,
     trimmed,
 )
-from hapax.llm_oracle.questions.lists_together import LISTS, ListsTogether
 from hapax.llm_oracle.questions.prompts import critic_prompt, exclusion_clause, is_whole_question
 from hapax.llm_oracle.reading.link_replies import VERDICT_WORDS, FirstToken
 from hapax.llm_oracle.servers.openai_abilities import (

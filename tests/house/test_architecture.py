@@ -22,7 +22,7 @@ FENCES = {
     "uvicorn": ("api/browser/serving.py",),
     "lsprotocol": ("api/rule_editor.py",),
     "pygls": ("api/rule_editor.py",),
-    "json_repair": ("llm_oracle/reading/reply_data.py",),
+    "json_repair": ("llm_oracle/reading/replies.py",),
     "lark": ("grammar/parsing/",),
     "matplotlib": ("evaluation/shared/result_tables.py", "evaluation/link/figures.py"),
     "networkx": ("grammar/dependencies.py",),
@@ -32,13 +32,11 @@ FENCES = {
     "torch": (
         "llm_oracle/backends/",
         "llm_oracle/rankers/",
-        "llm_oracle/weights/",
         "llm_oracle/embedded/",
     ),
     "transformers": (
         "llm_oracle/backends/",
         "llm_oracle/rankers/",
-        "llm_oracle/weights/",
         "llm_oracle/embedded/",
     ),
     "httpx2": ("llm_oracle/servers/openai_transport.py",),
@@ -328,9 +326,8 @@ OTHER_FILES = {
     "api/browser/report_pages.py": "writes at a path of `atomic_path`",
     "kb/files/backups.py": "writes at the path of `unfinished`",
     "kb/files/whole_files.py": "writes at the path of `unfinished`, or to a device that the user names",
-    "llm_oracle/weights/gguf_files.py": "writes into the folder of `unfinished`, in the user's cache",
     "llm_oracle/servers/openai_batch.py": "writes at the paths of `unfinished`",
-    "llm_oracle/weights/identities.py": "writes into the folder of `unfinished`",
+    "llm_oracle/backends/weights.py": "writes into the folder of `unfinished`, in the user's cache",
 }
 """Modules that write elsewhere, with the reason why no link can be in their way."""
 

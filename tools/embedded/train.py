@@ -30,6 +30,7 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTra
 import hapax
 from hapax.evaluation.shared.estimates import auc
 from hapax.grammar.parsing.declarations import PredicateKind
+from hapax.llm_oracle.backends.weights import TEACHERS_FILE, write_sums
 from hapax.llm_oracle.embedded.atlas import load_atlas
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
 from hapax.llm_oracle.questions.prompts import (
@@ -39,7 +40,6 @@ from hapax.llm_oracle.questions.prompts import (
     functional_prompt,
     knowledge_prompt,
 )
-from hapax.llm_oracle.weights.identities import TEACHERS_FILE, write_sums
 from tools.embedded.corpus import LONGEST_LIST, NO, YES, Corpus, Document
 
 BEGIN, END, PADDING = "<|begin|>", "<|end|>", "<|pad|>"

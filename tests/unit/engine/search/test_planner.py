@@ -22,8 +22,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.records import ATTEMPTS, AtomPattern, AttemptRecord, Outcome, Question
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import Price
-from hapax.llm_oracle.pace import ServerPace
+from hapax.llm_oracle.budget import Price, ServerPace
 from hapax.llm_oracle.protocols import Models, Usage
 from hapax.llm_oracle.questions.prompts import critic_prompt
 from hapax.llm_oracle.scripts.simulated import SimulatedModel

@@ -1,1 +1,0 @@
-"""Weights of models in files: their formats, hashes and identities."""
