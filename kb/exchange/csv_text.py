@@ -104,7 +104,7 @@ def cell_value(cell: str) -> Value | None:
 
 
 def cell_values(cells: Sequence[str], *, foreign: bool = False) -> Sequence[Value | Unreadable | None]:
-    """What `cell_value` says of each cell of a column.
+    """The values that `cell_value` gives for the cells of a column.
 
     `foreign`: a person or another program wrote it, with quotation marks of its own.
     """
