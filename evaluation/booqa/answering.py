@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -25,7 +25,6 @@ from hapax.evaluation.entailment.pairs import (
 from hapax.evaluation.entailment.published_graphs import NEIGHBOURS, GraphScorer, Neighbours, Smoothing, read_neighbours
 from hapax.evaluation.entailment.scorers import (
     SCORERS,
-    EntailmentScorer,
     Language,
     ScorerOptions,
     ScorerSession,
@@ -163,11 +162,11 @@ def ask(
 
 def _by_entities(questions: Sequence[Proposition]) -> dict[tuple[str, str, str], list[int]]:
     """Numbers of the questions by slice and entities, in either order."""
-    numbers: dict[tuple[str, str, str], list[int]] = {}
+    numbers: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, question in enumerate(questions):
         # Only once if the entities are equal.
         for pair in dict.fromkeys((_entities(question.mention), _entities(question.mention)[::-1])):
-            numbers.setdefault((question.slice, *pair), []).append(number)
+            numbers[question.slice, *pair].append(number)
     return numbers
 
 
@@ -219,27 +218,6 @@ class AnswerScorer(NamedTuple):
     answers: Callable[[Sequence[QuestionWithPremises]], list[float]]
 
 
-def best_premise(scorer: EntailmentScorer, context: Context) -> AnswerScorer:
-    """Score a question by the highest score of its premises; a question without premises gets the lowest of all.
-
-    A scorer that sees only hypotheses scores the question itself.
-    """
-
-    def answers(questions: Sequence[QuestionWithPremises]) -> list[float]:
-        if isinstance(scorer, GraphScorer):
-            return scorer.grouped([question.pairs for question in questions])
-        if scorer.sees is VisibleSides.HYPOTHESIS:
-            return scorer.scores([question.alone for question in questions])
-        scores = scorer.scores(list(chain.from_iterable(question.pairs for question in questions)))
-        # A question without premises ranks with the least entailed one; 0 may lie above other scores.
-        lowest = min(scores, default=0.0)
-        # The scores of all questions follow each other, so each question takes as many as it has premises.
-        remaining = iter(scores)
-        return [max(islice(remaining, len(question.pairs)), default=lowest) for question in questions]
-
-    return AnswerScorer(scorer.name if context is Context.TRIPLE else f"{scorer.name}, {context}", answers)
-
-
 @dataclass(frozen=True, slots=True)
 class ScoredAnswers:
     """The scores of a method on a set, and its figures."""
@@ -247,41 +225,6 @@ class ScoredAnswers:
     result: report.SubsetResult
     truth: tuple[bool, ...]
     scores: tuple[float, ...]
-
-
-def measure(
-    methods: Sequence[AnswerScorer], sets: Mapping[str, Sequence[QuestionWithPremises]], seed: int = 0
-) -> Iterator[ScoredAnswers]:
-    """The scored answers of each method on each set. A positive and its negatives are resampled together."""
-    deferrals = DeferralCollector()
-    for method in methods:
-        for name, questions in sets.items():
-            truth = [question.question.label for question in questions]
-            with deferrals:
-                scores = method.answers(questions)
-            # Once a request waits in a queue, nothing is measured, but later methods add their requests to it, too.
-            if deferrals.first is not None:
-                continue
-            clusters = []  # a positive and its negatives share slice, sentence and entities
-            for question in questions:
-                proposition = question.question
-                clusters.append((proposition.slice, proposition.sentence, proposition.mention.pair))
-            how = report.Measuring(seed=seed)
-            result = report.subset_result((method.name, name, None), truth, [scores], clusters, how)
-            yield ScoredAnswers(result, tuple(truth), tuple(scores))
-    deferrals.raise_first()
-
-
-def experiment_result(
-    scored: Sequence[ScoredAnswers], sets: Mapping[str, Sequence[QuestionWithPremises]]
-) -> ExperimentResult:
-    """The scored answers as a table, all figures, and a note on the number of premises."""
-    columns = ("scorer", "set", "questions", *report.FIGURE_COLUMNS)
-    results = [answers.result for answers in scored]
-    rows = [(result.scorer, result.subset, result.pairs, *report.figure_cells(result)) for result in results]
-    counts = [len(question.pairs) for question in chain.from_iterable(sets.values())]
-    note = f"{sum(counts) / len(counts):.1f} premises per question; {counts.count(0)} of {len(counts)} have none."
-    return ExperimentResult([ResultTable("", columns, rows)], list(map(report.main_figures, results)), notes=[note])
 
 
 @checked
@@ -379,7 +322,11 @@ def answer_scorer(name: str, session: ScorerSession, options: AnswerOptions) -> 
         premise = _neighbours(options.smooth_premise, options)
         hypothesis = _neighbours(options.smooth_hypothesis, options)
         scorer = replace(scorer, smoothing=Smoothing(premise, hypothesis))
-    return best_premise(scorer, Context(options.context))
+    title = scorer.name if options.context == "triple" else f"{scorer.name}, {options.context}"
+    if scorer.sees is VisibleSides.HYPOTHESIS:
+        # It scores the questions themselves.
+        return AnswerScorer(title, lambda questions: scorer.scores([question.alone for question in questions]))
+    return AnswerScorer(title, lambda questions: scorer.grouped([question.pairs for question in questions]))
 
 
 def _neighbours(name: str, options: AnswerOptions) -> Neighbours | None:
@@ -417,8 +364,26 @@ def answer_questions(
     session = ScorerSession(kb, options, opening)
     # Each scorer once, in the order in which they are named.
     methods = [answer_scorer(name, session, options) for name in dict.fromkeys(options.scorers)]
-    answers = tuple(measure(methods, sets, session.seed))
-    return Evaluation(AnsweredQuestions(answers, sets), experiment_result(answers, sets))
+    deferrals, how = DeferralCollector(), report.Measuring(seed=session.seed)
+    answers, rows = [], []
+    for method, (name, questions) in product(methods, sets.items()):
+        with deferrals:
+            scores = method.answers(questions)
+        # Once a request waits in a queue, nothing is measured, but later methods add their requests to it, too.
+        if deferrals.first is None:
+            truth = [question.question.label for question in questions]
+            # A positive and its negatives share slice, sentence and entities; they are resampled together.
+            of = [question.question for question in questions]
+            clusters = [(asked.slice, asked.sentence, asked.mention.pair) for asked in of]
+            result = report.subset_result((method.name, name, None), truth, [scores], clusters, how)
+            answers.append(ScoredAnswers(result, tuple(truth), tuple(scores)))
+            rows.append((result.scorer, result.subset, result.pairs, *report.figure_cells(result)))
+    deferrals.raise_first()
+    counts = [len(question.pairs) for question in chain.from_iterable(sets.values())]
+    note = f"{sum(counts) / len(counts):.1f} premises per question; {counts.count(0)} of {len(counts)} have none."
+    table = ResultTable("", ("scorer", "set", "questions", *report.FIGURE_COLUMNS), rows)
+    figures = [report.main_figures(scored.result) for scored in answers]
+    return Evaluation(AnsweredQuestions(tuple(answers), sets), ExperimentResult([table], figures, notes=[note]))
 
 
 @checked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -128,12 +127,6 @@ class JsonlSink(TableSink):
         return JsonlWriter(self.folder / "jsonl" / name)
 
 
-class Function(str):
-    """Name of a function in a Python file beside the YAML, such as `utils.load`."""
-
-    __slots__ = ()
-
-
 def yaml_text(tree: Mapping[str, Any]) -> str:
     """The tree as YAML in block style, with keys in the given order."""
     return str(yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
@@ -143,10 +136,6 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, _: Any) -> bool:
         """Write equal parts out instead of as anchors, which some readers do not support."""
         return True
-
-
-# A SafeDumper refuses subclasses of str that have no representer of their own.
-_Dumper.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
 
 
 _COUNT = len(TEMPLATES)
@@ -230,8 +219,8 @@ class HarnessSink(_QuestionSink):
         self.close()
         # A distribution without questions gets no task.
         present = [distribution for distribution in Distribution if (PROBES.name, distribution.value) in self.sizes]
-        self.write("utils.py", _shipped("shipped_lm_eval.py"))
-        self.write(_BASE, yaml_text(_base()))
+        self.write("utils.py", (_HERE / "shipped_lm_eval.py").read_text("utf-8"))
+        self.write(_BASE, (_HERE / "tasks.yaml").read_text("utf-8"))
         # The harness fills in the question of each line, by Jinja. No blank at the end: it puts one between prompt and
         # choice.
         link = {"doc_to_text": f"{PREFIX}\n{_QUESTION}\nAnswer:", "doc_to_choice": "answers"}
@@ -267,30 +256,7 @@ class InspectSink(_QuestionSink):
 
     def finish(self, _: DatasetSource) -> None:
         self.close()
-        self.write("task.py", _shipped("shipped_inspect.py"))
-
-
-def _base() -> dict[str, Any]:
-    # `acc` is the harness's own; the functions of utils.py compute the others from whole statements.
-    metrics = [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}]
-    for name in (_ALL, "positive", "negative", *(f"template_{template.number:02}" for template in TEMPLATES)):
-        metrics.append({"metric": name, "aggregation": Function(f"utils.{name}"), "higher_is_better": True})
-    return {
-        "custom_dataset": Function("utils.load"),
-        "test_split": "test",
-        "output_type": "multiple_choice",
-        "doc_to_target": "label",  # the index of the right answer, for either prompt
-        "process_results": Function("utils.process_results"),
-        "metric_list": metrics,
-        "metadata": METADATA,
-    }
-
-
-def _shipped(name: str) -> str:
-    """The text of a file that is part of a dataset, with the number of templates of this dataset."""
-    # A shipped file runs where Hapax is not installed, so the number is written into it.
-    text = (_HERE / name).read_text(encoding="utf-8")
-    return re.sub(r"^TEMPLATES = \d+$", f"TEMPLATES = {_COUNT}", text, count=1, flags=re.MULTILINE)
+        self.write("task.py", (_HERE / "shipped_inspect.py").read_text("utf-8"))
 
 
 @dataclass

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +37,10 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     right = scores.index(max(scores)) == doc["label"]
     record: Record = (doc["statement"], doc["template"], doc["label"], right)
     by_template = {f"template_{number:02}": record for number in range(1, TEMPLATES + 1)}
-    return {"acc": float(right), **dict.fromkeys((f"all_{TEMPLATES}", "positive", "negative"), record), **by_template}
+    return {"acc": float(right), **dict.fromkeys(("all_13", "positive", "negative"), record), **by_template}
 
 
-# `!function utils.all_13` reads an attribute of this module, and another dataset may have other numbers.
-def __getattr__(name: str) -> Callable[[Iterable[Record]], float]:
-    """The metrics whose names depend on the number of questions: `all_13`, and `template_01` to `template_13`."""
-    if name == f"all_{TEMPLATES}":
-        return all_right
-    for number in range(1, TEMPLATES + 1):
-        if name == f"template_{number:02}":
-            return _template(number)
-    raise AttributeError(name)
-
-
-def all_right(records: Iterable[Record]) -> float:
+def all_13(records: Iterable[Record]) -> float:
     """Share of statements all of whose questions were answered correctly: the metric of LINK's table 4."""
     return _share(records, lambda _: True)
 
@@ -77,9 +67,11 @@ def _share(records: Iterable[Record], counts: Callable[[int], bool]) -> float:
     return right / len(complete) if complete else math.nan
 
 
-def _template(number: int) -> Callable[[Iterable[Record]], float]:
-    def accuracy(records: Iterable[Record]) -> float:
-        answers = [right for _, template, _, right in records if template == number]
-        return sum(answers) / len(answers) if answers else math.nan
+def _accuracy(number: int, records: Iterable[Record]) -> float:
+    """Share of right answers to the questions of a template."""
+    answers = [right for _, template, _, right in records if template == number]
+    return sum(answers) / len(answers) if answers else math.nan
 
-    return accuracy
+
+# `!function utils.template_01` reads an attribute of this module.
+globals().update({f"template_{number:02}": partial(_accuracy, number) for number in range(1, TEMPLATES + 1)})

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, permutations, product
+from itertools import chain, islice, permutations, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -171,6 +171,15 @@ class PairScorer:
     name: str
     scores: Callable[[Sequence[EntailmentPair]], list[float]]
     sees: VisibleSides | None = VisibleSides.BOTH
+
+    def grouped(self, groups: Sequence[Sequence[EntailmentPair]]) -> list[float]:
+        """The highest score of each group of pairs; an empty group gets the lowest of all."""
+        scores = self.scores(list(chain.from_iterable(groups)))
+        # An empty group ranks with the least entailed one; 0 may lie above other scores.
+        lowest = min(scores, default=0.0)
+        # The scores of all groups follow each other.
+        remaining = iter(scores)
+        return [max(islice(remaining, len(group)), default=lowest) for group in groups]
 
 
 EntailmentScorer: TypeAlias = PairScorer | GraphScorer

@@ -12,8 +12,11 @@ from typing import Annotated, Any, Literal
 
 from hapax.evaluation.link.judging import PAPER
 from hapax.evaluation.link.probing_questions import (
+    ANSWER_TOKENS,
+    EXPLANATION_TOKENS,
     PREFIX,
     STEP_BY_STEP,
+    TEMPERATURE,
     TEMPLATES,
     Asker,
     ItemSet,
@@ -21,18 +24,15 @@ from hapax.evaluation.link.probing_questions import (
     ProbeAnswer,
     ProbeItem,
     ProbeQuestion,
+    ReleasedAsker,
+    ReleasedSettings,
+    ReleasedVariant,
     closing,
     examples,
     parse_reply,
     probe_items,
-    without_answer,
-)
-from hapax.evaluation.link.probing_released import (
-    TEMPERATURE,
-    ReleasedAsker,
-    ReleasedSettings,
-    ReleasedVariant,
     released_order,
+    without_answer,
 )
 from hapax.evaluation.shared.estimates import (
     NOTHING,
@@ -78,9 +78,6 @@ from hapax.llm_oracle.registry import open_model, with_journal
 
 # --- asking -----------------------------------------------------------------------------------------------------------
 
-# The paper names no limits. An answer is one word, perhaps after a few others; a rationale is a paragraph.
-ANSWER_TOKENS = 16
-RATIONALE_TOKENS = 256
 ROLE = "probe"
 """Role under which probing calls are counted."""
 
@@ -137,7 +134,7 @@ def reply_asker(model: Generator, journal: Journal, options: ProbeOptions) -> As
             for place, (item, template) in enumerate(questions):
                 worked = examples(options.seed, item, template)
                 prompts[place] = f"{PREFIX}\n{worked}{texts[place]}\n{STEP_BY_STEP}\n"
-            rationales = [without_answer(thought.text) for thought in replies(prompts, RATIONALE_TOKENS)]
+            rationales = [without_answer(thought.text) for thought in replies(prompts, EXPLANATION_TOKENS)]
             for place, (_, template) in enumerate(questions):
                 # The whole first prompt again with its rationale: a request has no memory of another.
                 prompts[place] += f"{rationales[place]}\n{closing(template)}"

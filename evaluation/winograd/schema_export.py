@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.evaluation.dataset.columns import json_line
-from hapax.evaluation.dataset.formats import METADATA, Function, group_files, yaml_text
+from hapax.evaluation.dataset.formats import group_files
 from hapax.evaluation.shared.estimates import agreement, share
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
@@ -45,17 +45,15 @@ _AVERAGED = ("single", "pair", "unparsed")
 CHOOSING = (PromptMethod.ZERO_SHOT, PromptMethod.ONE_SHOT)
 """Methods without reasoning before the answer, so that the likeliest of the four answers can be chosen."""
 
-_HERE = Path(__file__).parent
-
-# Files that the tasks include, by the end of the tasks' names. The harness treats every file that ends in .yaml as a
-# task, so these have no such suffix.
-_BASES = {"": "_written_yaml", "_choice": "_choice_yaml"}
-
-_METRICS = """\
-`single` is the share of sentences with a right answer, `pair` the share of pairs with two right answers, `consistency`
-the share of families with right answers only, and `unparsed` the share of sentences without a readable answer, which
-count as wrong. Each document is a pair of sentences. Tasks that end in `_choice` take the likeliest of the four pairs
-of answers; the others read the answers from the model's text, by the rules in `reading.py`."""
+# Files of a task folder that are the same for all schemas. The harness treats every file that ends in .yaml as a task,
+# so those that tasks include have no such suffix.
+_SHIPPED = {
+    "utils.py": "shipped_lm_eval.py",
+    "reading.py": "reply_reading.py",
+    "_written_yaml": "tasks_written.yaml",
+    "_choice_yaml": "tasks_choice.yaml",
+    "README.md": "tasks.md",
+}
 
 
 @checked
@@ -106,18 +104,16 @@ def _column(method: PromptMethod) -> str:
 def _files(by_slug: Mapping[str, Sequence[Pair]], options: SchemaExportOptions) -> Iterator[tuple[str, str]]:
     for slug, pairs in by_slug.items():
         yield f"{slug}.jsonl", "".join(json_line(_document(pair, options.variant)) for pair in pairs)
-    for name, shipped in (("utils.py", "shipped_lm_eval.py"), ("reading.py", "reply_reading.py")):
-        yield name, (_HERE / shipped).read_text(encoding="utf-8")
-    for ending, base in _BASES.items():
-        yield base, yaml_text(_base(ending))
-        methods = CHOOSING if ending else PROMPTED
+    for name, shipped in _SHIPPED.items():
+        text = Path(__file__).with_name(shipped).read_text(encoding="utf-8")
+        yield name, text.format(name=options.name) if name == "README.md" else text
+    for ending, base, methods in (("", "_written_yaml", PROMPTED), ("_choice", "_choice_yaml", CHOOSING)):
         tasks = {}
         for slug, method in product(by_slug, methods):
             text = f"{{{{{_column(method)}}}}}"  # a template of the harness: {{prompt_aot}}
             content = {"dataset_kwargs": {"data_file": f"{slug}.jsonl"}, "doc_to_text": text}
             tasks[f"{options.name}{ending}_{slug}_{method.value.replace('-', '_')}"] = content
         yield from group_files(f"{options.name}{ending}", base, tasks, _AVERAGED)
-    yield "README.md", _README.format(name=options.name, metrics=_METRICS)
 
 
 def _document(pair: Pair, variant: PromptWording) -> dict[str, Any]:
@@ -134,47 +130,6 @@ def _document(pair: Pair, variant: PromptWording) -> dict[str, Any]:
         # The harness puts a blank between prompt and answer.
         **{_column(method): prompt(pair, method, variant).rstrip(" ") for method in PROMPTED},
     }
-
-
-def _base(ending: str) -> dict[str, Any]:
-    asking: dict[str, Any] = {
-        "output_type": "generate_until",
-        "doc_to_target": "{{choices[label]}}",
-        "process_results": Function("utils.process_generated"),
-        # Models go on with a further question, which is cut off.
-        "generation_kwargs": {"until": ["\n\nQ:"], "do_sample": False, "max_gen_toks": 512},
-    }
-    if ending:
-        asking = {
-            "output_type": "multiple_choice",
-            "doc_to_choice": "choices",
-            "doc_to_target": "label",
-            "process_results": Function("utils.process_choice"),
-        }
-    means = [{"metric": name, "aggregation": "mean", "higher_is_better": name != "unparsed"} for name in _AVERAGED]
-    consistency = {"metric": "consistency", "aggregation": Function("utils.consistency"), "higher_is_better": True}
-    return {
-        "custom_dataset": Function("utils.load"),
-        "test_split": "test",
-        **asking,
-        "metric_list": [*means, consistency],
-        "metadata": METADATA,
-    }
-
-
-_README = """\
-# Tasks of `{name}` for lm-evaluation-harness
-
-```
-lm-eval validate --tasks {name} --include_path lm_eval
-lm-eval run --model hf --model_args pretrained=MODEL --tasks {name}_choice --include_path lm_eval
-```
-
-Nothing is downloaded: the pairs are in this folder, which `--include_path` names. In the group `{name}` the model
-writes answers to the paper's six prompts; in `{name}_choice` it chooses one after the zero-shot and one-shot prompts.
-
-{metrics}
-"""
 
 
 LABELS = tuple(f"{SCHEMA} label {number}" for number in (1, 2))

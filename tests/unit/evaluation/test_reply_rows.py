@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hapax.evaluation.link.instruct import Drop, RowVariable, parse_rows
-from hapax.evaluation.link.probing_questions import AnswerPair, ParsedReply, parse_reply
-from hapax.evaluation.link.probing_released import first_word
+from hapax.evaluation.link.probing_questions import AnswerPair, ParsedReply, first_word, parse_reply
 from hapax.evaluation.winograd.generation import read_entities
 from hapax.evaluation.winograd.schema_files import WinogradItem, options_as_named, replaced
 from hapax.llm_oracle.questions.prompts import InstructionParts, instruction_prompt, read_instruction
