@@ -34,6 +34,7 @@ from hapax.evaluation.shared.result_tables import (
     ResultTable,
     bin_counts,
     bin_edges,
+    grouped,
     write_figure,
 )
 from hapax.grammar.arguments import checked
@@ -205,11 +206,12 @@ def _varying(*traits: str) -> MethodChoice:
     """The largest group of searches, or of instructions, that differ in the first of these traits and only in them."""
 
     def chosen(report: LikelihoodReport) -> list[SearchMethod]:
-        groups: dict[str, list[SearchMethod]] = {}
+        fitting = []
         for method in report.methods:
             if method.is_instruction == ("wording" in traits) and all(trait in method.traits for trait in traits):
-                # Equal in all other traits: only then does a figure show the effect of these.
-                groups.setdefault(_traits_besides(method, traits), []).append(method)
+                fitting.append(method)
+        # Equal in all other traits: only then does a figure show the effect of these.
+        groups = grouped(fitting, lambda method: _traits_besides(method, traits))
         largest = max(groups.values(), key=len, default=[])
         if len({method.traits[traits[0]] for method in largest}) < 2:
             return []

@@ -16,7 +16,7 @@ from hapax.engine.search.oracle import GENERATION_BATCH
 from hapax.evaluation.link.judging import COLUMNS, JudgedAccuracy, judge_of, printed_table
 from hapax.evaluation.link.likelihood import KNOWLEDGE_MODEL
 from hapax.evaluation.link.lint_import import GivenStatementWriter
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, INSTRUCT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -306,10 +306,7 @@ class InstructReport:
     @property
     def by_rule(self) -> dict[str, list[Stream]]:
         """Head and long tail by rule."""
-        by_rule: dict[str, list[Stream]] = {}
-        for stream in self.streams:
-            by_rule.setdefault(stream.writer.rule.name, []).append(stream)
-        return by_rule
+        return grouped(self.streams, lambda stream: stream.writer.rule.name)
 
     @property
     def mean_delta(self) -> float | None:

@@ -28,7 +28,7 @@ from hapax.evaluation.shared.estimates import (
     rank_correlation,
     share,
 )
-from hapax.evaluation.shared.result_tables import ResultTable
+from hapax.evaluation.shared.result_tables import ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import INSTRUCT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -222,9 +222,7 @@ def _latest(
     runs: Sequence[RunRecord], methods: Mapping[str, SearchMethod], statements: Sequence[StatementRecord]
 ) -> dict[tuple[str, str, Distribution], list[StatementRecord]]:
     """Statements by method, rule and distribution, each group from the last run that wrote some or found none."""
-    by_run: dict[tuple[str, str, Distribution], list[StatementRecord]] = defaultdict(list)
-    for statement in statements:
-        by_run[statement.run_id, statement.rule, statement.distribution].append(statement)
+    by_run = grouped(statements, lambda statement: (statement.run_id, statement.rule, statement.distribution))
     # Ordered, so that texts are asked in the same order on each call.
     parts = dict.fromkeys((rule, distribution) for _, rule, distribution in by_run)
     latest: dict[tuple[str, str, Distribution], list[StatementRecord]] = {}

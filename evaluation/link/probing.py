@@ -43,10 +43,9 @@ from hapax.evaluation.shared.estimates import (
     share,
     share_of_clusters,
 )
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches, grouped
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
-    DOMAINS,
     TOTAL,
     ordered_domains,
     stored_library,
@@ -210,10 +209,8 @@ class ProbeReport:
 
 def measure(answers: Iterable[ProbeAnswer]) -> ProbeReport:
     """Score the answers; every statement is expected to be asked in full."""
-    groups: dict[tuple[str, Distribution], list[ProbeAnswer]] = {}
-    for answer in answers:
-        # A statement of both distributions has one id, and counts in each.
-        groups.setdefault((answer.item.statement_id, answer.item.distribution), []).append(answer)
+    # A statement of both distributions has one id, and counts in each.
+    groups = grouped(answers, lambda answer: (answer.item.statement_id, answer.item.distribution))
     cells, changes, templates = {}, {}, []
     # All answers of a group are about one statement, so the first tells its domain.
     for domain in [*ordered_domains(group[0].item.domain for group in groups.values()), TOTAL]:
@@ -310,9 +307,8 @@ def computed_delta(printed: Mapping[str, Any]) -> float | None:
 
 def printed_tables() -> Iterator[ResultTable]:
     """LINK's tables 4 and 13 as printed."""
-    by_domain: dict[str, list[Mapping[str, Any]]] = {domain: [] for domain in (*DOMAINS, TOTAL)}
-    for printed in PAPER["table_4"]:
-        by_domain[printed["domain"]].append(printed)
+    # In the order of the domains.
+    by_domain: dict[str, list[Mapping[str, Any]]] = grouped(PAPER["table_4"], lambda printed: str(printed["domain"]))
     rows: list[tuple[str, ...]] = []
     for domain, cells in by_domain.items():
         for end, name in DISTRIBUTION_NAMES.items():

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain, zip_longest
 
 from hapax.engine.judgements import Judgements
+from hapax.evaluation.shared.result_tables import grouped
 from hapax.evaluation.shared.stored_statements import (
     NO_DOMAIN,
     draw_sample,
@@ -533,11 +534,8 @@ def completed(clause: str) -> str:
 
 def released_order(items: Iterable[ProbeItem]) -> tuple[ProbeItem, ...]:
     """The items in the order in which the release probes them: rule by rule, the long tail first."""
-    by_rule: dict[str, list[ProbeItem]] = {}
-    for item in items:
-        by_rule.setdefault(item.rule, []).append(item)
     ordered: list[ProbeItem] = []
-    for of_rule in by_rule.values():
+    for of_rule in grouped(items, lambda item: item.rule).values():
         for distribution in (Distribution.LONG_TAIL, Distribution.HEAD):
             ordered += [item for item in of_rule if item.distribution is distribution]
     return tuple(ordered)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from hapax.evaluation.link.probing_questions import TEMPLATES
+from hapax.evaluation.shared.result_tables import grouped
 from hapax.evaluation.votes.voting_items import (
     FACT,
     STATEMENT,
@@ -466,9 +467,7 @@ def import_sheets(
     qualification counts as one fault, and is skipped as a whole.
     """
     rows, faults = _sound_rows(map(Path, files))
-    ballots: dict[tuple[str, str], list[FilledRow]] = {}
-    for row in rows:
-        ballots.setdefault(row.ballot, []).append(row)
+    ballots = grouped(rows, lambda row: row.ballot)
     # All ballots first: the rows of a qualification may stand below the others.
     failed = {ballot: fault for ballot, own in ballots.items() if (fault := _disqualification(own)) is not None}
     faults += failed.values()

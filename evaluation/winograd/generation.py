@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
 from hapax.evaluation.winograd.schema_asking import AskSettings, asking
 from hapax.evaluation.winograd.schema_files import (
     Pair,
@@ -239,9 +239,9 @@ class Generated:
     stopped: str | None = None
 
     @property
-    def accepted(self) -> dict[str, EntityProposal]:
-        """The candidates that no gate has rejected, by id."""
-        return {made.id: made for made in self.candidates if made.pair is not None and not made.rejected}
+    def accepted(self) -> list[EntityProposal]:
+        """The candidates that no gate has rejected."""
+        return [made for made in self.candidates if made.pair is not None and not made.rejected]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -270,7 +270,7 @@ class Generated:
 
     def lines(self) -> Iterator[str]:
         """The new pairs as lines of JSONL, which `evaluate winograd data` and `ask` can read."""
-        for number, candidate in enumerate(self.accepted.values()):
+        for number, candidate in enumerate(self.accepted):
             scores = {"association": candidate.association, "base_right": candidate.base_right}
             for item in candidate.pair or ():
                 # Numbered anew: several pairs come from one source pair, whose name they still have.
@@ -391,13 +391,13 @@ class _SchemaGates:
 
     def associate(self) -> None:
         """Apply the inverted likelihood gate: the wrong entity must be the more associated one."""
-        pairs = self.generated.accepted
-        if not pairs:
+        candidates = self.generated.accepted
+        if not candidates:
             return
         model, threshold = open_model(self.options.likelihood, LIKELIHOOD, self.opening), self.options.threshold
         likelihood, verdicts = JournaledLikelihood(model, self.journal, role=ASSOCIATION_ROLE), []
-        scores = associations([made.pair for made in pairs.values() if made.pair], likelihood)
-        for candidate, score in zip(pairs.values(), scores, strict=True):
+        scores = associations([made.pair for made in candidates if made.pair], likelihood)
+        for candidate, score in zip(candidates, scores, strict=True):
             candidate.association, rejected = score, ""
             if score is None:
                 rejected = "no clause of a sentence holds the pronoun"
@@ -408,7 +408,7 @@ class _SchemaGates:
 
     def ask_base(self) -> None:
         """Apply the inverted critic gate: a base model must fail on at least one of the two sentences."""
-        options, candidates = self.options, list(self.generated.accepted.values())
+        options, candidates = self.options, self.generated.accepted
         pairs = [candidate.pair for candidate in candidates if candidate.pair]
         if not pairs:
             return
@@ -429,15 +429,12 @@ class _SchemaGates:
 
     def keep_share(self) -> None:
         """Reject all but the most adversarial share of each source pair's candidates."""
-        by_source: dict[str, dict[str, EntityProposal]] = {}
-        for identity, candidate in self.generated.accepted.items():
-            by_source.setdefault(candidate.source[0].pair, {})[identity] = candidate
         reason = "more adversarial ones of its source pair are kept"
-        for candidates in by_source.values():
+        for candidates in grouped(self.generated.accepted, lambda made: made.source[0].pair).values():
             # The likelihood gate on the negated scores. Ids break ties, so that every run cuts equal scores alike.
-            scores = [-(candidate.association or 0.0) for candidate in candidates.values()]
-            places = kept(scores, list(candidates), Distribution.LONG_TAIL, self.options.share, self.options.most)
-            cut = [candidate for place, candidate in enumerate(candidates.values()) if place not in places]
+            scores, identities = [-(made.association or 0.0) for made in candidates], [made.id for made in candidates]
+            places = kept(scores, identities, Distribution.LONG_TAIL, self.options.share, self.options.most)
+            cut = [candidate for place, candidate in enumerate(candidates) if place not in places]
             self._decide(SHARE, [(candidate, reason, candidate.association) for candidate in cut])
 
 

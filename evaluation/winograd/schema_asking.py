@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from hapax.evaluation.shared.estimates import Estimate, share
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches, grouped
 from hapax.evaluation.winograd.reply_reading import Answers, named, read_as_released, read_strictly
 from hapax.evaluation.winograd.schema_files import (
     Pair,
@@ -498,10 +498,8 @@ def ask_schemas(
             raise HapaxError(
                 f"{pair[0].place}: another file has a different pair {pair[0].pair!r}. Rename one of the files."
             )
-    by_source: dict[str, list[Pair]] = {}
-    for pair in distinct.values():
-        if not options.sources or pair[0].source in options.sources:
-            by_source.setdefault(pair[0].source, []).append(pair)
+    chosen = (pair for pair in distinct.values() if not options.sources or pair[0].source in options.sources)
+    by_source = grouped(chosen, lambda pair: pair[0].source)
     if not by_source:
         raise HapaxError(
             f"{', '.join(map(str, paths))}: no pairs to ask about.",

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.writing.words import counted
@@ -112,10 +112,8 @@ class ItemFault:
 
 def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
     """Pairs of items with the same `pair`, in order of first appearance. Items without a partner are left out."""
-    groups: dict[str, list[WinogradItem]] = {}
-    for item in items:
-        groups.setdefault(item.pair, []).append(item)
-    return [(group[0], group[1]) for group in groups.values() if len(group) == 2]
+    groups = grouped(items, lambda item: item.pair).values()
+    return [(group[0], group[1]) for group in groups if len(group) == 2]
 
 
 def replaced(text: str, old: tuple[str, str], new: tuple[str, str]) -> str:
@@ -520,9 +518,7 @@ def count_schemas(*paths: str | Path, published: bool = False) -> Evaluation[Non
     """
     files = [SchemaFile(path, published) for path in paths]
     faults = list(chain.from_iterable(file.faults for file in files))
-    by_source: dict[str, list[WinogradItem]] = {}
-    for item in chain.from_iterable(file.items for file in files):
-        by_source.setdefault(item.source, []).append(item)
+    by_source = grouped(chain.from_iterable(file.items for file in files), lambda item: item.source)
     names, rows = ("source", "sentences", "pairs", "families"), []
     for source, items in by_source.items():
         pairs = pairs_of(items)
