@@ -78,7 +78,6 @@ from .evaluation.booqa.answering import read_questions as read_questions
 from .evaluation.booqa.answering import write_answers as write_answers
 from .evaluation.booqa.answering import write_question_pairs as write_question_pairs
 from .evaluation.booqa.question_building import BuildSettings as BuildSettings
-from .evaluation.booqa.question_building import CountRange as CountRange
 from .evaluation.booqa.question_building import QuestionWords as QuestionWords
 from .evaluation.booqa.question_building import build_questions as build_questions
 from .evaluation.calibration.calibrating import CalibrationOptions as CalibrationOptions

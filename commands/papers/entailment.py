@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 import hapax
 from hapax.commands.shared.common_options import opened, read_library, with_database, with_json, with_rules
 from hapax.commands.shared.console import note, print_json, print_table, say, show
-from hapax.commands.shared.declared import F, declared, of_program
+from hapax.commands.shared.declared import declared, of_program
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, with_asking, with_budget, with_dry_run
 from hapax.grammar.options import from_options
@@ -166,11 +165,6 @@ def select(folder: Path, dev_file: Path, test_file: Path, draws: int) -> None:
 with_corpus_options = declared(hapax.AnswerOptions, "language", "lexicon")
 
 
-def with_count(name: str, default: int, description: str, lowest: int = 1) -> Callable[[F], F]:
-    """An option with a whole number that is at least `lowest`."""
-    return click.option(name, type=click.IntRange(lowest), default=default, show_default=True, help=description)
-
-
 @click.group(cls=CommandGroup, path="evaluate.booqa.")
 def booqa() -> None:
     """Build BoOQA from a corpus of triples, and answer its questions with scorers.
@@ -185,19 +179,11 @@ def booqa() -> None:
 @click.argument("triples", nargs=-1, required=True, type=FILE)
 @click.option("--out", required=True, type=FOLDER, help="Folder for dev.jsonl, test.jsonl and report.json.")
 @with_corpus_options
-# The defaults are the parameters of the release.
-@with_count("--pair-from", 15, "Fewest mentions of an entity pair in a slice.")
-@with_count("--pair-below", 30, "Keep pairs with fewer mentions than this; 0: no limit.", lowest=0)
-@with_count("--predicate-from", 30, "Fewest occurrences of a predicate in the corpus.")
-@with_count("--predicate-below", 0, "Keep predicates with fewer occurrences than this; 0: no limit.", lowest=0)
-@declared(hapax.BuildSettings, "negatives", "sample", "frequency_map")
-@click.option(
-    "--senses",
-    type=click.Choice(["first", "critic"]),
-    default="first",
-    show_default=True,
-    help="Sense of a word to replace: first (in WordNet), or the one that a critic (-m) chooses.",
+@declared(
+    hapax.BuildSettings,
+    *("pair_from", "pair_below", "predicate_from", "predicate_below", "negatives", "sample", "frequency_map"),
 )
+@declared(hapax.QuestionWords, "senses")
 @with_model
 @of_program
 @with_budget
@@ -212,12 +198,7 @@ def build(triples: tuple[Path, ...], out: Path, **options: Any) -> None:
     hapax evaluate booqa build triples.jsonl --out booqa
     hapax evaluate booqa build triples.jsonl --out booqa --senses critic -m hf:google/flan-t5-xl
     """
-    settings = from_options(
-        hapax.BuildSettings,
-        options,
-        pair=hapax.CountRange(options["pair_from"], options["pair_below"]),
-        predicate=hapax.CountRange(options["predicate_from"], options["predicate_below"]),
-    )
+    settings = from_options(hapax.BuildSettings, options)
     words = hapax.QuestionWords(options["lexicon"] or "", options["senses"], options["model"])
     with asking(options, "Building") as (kb, opening, _):
         evaluation = hapax.build_questions(kb, triples, out, settings, words=words, opening=opening)

@@ -85,7 +85,7 @@ class Replacer:
     choose: SenseChoice
     index: PredicateIndex
     said: Mapping[Pair, frozenset[str]]
-    frequency: CountRange
+    settings: BuildSettings
     dropped: Counter[str] = field(default_factory=Counter)
 
     def negatives(self, mention: Mention) -> tuple[list[str], dict[str, tuple[str, ...]]]:
@@ -116,6 +116,7 @@ class Replacer:
     ) -> list[str]:
         """Narrower relations that the corpus has often enough, but not for this pair, nor a synonym of them."""
         relations: list[str] = []
+        least, below = self.settings.predicate_from, self.settings.predicate_below
         for wordings in replacements(words, span, chosen, ReplacementDirection.NARROWER, self.lexicon):
             # All synonyms together: the corpus may state the same with another lemma of the sense.
             keys = list(dict.fromkeys(map(self.index.key, wordings)))
@@ -127,7 +128,7 @@ class Replacer:
             fitting = [
                 min(own, key=lambda form: (-own[form], form))
                 for own in forms
-                if own and not self.frequency.fault(own.total(), "")
+                if own and not count_fault(own.total(), least, below, "")
             ]
             # A bool counts as 0 or 1.
             self.dropped[UNUSUAL] += not fitting
@@ -166,19 +167,11 @@ VAGUE_WORDS = frozenset(_VAGUE_WORDS.split())
 """Words that by themselves make no useful predicate, as in the release. X is the place of a Chinese object."""
 
 
-@checked
-@dataclass(frozen=True)
-class CountRange:
-    """A range of counts: at least `start` and less than `below`, where 0 means no limit."""
-
-    start: int
-    below: int
-
-    def fault(self, count: int, noun: str) -> str:
-        """`too few NOUN`, `too many NOUN`, or an empty text if the count is in the range."""
-        if count < self.start:
-            return f"too few {noun}"
-        return f"too many {noun}" if 0 < self.below <= count else ""
+def count_fault(count: int, least: int, below: int, noun: str) -> str:
+    """`too few NOUN`, `too many NOUN`, or an empty text for at least `least` and less than `below`; 0 is no limit."""
+    if count < least:
+        return f"too few {noun}"
+    return f"too many {noun}" if 0 < below <= count else ""
 
 
 Predicate = tuple[str, str, str]
@@ -190,7 +183,7 @@ def predicate_of(mention: Mention) -> Predicate:
     return (mention.relation, *mention.types)
 
 
-def pair_faults(sentences: Sequence[Sentence], limits: CountRange) -> dict[Pair, str]:
+def pair_faults(sentences: Sequence[Sentence], settings: BuildSettings) -> dict[Pair, str]:
     """By documents, the reason why each entity pair of a slice is not asked about, or an empty text if it is."""
     documents: defaultdict[Pair, set[str]] = defaultdict(set)
     predicates: defaultdict[Pair, set[str]] = defaultdict(set)
@@ -205,8 +198,10 @@ def pair_faults(sentences: Sequence[Sentence], limits: CountRange) -> dict[Pair,
             faults[pair] = PRONOUN
             continue
         # The range holds for different predicates, too: many mentions of a single predicate give little to judge by.
-        count_fault = limits.fault(len(counted), "mentions")
-        faults[pair] = count_fault or limits.fault(len(predicates[pair]), "different predicates")
+        faults[pair] = ""
+        for count, noun in ((len(counted), "mentions"), (len(predicates[pair]), "different predicates")):
+            fault = count_fault(count, settings.pair_from, settings.pair_below, noun)
+            faults[pair] = faults[pair] or fault
     return faults
 
 
@@ -312,8 +307,12 @@ class BuildSettings:
     """Settings of a build. The defaults are the release's, according to its code and README."""
 
     language: Language = "EN"
-    pair: CountRange = field(default_factory=lambda: CountRange(15, 30))
-    predicate: CountRange = field(default_factory=lambda: CountRange(30, 0))
+    pair_from: Annotated[int, Option("Fewest mentions of an entity pair in a slice.", least=1)] = 15
+    pair_below: Annotated[int, Option("Keep pairs with fewer mentions than this; 0: no limit.", least=0)] = 30
+    predicate_from: Annotated[int, Option("Fewest occurrences of a predicate in the corpus.", least=1)] = 30
+    predicate_below: Annotated[
+        int, Option("Keep predicates with fewer occurrences than this; 0: no limit.", least=0)
+    ] = 0
     negatives: Annotated[int, Option("Most negatives of a positive.", least=1)] = 2
     sample: Annotated[int, Option("Number of positives in dev and test together.", least=1)] = 40_000
     frequency_map: Annotated[bool, Option("Draw negatives that are as frequent as positives.", switch=True)] = True
@@ -330,7 +329,10 @@ class QuestionWords:
     """
 
     lexicon: str = ""
-    senses: Literal["first", "critic"] = "first"
+    senses: Annotated[
+        Literal["first", "critic"],
+        Option("Sense of a word to replace: first (in WordNet), or the one that a critic (-m) chooses."),
+    ] = "first"
     model: str = "embedded"
 
 
@@ -388,7 +390,7 @@ def build(
         raise HapaxError(f"{names}: no triple{left_out}. Name a corpus; docs/papers/booqa.md describes its format.")
     positives_by_slice, filtered = _positives(corpus, occurrences, settings)
     index = PredicateIndex(occurrences, lexicon)
-    replacer = Replacer(lexicon, choose, index, _said(corpus, positives_by_slice, index, lexicon), settings.predicate)
+    replacer = Replacer(lexicon, choose, index, _said(corpus, positives_by_slice, index, lexicon), settings)
     balanced_by_slice, unused = _balanced(positives_by_slice, replacer, settings)
     sampled, beyond = _sampled(balanced_by_slice, settings)
     sizes = {key: len(in_slice) for key, in_slice in sampled.items()}
@@ -460,15 +462,14 @@ def _positives(
     for key in corpus.slices:
         by_slice[key] = []
         in_slice = corpus.read(key)
-        faults = pair_faults(in_slice, settings.pair)
+        faults = pair_faults(in_slice, settings)
         for sentence in in_slice:
             for mention in sentence.triples:
                 # The first fault found is the one that is counted.
                 is_vague = VAGUE_WORDS.issuperset(predicate_words(mention.relation, settings.language))
                 fault = faults[mention.pair] or (VAGUE if is_vague else "")
-                fault = fault or settings.predicate.fault(
-                    occurrences[predicate_of(mention)], "occurrences of the predicate"
-                )
+                count, limits = occurrences[predicate_of(mention)], (settings.predicate_from, settings.predicate_below)
+                fault = fault or count_fault(count, *limits, "occurrences of the predicate")
                 if fault:
                     dropped[fault] += 1
                 else:

@@ -23,7 +23,7 @@ from typing import Any
 from hapax.engine.inference.proof import By, Proof
 from hapax.engine.judgements import ENTAILMENT_QUESTION, LINK_ANNOTATORS
 from hapax.evaluation.shared.estimates import Estimate, mean
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -144,36 +144,32 @@ class DomainTally:
     """Counts statements for table 16 as they are taken. `rules`: the domain of each rule, also without statements."""
 
     rules: dict[str, str]
-    _statements: Counter[tuple[str, Distribution]] = field(default_factory=Counter)
-    _scores: dict[tuple[str, Distribution], dict[str, list[float]]] = field(default_factory=dict)
+    _sizes: Counter[tuple[str, Distribution]] = field(default_factory=Counter)
+    _scores: list[tuple[str, Distribution, str, float]] = field(default_factory=list)
 
     def take(self, statement: StatementRecord, evaluator: str | None = None) -> None:
         """Count a statement; `evaluator`: who measured its likelihood."""
-        key = (statement.rule, statement.distribution)
-        self._statements[key] += 1
-        if statement.log_likelihood is not None and math.isfinite(statement.log_likelihood):
-            by_evaluator = self._scores.setdefault(key, {})
-            by_evaluator.setdefault(evaluator or "", []).append(statement.log_likelihood)
+        rule, distribution, score = statement.rule, statement.distribution, statement.log_likelihood
+        self._sizes[rule, distribution] += 1
+        if score is not None and math.isfinite(score):
+            self._scores.append((rule, distribution, evaluator or "", score))
 
     def counts(self) -> tuple[DomainCount, ...]:
         """LINK's domains in its order, then others, the total last."""
-        names = ordered_domains(self.rules.values())
-        return tuple(self._count(name) for name in (*names, TOTAL))
-
-    def _count(self, domain: str) -> DomainCount:
-        rules = [rule for rule in sorted(self.rules) if domain in (TOTAL, self.rules[rule])]
-        head, tail = (sum(self._statements[rule, end] for rule in rules) for end in Distribution)
-        deltas = [delta for delta in map(self._delta, rules) if delta is not None]
-        return DomainCount(domain, len(rules), head, tail, mean(deltas))
-
-    def _delta(self, rule: str) -> float | None:
-        """Mean score of head less that of long-tail statements; None unless one and the same evaluator scored both."""
-        head, tail = (self._scores.get((rule, end), {}) for end in Distribution)
-        # Scores of different evaluators cannot be subtracted from each other.
-        if len(head) != 1 or head.keys() != tail.keys():
-            return None
-        (evaluator,) = head
-        return fmean(head[evaluator]) - fmean(tail[evaluator])
+        deltas = {}
+        for rule, found in grouped(self._scores, lambda row: row[0]).items():
+            ends = grouped(found, lambda row: row[1:3])
+            # Of one and the same evaluator: scores of different ones cannot be subtracted from each other.
+            if len(ends) == len(Distribution) and len({evaluator for _, evaluator in ends}) == 1:
+                means = {end: fmean(score for *_, score in rows) for (end, _), rows in ends.items()}
+                deltas[rule] = means[Distribution.HEAD] - means[Distribution.LONG_TAIL]
+        counts = []
+        for domain in (*ordered_domains(self.rules.values()), TOTAL):
+            rules = [rule for rule in sorted(self.rules) if domain in (TOTAL, self.rules[rule])]
+            head, tail = (sum(self._sizes[rule, end] for rule in rules) for end in Distribution)
+            of_rules = mean([deltas[rule] for rule in rules if rule in deltas])
+            counts.append(DomainCount(domain, len(rules), head, tail, of_rules))
+        return tuple(counts)
 
 
 @dataclass(frozen=True, slots=True)
