@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import indent
@@ -264,14 +264,13 @@ def github_annotation(diagnostic: Diagnostic) -> str:
     else:
         fields["col"] = place.column
     fields["title"] = diagnostic.code
-    properties = ",".join(f"{name}={_property(str(value))}" for name, value in fields.items())
-    return f"::{_ANNOTATIONS[diagnostic.severity]} {properties}::{_data(diagnostic.text)}"
+    # The escapes of workflow commands.
+    escapes = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+    properties = []
+    for name, value in fields.items():
+        properties.append(f"{name}={_escaped(value, escapes | {':': '%3A', ',': '%2C'})}")
+    return f"::{_ANNOTATIONS[diagnostic.severity]} {','.join(properties)}::{_escaped(diagnostic.text, escapes)}"
 
 
-def _data(text: str) -> str:
-    # The escapes of workflow commands; `%` first, which the other escapes contain.
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escaped(value: object, escapes: Mapping[str, str]) -> str:
+    return "".join(escapes.get(sign, sign) for sign in str(value))

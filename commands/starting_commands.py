@@ -91,14 +91,11 @@ class GoalShell(cmd.Cmd):
         if word in ("quit", "exit", "EOF"):
             return True
         try:
-            if word == "why":
-                click.echo(str(self.program.why(rest.strip())))
-            elif word == "why-not":
-                click.echo(str(self.program.why_not(rest.strip())))
-            elif word in ("?", "help"):
-                click.echo("\n".join([SHELL_HELP, "", *self._called()]))
-            elif word == "predicates":
-                click.echo("\n".join(self._called()))
+            if word in ("why", "why-not"):
+                explain = self.program.why if word == "why" else self.program.why_not
+                click.echo(str(explain(rest.strip())))
+            elif word in ("?", "help", "predicates"):
+                click.echo("\n".join([*([] if word == "predicates" else [SHELL_HELP, ""]), *self._called()]))
             elif word:
                 self._ask(line.strip().rstrip("."))
         except hapax.HapaxError as fault:
@@ -116,29 +113,18 @@ class GoalShell(cmd.Cmd):
 
     def completenames(self, text: str, *_: object) -> list[str]:
         """Words, predicates and values that begin so."""
-        words = [
-            "why",
-            "why-not",
-            "predicates",
-            "help",
-            "quit",
-            *(name.partition("/")[0] for name in self._predicates()),
-        ]
-        return sorted({word for word in (*words, *self.program.kb.texts_beginning(text)) if word.startswith(text)})
+        predicates = (line.partition("/")[0] for line in self._called())
+        words = {"why", "why-not", "predicates", "help", "quit", *predicates, *self.program.kb.texts_beginning(text)}
+        return sorted(word for word in words if word.startswith(text))
 
     completedefault = completenames
 
     def _called(self) -> list[str]:
         """The predicates, each with its columns if it has some."""
-        named = (
-            (indicator, self.program.rules.columns_of(indicator.partition("/")[0])) for indicator in self._predicates()
-        )
-        return [f"{indicator}  {', '.join(columns)}".rstrip() for indicator, columns in named]
-
-    def _predicates(self) -> list[str]:
         rules = self.program.rules
         declared = {signature.indicator for signature in rules.completed().signatures} - rules.excepted
-        return sorted(declared.union(self.program.kb.fact_indicators()))
+        named = sorted(declared.union(self.program.kb.fact_indicators()))
+        return [f"{name}  {', '.join(rules.columns_of(name.partition('/')[0]))}".rstrip() for name in named]
 
 
 with suppress(ImportError):

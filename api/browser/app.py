@@ -107,8 +107,11 @@ class Browser:
         """The rules, read again only when the knowledge base keeps others. Kept ones that cannot be read are named."""
         key = tuple((record.name, record.text) for record in kb.rule_texts())
         if key not in self._libraries:
+            read = None if self.rules else read_kept(kb)
+            library = load_rules(*self.rules) if read is None else read.library
+            faults = [] if read is None else [HapaxError(diagnostic.text) for diagnostic in read.diagnostics]
             # One library is remembered, since the knowledge base keeps one set of rules.
-            self._libraries = {key: self._read(kb)}
+            self._libraries = {key: (library, faults)}
         library, faults = self._libraries[key]
         for fault in faults:
             kb.leave_out(fault, "A kept rule file cannot be read: ")
@@ -123,14 +126,6 @@ class Browser:
             remedy = Remedy("Restore the file, or start the server with another {}.", Setting("rules"))
             raise HapaxError(f"{fault.filename}: the rules cannot be read: {fault.strerror}.", remedy) from None
         return {record.name: record.text for record in kb.rule_texts()}
-
-    def _read(self, kb: KnowledgeBase) -> tuple[Library, list[HapaxError]]:
-        if self.rules:
-            return load_rules(*self.rules), []
-        read = read_kept(kb)
-        if read is None:
-            return load_rules(), []
-        return read.library, [HapaxError(diagnostic.text) for diagnostic in read.diagnostics]
 
 
 def browser_app(browser: Browser) -> ASGIApp:

@@ -43,20 +43,16 @@ Counts = Mapping[str, Mapping[str, int]]
 
 def wanted_of(asked: Mapping[str, str]) -> Wanted:
     """The conditions in an address. Raises HapaxError for a number that is none."""
-    values: dict[str, Any] = {name: asked.get(name, "") for name in _TEXTS}
     # Each number is None without a condition, each text empty.
-    return Wanted(**values | {name: _number(name, asked.get(name, "")) for name in _NUMBERS})
-
-
-def _number(name: str, text: str) -> float | None:
-    try:
-        number = float(text) if text else None
-    except ValueError:
-        # Refused below, like infinity, with one message.
-        number = math.nan
-    if number is not None and not math.isfinite(number):
-        raise HapaxError(f"{name} is {text!r}. Give a number.")
-    return number
+    values: dict[str, Any] = {name: asked.get(name, "") for name in _TEXTS}
+    for name in _NUMBERS:
+        if text := asked.get(name, ""):
+            values[name] = math.nan
+            with suppress(ValueError):
+                values[name] = float(text)
+            if not math.isfinite(values[name]):
+                raise HapaxError(f"{name} is {text!r}. Give a number.")
+    return Wanted(**values)
 
 
 class RememberedCounts:

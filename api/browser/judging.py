@@ -100,15 +100,15 @@ class JudgingSheet:
 
     def asked(self, questions: Iterable[ItemQuestion]) -> list[ItemQuestion]:
         """The questions about an item that must be answered, in order."""
-        before = [question for question in questions if question.required and self._is_before(question)]
+        before = []
+        for question in questions if self.others else ():
+            if question.required and question.key.startswith(self.others) and question.key != self.last:
+                before.append(question)
         return [*before, *(question for question in questions if question.key == self.last)]
 
     def optional(self, questions: Iterable[ItemQuestion]) -> list[ItemQuestion]:
         """The questions that may stay open; they are asked beside the last one."""
         return [question for question in questions if not question.required]
-
-    def _is_before(self, question: ItemQuestion) -> bool:
-        return bool(self.others) and question.key.startswith(self.others) and question.key != self.last
 
 
 def _schemas(label: str) -> JudgingSheet:

@@ -456,18 +456,12 @@ def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, Mappin
     return None, {}
 
 
-@dataclass(frozen=True, slots=True)
-class GoalStart:
-    """A goal about a predicate, with what it says, its number of facts, and the same goal about a value of a fact."""
+def goal_starts(kb: KnowledgeBase, library: Library) -> list[dict[str, Any]]:
+    """Goals about the predicates of a knowledge base, those with the most facts first.
 
-    goal: str
-    says: str
-    facts: int
-    example: str
-
-
-def goal_starts(kb: KnowledgeBase, library: Library) -> list[GoalStart]:
-    """Goals about the predicates of a knowledge base, those with the most facts first."""
+    Each `goal` comes with the number of its `facts`, the `example` of the same goal about a value of one, and what the
+    predicate `says`.
+    """
     counts, known = Counter(kb.fact_counts()), labels(kb, library)
     counts.update(derived_counts(kb, library))
     starts = []
@@ -483,7 +477,8 @@ def goal_starts(kb: KnowledgeBase, library: Library) -> list[GoalStart]:
                 example = f"{goal}({', '.join([prolog_value(decode_values(cell)[0] or ''), *variables[1:]])})"
         if variables:
             goal = f"{goal}({', '.join(variables)})"
-        starts.append(GoalStart(goal, known.get(indicator, ""), counts.get(indicator, 0), example))
+        says, facts = known.get(indicator, ""), counts.get(indicator, 0)
+        starts.append({"goal": goal, "says": says, "facts": facts, "example": example})
     return starts
 
 

@@ -227,14 +227,8 @@ def declared(target: Callable[..., Any], *names: str, hidden: bool = False) -> C
     Without names, all that it declares. `hidden`: understood, but not listed.
     """
 
-    def decorate(command: F) -> F:
-        by_name = {item.field: item for item in declarations(target)}
-        # click lists options in the reverse order in which they are applied.
-        for name in reversed(names or tuple(by_name)):
-            command = _click_option(by_name[name], hidden)(command)
-        return command
-
-    return decorate
+    by_name = {item.field: item for item in declarations(target)}
+    return together(*(_click_option(by_name[name], hidden) for name in names or by_name))
 
 
 def _click_option(item: Declared, hidden: bool) -> Callable[[F], F]:
