@@ -19,7 +19,7 @@ from benchmarks.measuring import ROOT, Figure, Size
 from benchmarks.server import opened, simulated_server
 from hapax.grammar.terms import Value
 from hapax.kb.records import StatementRecord
-from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld
+from hapax.llm_oracle.scripts.simulated import SimulatedWorld
 
 RULES = ROOT / "examples" / "allergy" / "my.rules"
 WORLD = 7

@@ -45,8 +45,7 @@ from hapax.llm_oracle.questions.prompts import (
     stated_claim,
 )
 from hapax.llm_oracle.reading.link_replies import without_numbering
-from hapax.llm_oracle.scripts.simulated import SimulatedModel
-from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld
+from hapax.llm_oracle.scripts.simulated import SimulatedModel, SimulatedWorld
 from hapax.llm_oracle.servers.openai_abilities import KNOWN_UNLIKELY
 
 MODEL = "simulated"

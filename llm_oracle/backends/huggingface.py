@@ -30,7 +30,6 @@ from hapax.llm_oracle.backends.list_decoding import (
     JsonTokens,
     JsonValues,
     ListEnd,
-    ListTracker,
     SampledByRow,
 )
 from hapax.llm_oracle.backends.loading import LoadedModel
@@ -122,9 +121,7 @@ class HuggingFaceGenerator:
         start = ids.shape[1]
         requests = [request for request, _ in batch]
         room = [min(parameters.max_tokens, loaded.context - len(tokens)) for _, tokens in batch]
-        tracker = ListTracker(loaded.tokenizer, start, len(batch))
-        counts = [item_count(request) for request in requests]
-        end = ListEnd(tracker, counts, room, start)
+        end = ListEnd(loaded.tokenizer, start, [item_count(request) for request in requests], room)
         output = loaded.network.generate(
             input_ids=ids,
             attention_mask=mask,

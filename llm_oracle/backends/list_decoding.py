@@ -21,52 +21,62 @@ LOOP_TOKENS, LOOP_PERIOD = 32, 8
 _LIST_NUMBER = re.compile(r"\W*\d*\W*")
 
 
-class ListTracker:
-    """For each row of a batch: the number of finished items, and whether it loops.
+class ListEnd(StoppingCriteria):
+    """Ends a row when it has all its items, loops or has used up its tokens.
 
-    `repeated`: items since the last one that no earlier line of the row has.
+    A small model that knows no more values repeats those that it has until its tokens are used up.
+
+    `start`: length of the prompts. `counts`: items per row; None if the prompt does not ask for a list. `room`: tokens
+    per row. `ended_at`: tokens that each ended row had written; the rest of its output is padding.
     """
 
-    def __init__(self, tokenizer: Any, prompt_length: int, rows: int) -> None:
+    def __init__(self, tokenizer: Any, start: int, counts: Sequence[int | None], room: Sequence[int]) -> None:
         self._tokenizer = tokenizer
-        self._seen = prompt_length
-        self._begun = [""] * rows
-        self._tokens: list[list[int]] = [[] for _ in range(rows)]
-        self.finished = [0] * rows
-        self.repeated = [0] * rows
-        self._items: list[set[str]] = [set() for _ in range(rows)]
+        self._start = self._seen = start
+        self._counts = counts
+        self._room = room
+        # Of each row the text of its last line, without the tokens behind it, and its finished items; `repeated`: those
+        # since the last one that no earlier line of the row has.
+        self._begun = [""] * len(room)
+        self._tokens: list[list[int]] = [[] for _ in room]
+        self._finished = [0] * len(room)
+        self._repeated = [0] * len(room)
+        self._items: list[set[str]] = [set() for _ in room]
+        self.ended_at: list[int | None] = [None] * len(room)
 
-    def is_looping(self, row: int) -> bool:
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG002  # given by generate
+        written = input_ids.shape[1] - self._start
+        done = []
+        for row, tokens in enumerate(input_ids[:, self._seen :].tolist()):
+            self._read(row, tokens)
+            count = self._counts[row]
+            is_whole = count is not None and (self._finished[row] >= count or self._is_looping(row))
+            done.append(is_whole or written >= self._room[row])
+            if done[row] and self.ended_at[row] is None:
+                self.ended_at[row] = written
+        self._seen = input_ids.shape[1]
+        return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
+
+    def _is_looping(self, row: int) -> bool:
         """True if the row only repeats items, or its line only repeats a group of tokens."""
-        if self.repeated[row] >= LOOP_ITEMS:
-            return True
         last = self._tokens[row][-LOOP_TOKENS:]
         # A text repeats with a period if it is equal to itself shifted by it.
-        return len(last) == LOOP_TOKENS and any(last[period:] == last[:-period] for period in range(1, LOOP_PERIOD + 1))
+        periods = range(1, LOOP_PERIOD + 1) if len(last) == LOOP_TOKENS else ()
+        return self._repeated[row] >= LOOP_ITEMS or any(last[period:] == last[:-period] for period in periods)
 
-    def update(self, input_ids: torch.Tensor) -> None:
-        """Read the columns that are new since the last call."""
-        new = input_ids[:, self._seen :].tolist()
-        self._seen = input_ids.shape[1]
-        for row, tokens in enumerate(new):
-            if tokens:
-                self._tokens[row].extend(tokens)
-                self._read(row)
-
-    def _read(self, row: int) -> None:
+    def _read(self, row: int, tokens: Sequence[int]) -> None:
+        """Take the new tokens of a row."""
+        self._tokens[row].extend(tokens)
         text = self._tokenizer.decode(self._tokens[row], skip_special_tokens=True, clean_up_tokenization_spaces=False)
         *whole, line = (self._begun[row] + text).split("\n")
+        for entry in filter(is_entry, whole):
+            self._finished[row] += 1
+            name = _LIST_NUMBER.sub("", entry, count=1).casefold().strip(" .*")
+            self._repeated[row] = self._repeated[row] + 1 if name in self._items[row] else 0
+            self._items[row].add(name)
         if whole:
-            for entry in filter(is_entry, whole):
-                self._count(row, entry)
             # Finished lines are not decoded again, or the time would grow with the square of the list.
             self._begun[row], self._tokens[row] = line, []
-
-    def _count(self, row: int, entry: str) -> None:
-        self.finished[row] += 1
-        name = _LIST_NUMBER.sub("", entry, count=1).casefold().strip(" .*")
-        self.repeated[row] = self.repeated[row] + 1 if name in self._items[row] else 0
-        self._items[row].add(name)
 
 
 class BannedTokens(LogitsProcessor):
@@ -98,37 +108,6 @@ class SampledByRow(LogitsProcessor):
         smallest = torch.finfo(scores.dtype).tiny
         # -log of an exponential variable is Gumbel noise; the argmax of noisy log-probabilities is a sample of them.
         return scores - waits.clamp_min(smallest).log()
-
-
-class ListEnd(StoppingCriteria):
-    """Ends a row when it has all its items, loops or has used up its tokens.
-
-    A small model that knows no more values repeats those that it has until its tokens are used up.
-
-    `counts`: items per row; None if the prompt does not ask for a list. `room`: tokens per row. `ended_at`: tokens that
-    each ended row had written; the rest of its output is padding.
-    """
-
-    def __init__(self, tracker: ListTracker, counts: Sequence[int | None], room: Sequence[int], start: int) -> None:
-        self._tracker = tracker
-        self._counts = counts
-        self._room = room
-        self._start = start
-        self.ended_at: list[int | None] = [None] * len(room)
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG002  # given by generate
-        self._tracker.update(input_ids)
-        written = input_ids.shape[1] - self._start
-        done = [
-            written >= room or (count is not None and (finished >= count or self._tracker.is_looping(row)))
-            for row, (room, count, finished) in enumerate(
-                zip(self._room, self._counts, self._tracker.finished, strict=True)
-            )
-        ]
-        for row, is_done in enumerate(done):
-            if is_done and self.ended_at[row] is None:
-                self.ended_at[row] = written
-        return torch.tensor(done, dtype=torch.bool, device=input_ids.device)
 
 
 OPENING = '{"values": ['

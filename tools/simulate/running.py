@@ -37,8 +37,7 @@ from hapax.llm_oracle.protocols import (
     Models,
 )
 from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
-from hapax.llm_oracle.scripts.simulated import SimulatedModel
-from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld, SimulationSettings
+from hapax.llm_oracle.scripts.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
 from tools.comparison import CLOCKS, SUMMARIES
 from tools.simulate.disk import DEATHS, ERRORS, Disk, DiskFault
 from tools.simulate.machine import Machine, Work

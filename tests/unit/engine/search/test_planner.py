@@ -25,8 +25,7 @@ from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import Price, ServerPace
 from hapax.llm_oracle.protocols import Models, Usage
 from hapax.llm_oracle.questions.prompts import critic_prompt
-from hapax.llm_oracle.scripts.simulated import SimulatedModel
-from hapax.llm_oracle.scripts.simulated_world import SimulatedWorld, SimulationSettings
+from hapax.llm_oracle.scripts.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
 
 SMALL = SimulationSettings(entities_per_type=40, facts_per_argument=6.0)
 SETTINGS = SearchSettings(beam=8, calls_per_question=2, values_per_call=15)
