@@ -67,7 +67,7 @@ def writer(encoder: json.JSONEncoder) -> Callable[[object], str]:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands in the place of a cell that is no value, with the reason."""
+    """A cell that is no value, with the reason."""
 
     reason: str
 
