@@ -22,9 +22,6 @@ _OF_SQLITE = frozenset({"sqlite_sequence", "sqlite_stat1", "sqlite_stat2", "sqli
 # `_relation_12`: kind and number of a table of a single predicate or rule.
 _SINGLE = re.compile(r"_(relation|atoms|instances)_([1-9][0-9]{0,17})")
 
-# `relation_12_by_3`
-_ROTATED = re.compile(r"(?:relation|atoms)_[0-9]+_by_([1-9][0-9]{0,2})")
-
 _NUMBERS = {
     "relation": "SELECT number FROM relations",
     "atoms": "SELECT number FROM derivations WHERE kind = 'predicate'",
@@ -87,24 +84,21 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
     """
     made = {key: entry for key, entry in _made_once().items() if entry.name != "facts"}
     found = {(entry.kind, entry.name): entry for entry in _objects(connection)}
-    recognised = _Recognised(connection, views or {})
+    single, needed = _of_single(connection, found)
     strange = []
     for key, entry in found.items():
-        is_known = made.get(key) == entry or entry.sql in schema.FORMER_TRIGGERS or recognised(entry)
-        if is_known or (views is None and entry.kind == "view"):
-            continue
-        strange.append(StrangeObject(entry, _reason(entry, made)))
+        is_known = made.get(key) == entry or entry.sql in schema.FORMER_TRIGGERS or entry.sql in single
+        if entry.kind == "view":
+            is_known = views is None or views.get(entry.name) == entry.sql
+        if not is_known:
+            strange.append(StrangeObject(entry, _reason(entry, made)))
     # What belongs to a table that is made with its first row is gone only where this table is there.
     gone = [
         entry
         for key, entry in made.items()
         if key not in found and (key not in _late() or ("table", _late()[key]) in found)
     ]
-    for entry in found.values():
-        match = _SINGLE.fullmatch(entry.name) if entry.kind == "table" else None
-        if match is not None and match[1] == "relation" and ("index", name := f"relation_{match[2]}_by_1") not in found:
-            columns = _arguments(entry.sql.count(" INTEGER NOT NULL"))
-            gone.append(SchemaObject("index", name, entry.name, schema.relation_index(int(match[2]), columns)))
+    gone += [entry for entry in needed if (entry.kind, entry.name) not in found]
     return strange + [StrangeObject(entry, "Hapax made it, and it is gone", is_gone=True) for entry in gone]
 
 
@@ -181,48 +175,30 @@ def _reason(entry: SchemaObject, made: Mapping[tuple[str, str], SchemaObject]) -
     return ""
 
 
-class _Recognised:
-    """True for an object that `derive` or a look-up has made in this file."""
+def _of_single(
+    connection: sqlite3.Connection, found: Mapping[tuple[str, str], SchemaObject]
+) -> tuple[set[str], list[SchemaObject]]:
+    """SQL that `derive`, an import or a look-up runs for the single predicates and rules of a file.
 
-    def __init__(self, connection: sqlite3.Connection, views: Mapping[str, str]) -> None:
-        self._views = views
-        self._numbers = {
-            kind: {number for (number,) in connection.execute(select)} for kind, select in _NUMBERS.items()
-        }
-
-    def __call__(self, entry: SchemaObject) -> bool:
-        if entry.kind == "view":
-            return self._views.get(entry.name) == entry.sql
-        match = _SINGLE.fullmatch(entry.table)
-        if match is None or int(match[2]) not in self._numbers[match[1]]:
-            return False
-        if entry.kind == "table":
-            return entry.sql == _single_table(match[1], int(match[2]), entry.sql)
-        return entry.kind == "index" and entry.sql == _single_index(match[1], entry)
-
-
-def _single_table(kind: str, number: int, sql: str) -> str:
-    """The text that Hapax gives to a table with as many columns as this one."""
-    if kind == "instances":
-        return schema.instances_table(number, re.findall(r"\b([vp][1-9][0-9]*) INTEGER\b", sql))
-    columns = _arguments(sql.count(" INTEGER NOT NULL"))
-    return schema.relation_table(number, columns) if kind == "relation" else schema.atoms_table(number, columns)
-
-
-def _single_index(kind: str, entry: SchemaObject) -> str:
-    """The text that Hapax gives to an index with as many columns as this one."""
-    listed = entry.sql.count(",") + 1
-    if kind == "instances":
-        return schema.premises_index(entry.table, [f"p{place}" for place in range(1, min(listed, 2) + 1)])
-    match = _ROTATED.fullmatch(entry.name)
-    columns = _arguments(listed)
-    if kind == "relation" and match is not None and match[1] == "1":
-        return schema.relation_index(int(entry.table.rpartition("_")[2]), columns)
-    # Other indexes begin at the second argument.
-    if match is None or not 1 < int(match[1]) <= len(columns):
-        return ""
-    return schema.rotated_index(entry.table, columns, int(match[1]) - 1)
-
-
-def _arguments(count: int) -> list[str]:
-    return [f"a{place}" for place in range(1, count + 1)]
+    Also the indexes without which equal facts could be stored twice.
+    """
+    made, needed = set[str](), []
+    for kind, select in _NUMBERS.items():
+        for (number,) in connection.execute(select):
+            table = found.get(("table", f"_{kind}_{number}"))
+            if table is None:
+                continue
+            if kind == "instances":
+                made.add(schema.instances_table(number, re.findall(r"\b([vp][1-9][0-9]*) INTEGER\b", table.sql)))
+                made |= {schema.premises_index(table.name, names) for names in (["p1"], ["p1", "p2"])}
+                continue
+            columns = [f"a{place}" for place in range(1, table.sql.count(" INTEGER NOT NULL") + 1)]
+            places = [at for at in range(1, len(columns)) if ("index", f"{kind}_{number}_by_{at + 1}") in found]
+            made |= {schema.rotated_index(table.name, columns, place) for place in places}
+            if kind == "atoms":
+                made.add(schema.atoms_table(number, columns))
+            else:
+                index = schema.relation_index(number, columns)
+                made |= {schema.relation_table(number, columns), index}
+                needed.append(SchemaObject("index", f"relation_{number}_by_1", table.name, index))
+    return made, needed

@@ -24,8 +24,7 @@ from hapax.grammar.writing.words import counted
 from hapax.kb import rows
 from hapax.kb.atoms.facts import FactRelations
 from hapax.kb.call_journal import CallJournal
-from hapax.kb.exchange.fact_checks import check_fact
-from hapax.kb.exchange.values import encode_value, refusal
+from hapax.kb.exchange.values import check_fact, encode_value, refusal
 from hapax.kb.files import asking, spill, system, unfinished
 from hapax.kb.judgement_records import (
     CALIBRATIONS,

@@ -37,7 +37,7 @@ from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, grouped, rea
 from hapax.kb.atoms.changes import TableChanges
 from hapax.kb.atoms.derived_relations import Relations
 from hapax.kb.atoms.facts import columns_of
-from hapax.kb.exchange.fact_checks import MOST_ARGUMENTS
+from hapax.kb.exchange.values import MOST_ARGUMENTS
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hapax.kb.atoms.facts import StoredRelation
 from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
-CACHE_KIB = 16 * 1024
+CACHE_KIB = 8 * 1024
 """Memory of SQLite while facts arrive, for pages and again for sorting; a larger one is no faster."""
 
 LINES_SHOWN = 5

@@ -27,7 +27,7 @@ from hapax.grammar.writing.words import counted, short, some
 from hapax.kb import rows
 from hapax.kb.exchange import values
 from hapax.kb.exchange.arriving import LINES_SHOWN, ArrivingFacts, FactKey, FactKind
-from hapax.kb.exchange.fact_checks import FactRefused, check_form, encoded_columns
+from hapax.kb.exchange.values import FactRefused, check_form, encoded_columns
 from hapax.kb.records import PREDICATES, USER, FactRecord, LeftOutRow, Source, canonical_text, identity_cells
 from hapax.kb.store import KnowledgeBase
 
@@ -262,14 +262,18 @@ class FactIntake:
         widths = (len(key.columns) for name, keys in self._keys.items() if _name_of(name) == predicate for key in keys)
         return max(widths, default=0)
 
-    def add_facts(self, facts: Sequence[tuple[int, Any, Any, Any]]) -> None:
+    def add_facts(
+        self,
+        facts: Sequence[tuple[int, Any, Any, Any]],
+        values_of: Callable[[Sequence[Any]], Sequence[Any]] = lambda column: column,
+    ) -> None:
         """Add facts, or the faults that keep some from being one. What a file has may be of any class.
 
-        `facts`: line, predicate, arguments, and types or None.
+        `facts`: line, predicate, arguments, and types or None. `values_of`: what a column of arguments means.
         """
         alike: dict[object, list[int]] = {}
         for place, (_, predicate, arguments, types) in enumerate(facts):
-            is_plain = types is None and type(predicate) is str and type(arguments) is list
+            is_plain = types is None and type(predicate) is str and type(arguments) in (list, tuple)
             alike.setdefault((predicate, len(arguments)) if is_plain else place, []).append(place)
         places: dict[FactKind, list[int]] = {}
         for group in alike.values():
@@ -283,7 +287,7 @@ class FactIntake:
         refs = self._arriving.numbers([line for line, *_ in facts]) if places else range(0)
         for kind, chosen in places.items():
             chosen.sort()
-            columns: list[Sequence[Any]] = list(zip(*(facts[place][2] for place in chosen), strict=True))
+            columns = list(map(values_of, zip(*(facts[place][2] for place in chosen), strict=True)))
             if kind.key:
                 for place in set(range(len(columns))).difference(kind.key):
                     columns[place] = [MISSING if cell is None else cell for cell in columns[place]]

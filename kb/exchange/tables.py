@@ -32,7 +32,6 @@ from hapax.grammar.values.moments import Timed, iso_text
 from hapax.grammar.writing.words import counted, short, some
 from hapax.kb.exchange import values
 from hapax.kb.exchange.csv_text import cell_values
-from hapax.kb.exchange.fact_checks import FactRefused
 from hapax.kb.exchange.foreign_files import (
     LONGEST_CELL,
     arrow_table,
@@ -43,7 +42,7 @@ from hapax.kb.exchange.foreign_files import (
     text_size,
 )
 from hapax.kb.exchange.intake import FactIntake, ImportReport, RulesForFacts
-from hapax.kb.exchange.values import Unreadable
+from hapax.kb.exchange.values import FactRefused, Unreadable
 from hapax.kb.store import KnowledgeBase
 
 if TYPE_CHECKING:
@@ -77,6 +76,9 @@ _FRAME_ROWS = 10_000
 
 _FIELDS = ("predicate", "arguments", "types", "source", "probability")
 """Fields of an exported JSONL line. An import reads the first three: imported facts are given ones."""
+
+_PLAIN = frozenset((str, int, Decimal, type(None)))
+"""Types of cells that are values, or empty."""
 
 Row: TypeAlias = Sequence[Any]
 _Fact: TypeAlias = tuple[int, Any, Any, Any]
@@ -170,7 +172,7 @@ def import_rows(
         intake.remedy = "Fix these rows, or leave them out."
         rows = _in_memory(source).rows if is_table(source) else _rows(source, intake)
         for batch in OpenTable((), rows, typed_values).batches():
-            intake.add_facts([(line, predicate, list(map(_plain, row)), None) for line, row in batch])
+            intake.add_facts([(line, predicate, row, None) for line, row in batch], plain_values)
         return intake.store(skip_faulty=False, same_key=same_key)
 
 
@@ -503,16 +505,22 @@ def _frame_rows(frame: Any, places: Sequence[int]) -> Iterator[Row]:
         yield from zip(*cells, strict=True)
 
 
-def typed_values(cells: Sequence[Any]) -> Sequence[Any]:
-    """The values of cells of a table that has types; a text of blanks is an empty cell."""
+def plain_values(cells: Sequence[Any]) -> Sequence[Any]:
+    """The values of cells of a column with types, see `_plain`."""
     kinds = set(map(type, cells))
-    if kinds == {int} or (kinds == {str} and all(map(str.strip, cells))):
+    if kinds <= _PLAIN:
         return cells
-    if kinds == {float}:
-        # Equal ones are read once, and NaN, which equals nothing, as often as it is there.
-        known = {cell: _plain(cell) for cell in set(cells)}
-        return list(map(known.__getitem__, cells))
-    return [None if type(cell) is str and not cell.strip() else _plain(cell) for cell in cells]
+    # Of floats equal ones are read once, and NaN, which equals nothing, as often as it is there.
+    known = {cell: _plain(cell) for cell in set(cells)} if kinds == {float} else {}
+    return list(map(known.__getitem__ if known else _plain, cells))
+
+
+def typed_values(cells: Sequence[Any]) -> Sequence[Any]:
+    """The same of a table, where a text of blanks is an empty cell."""
+    found = plain_values(cells)
+    if all(map(str.strip, (cell for cell in found if type(cell) is str))):
+        return found
+    return [None if type(cell) is str and not cell.strip() else cell for cell in found]
 
 
 def _plain(cell: object) -> object:
@@ -521,12 +529,9 @@ def _plain(cell: object) -> object:
     Dates, times and durations are texts in ISO 8601, a date with the time 00:00:00 the date alone. True and false are
     texts, too. Anything else but texts and numbers is `Unreadable`.
     """
-    # Asked first, as nearly all cells are of these.
-    if cell is None or type(cell) in (str, int, Decimal):
-        return cell
     if type(cell) is float and cell.is_integer():
         return int(cell)
-    if isinstance(cell, str | int | Decimal) and not isinstance(cell, bool):
+    if cell is None or (isinstance(cell, str | int | Decimal) and not isinstance(cell, bool)):
         return cell
     if type(cell).__name__ in _MISSING:
         return None
