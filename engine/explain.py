@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,14 +27,15 @@ from hapax.engine.questions.gates import PARSER, substitution_subject
 from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.run_memory import (
     ATOM,
+    IDENTITY,
     models_of,
-    ranking_measure,
+    ranking_scores,
     stored_rule,
     with_stored_predicates,
     worded_atom,
 )
 from hapax.engine.search.promises import certificates_of, certificates_of_statement
-from hapax.engine.search.ranking import ranked_parts, ranked_text
+from hapax.engine.search.ranking import ranked_text
 from hapax.engine.stories import Story, first_of
 from hapax.grammar.dependencies import plan
 from hapax.grammar.errors import GoalRejected, HapaxError, RulesRejected
@@ -202,7 +202,7 @@ def refuse_withdrawn(theory: Theory, text: str) -> None:
     is_wanted = _named(text)
     for rule in (rule for rule in theory.library.rules if rule.name in stored):
         kept = values_in_sentence(rule, theory.library, text)
-        if not kept and _IDENTITY.fullmatch(text.strip()):
+        if not kept and IDENTITY.fullmatch(text.strip()):
             kept = [*premises_among(rule, (item.fact for item in gone.values()))]
         if not kept:
             continue
@@ -215,9 +215,6 @@ def refuse_withdrawn(theory: Theory, text: str) -> None:
             rests_on = [gone[fact_id] for fact_id in proof_from_json(record.proof).fact_ids() if fact_id in gone]
             if rests_on and is_wanted(record.id, record.text):
                 raise HapaxError(_fallen_text(record, rests_on))
-
-
-_IDENTITY = re.compile(r"[0-9a-f]{32}")
 
 
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:
@@ -311,8 +308,7 @@ class Explainer:
         if decision.gate != LIKELIHOOD or run is None or model is None:
             return story
         text = ranked_text(rule, self.library, bound, run.settings.get("compat")) if rule else ""
-        texts = ranked_parts(text) if text else []
-        scores = self.kb.assessments(texts, ranking_measure(run), model).values()
+        scores = ranking_scores(self.kb, run, text).values()
         ranked = Story(f"ranked by the likelihood model {short_model_name(model)}", "assessment")
         return replace(story, children=tuple(_assessment_story(self.kb, score) for score in scores) or (ranked,))
 

@@ -22,7 +22,7 @@ from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.parsing.parser import parse_library
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Substitution, Value
-from hapax.kb.records import PREDICATES, RULES, Distribution, PredicateRecord, RunRecord
+from hapax.kb.records import PREDICATES, RULES, Assessment, Distribution, PredicateRecord, RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.critics.circularity import is_circular
 from hapax.llm_oracle.critics.measures import Measure
@@ -62,6 +62,9 @@ def with_stored_predicates(theory: Theory, *, thorough: bool = False) -> Theory:
             signatures.append(PredicateSignature(name, types, PredicateKind.GIVEN, declared=False))
     return replace(theory, library=replace(theory.library, signatures=tuple(signatures)))
 
+
+IDENTITY = re.compile(r"[0-9a-f]{32}")
+"""An id of a fact or of a statement."""
 
 ATOM = re.compile(r"\s*(?:\w+|'[^']*')\(")
 """The beginning of an atom, which no sentence has."""
@@ -162,6 +165,12 @@ def ranking_measure(run: RunRecord) -> str:
     return str(run.settings.get("measure") or Measure.PAPER) if "ends" in run.settings else "log_likelihood"
 
 
+def ranking_scores(kb: KnowledgeBase, run: RunRecord, text: str) -> dict[str, Assessment]:
+    """The run's likelihood model's scores of the parts of a text that it ranked; empty without such a model."""
+    model = models_of(run).get(LIKELIHOOD)
+    return kb.assessments(ranked_parts(text), ranking_measure(run), model) if model and text else {}
+
+
 def search_story(theory: Theory, rule: Rule, bound: Substitution) -> Iterator[Story]:
     """The account of the last search of a rule, with the place where its values ran out, or these values were cut."""
     searched = last_account(theory.kb, rule.name)
@@ -215,11 +224,9 @@ class _Replay:
                 continue
             bound = {name: Constant(values[name]) for name in order[: number + 1]}
             text = ranked_text(self.rule, library, bound, settings.get("compat"))
-            model = models_of(self.run)[LIKELIHOOD]
-            measure = ranking_measure(self.run)
-            assessed = self.theory.kb.assessments(ranked_parts(text), measure, model)
+            assessed = ranking_scores(self.theory.kb, self.run, text)
             # Of the plain log-likelihood the total is stored, by whose mean LINK ranks.
-            is_total = measure == "log_likelihood"
+            is_total = ranking_measure(self.run) == "log_likelihood"
             scores = {part: item.score / ((is_total and item.token_count) or 1) for part, item in assessed.items()}
             score = mean_of_parts(text, scores)
             if score is None:

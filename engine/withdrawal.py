@@ -11,7 +11,7 @@ from hapax.engine.answers.derivation import current_rules, derive_all
 from hapax.engine.inference.derive import KeptSubstitutions, fact_key, matched
 from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.proofs import derive_statements
-from hapax.engine.run_memory import stored_rule, with_stored_predicates, worded_atom
+from hapax.engine.run_memory import IDENTITY, stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -174,12 +174,6 @@ def _is_of(statement: StatementRecord, theory: Theory) -> bool:
     return (now.premise, now.conclusion) == (used.premise, used.conclusion)
 
 
-def _identity(text: str) -> str | None:
-    """The text as the id of a fact, which is 32 hexadecimal digits; None if it is none."""
-    text = text.strip()
-    return text if len(text) == 32 and set(text) <= set("0123456789abcdef") else None
-
-
 def _matching(asked: AskedAtom, facts: Iterable[FactRecord]) -> list[FactRecord]:
     """The facts that a user may have named."""
     terms, indicator = asked.atom.arguments, asked.atom.indicator
@@ -201,17 +195,17 @@ def _single(text: str, found: Sequence[FactRecord]) -> FactRecord | None:
 
 def _withdrawn_fact(theory: Theory, text: str) -> FactRecord | None:
     withdrawn = [item.fact for item in theory.kb.withdrawals()]
-    if identity := _identity(text):
-        return next((fact for fact in withdrawn if fact.id == identity), None)
+    if IDENTITY.fullmatch(text.strip()):
+        return next((fact for fact in withdrawn if fact.id == text.strip()), None)
     _, asked = worded_atom(text, theory)
     return _single(text, _matching(asked, withdrawn))
 
 
 def _stored_fact(theory: Theory, text: str) -> FactRecord:
     kb = theory.kb
-    if identity := _identity(text):
+    if IDENTITY.fullmatch(text.strip()):
         # All facts are read to find one by its id.
-        fact, stated = kb.facts_by_id([identity]).get(identity), False
+        fact, stated = kb.facts_by_id([text.strip()]).get(text.strip()), False
     else:
         _, asked = worded_atom(text, theory)
         fact = _single(text, _matching(asked, kb.relations.at(asked.atom.indicator, asked.atom.bound)))

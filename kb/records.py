@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from hapax.grammar.parsing.declarations import PredicateSignature, Templates
 from hapax.grammar.rules import Rule
-from hapax.grammar.terms import MISSING, Atom, Constant, Value
+from hapax.grammar.terms import MISSING, Atom, Constant, Term, Value
 from hapax.grammar.writing.verbalize import StatementText
 from hapax.kb.atoms.symbols import canonical
 from hapax.kb.exchange import values
@@ -83,6 +83,11 @@ class AtomPattern:
     @property
     def indicator(self) -> str:
         return f"{self.predicate}/{len(self.arguments)}"
+
+    def filled(self, term: Term) -> Atom:
+        """The atom with a term at the free positions."""
+        arguments = (term if argument is None else Constant(argument) for argument in self.arguments)
+        return Atom(self.predicate, tuple(arguments))
 
 
 def _encode_patterns(patterns: tuple[AtomPattern, ...]) -> str:

@@ -307,14 +307,11 @@ def rejected_claims(kb: KnowledgeBase, wanted: Wanted, few: Page) -> StoredTable
 def _is_fact(kb: KnowledgeBase, patterns: str, value: str) -> bool:
     """True if a value makes a fact of one of the patterns of its question."""
     try:
-        proposed = decode_value(value)
-        for pattern in PATTERNS.decode(patterns):
-            arguments = tuple(proposed if cell is None else cell for cell in pattern.arguments)
-            if kb.fact(pattern.predicate, arguments) is not None:
-                return True
+        proposed = Constant(decode_value(value))
+        atoms = (pattern.filled(proposed) for pattern in PATTERNS.decode(patterns))
+        return any(kb.fact(atom.predicate, atom.values) is not None for atom in atoms)
     except (ValueError, TypeError, HapaxError):
         return False  # a cell that another program spoiled, which is shown as it is
-    return False
 
 
 def derived_counts(kb: KnowledgeBase, library: Library) -> dict[str, int]:

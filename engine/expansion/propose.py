@@ -54,15 +54,13 @@ _REDUNDANT = frozenset(("HPX104", "HPX108", "HPX125", "HPX205", "HPX206", "HPX22
 
 def with_additions(library: Library, additions: Iterable[Library]) -> Library:
     """The library with the additions. A predicate declared over different types by two of them gets wider types."""
-    rules, subtypes, signatures = list(library.rules), list(library.subtypes), list[PredicateSignature]()
-    for addition in additions:
-        rules += addition.rules
-        subtypes += addition.subtypes
-        signatures += addition.signatures
+    additions = list(additions)
+    rules = chain(library.rules, *(addition.rules for addition in additions))
+    subtypes = chain(library.subtypes, *(addition.subtypes for addition in additions))
     whole = replace(library, rules=tuple(rules), subtypes=tuple(dict.fromkeys(subtypes)))
     declared = {signature.indicator: signature for signature in library.signatures if signature.declared}
     added: dict[str, PredicateSignature] = {}
-    for signature in signatures:
+    for signature in chain.from_iterable(addition.signatures for addition in additions):
         known = declared.get(signature.indicator)
         if known is None:
             first = added.setdefault(signature.indicator, signature)
@@ -284,7 +282,7 @@ def sentences_for(atom: Atom, given: Templates | None, writer: FormWriter) -> Se
     """Write the templates of a predicate that `given` does not contain."""
     notes: list[str] = []
 
-    def checked(written: str | None, improvised: str, form: str) -> str:
+    def usable(written: str | None, improvised: str, form: str) -> str:
         if written is None:
             notes.append(f"the model wrote no {form} with every slot in {TRIES} tries: '{improvised}'")
             return improvised
@@ -293,13 +291,13 @@ def sentences_for(atom: Atom, given: Templates | None, writer: FormWriter) -> Se
 
     affirmative = given.affirmative if given else spelled_template(atom.predicate, len(atom.arguments))
     if given is None and not has_known_verb(affirmative):
-        affirmative = checked(writer.correction(affirmative), affirmative, "sentence")
+        affirmative = usable(writer.correction(affirmative), affirmative, "sentence")
     negated = (given and given.negated) or negated_template(affirmative)
     if negated.startswith(IMPROVISED):
-        negated = checked(writer.negation(affirmative), negated, "negation")
+        negated = usable(writer.negation(affirmative), negated, "negation")
     question = (given and given.question) or question_template(affirmative)
     if question.startswith(IMPROVISED):
-        question = checked(writer.question(affirmative), question, "question").rstrip("?") + "?"
+        question = usable(writer.question(affirmative), question, "question").rstrip("?") + "?"
     return Sentences(Templates(affirmative, negated, question), tuple(notes))
 
 

@@ -307,13 +307,12 @@ class MiningTables:
     def _add_rejected(self) -> None:
         """Load the atoms that a critic rejected and that are not facts."""
         tagged: dict[str, str] = {}
-        for name, arguments in self._rejected_atoms():
-            indicator = f"{name}/{len(arguments)}"
-            if indicator in self.facts:
-                if indicator not in tagged:
-                    tagged[indicator] = self._new_table(f"mining_tags_{len(tagged)}", indicator)
-                tags = ", ".join(map(str, self._relations.symbols.tags(arguments)))
-                self._conn.execute(f"INSERT OR IGNORE INTO {tagged[indicator]} VALUES ({tags})")  # noqa: S608  ours
+        for atom in self._rejected_atoms():
+            if atom.indicator in self.facts:
+                if atom.indicator not in tagged:
+                    tagged[atom.indicator] = self._new_table(f"mining_tags_{len(tagged)}", atom.indicator)
+                tags = ", ".join(map(str, self._relations.symbols.tags(atom.values)))
+                self._conn.execute(f"INSERT OR IGNORE INTO {tagged[atom.indicator]} VALUES ({tags})")  # noqa: S608  ours
         for indicator, source in tagged.items():
             self.rejected[indicator] = table = self._new_table(f"mining_rejected_{len(self.rejected)}", indicator)
             self._add_nodes(table, indicator, source)
@@ -321,10 +320,9 @@ class MiningTables:
             are_facts = f"({columns}) IN (SELECT {columns} FROM {self.facts[indicator]})"  # noqa: S608  ours
             self._conn.execute(f"DELETE FROM {table} WHERE {are_facts}")  # noqa: S608  ours
 
-    def _rejected_atoms(self) -> Iterator[tuple[str, tuple[Value, ...]]]:
+    def _rejected_atoms(self) -> Iterator[Atom]:
         """Atoms whose value the critic gate rejected by its last decision, and denials."""
-        for denial in self._kb.denials():
-            yield denial.predicate, denial.arguments
+        yield from (denial.ground_atom for denial in self._kb.denials())
         # SQLite takes the bare columns from the row with the greatest rowid.
         sql = (
             "SELECT questions.patterns, candidates.value FROM "
@@ -336,11 +334,8 @@ class MiningTables:
         for text, value in self._conn.execute(sql):
             patterns = PATTERNS.decode(text)
             # Of several patterns, as --compat asks them, nobody knows which one the critic denied.
-            if len(patterns) != 1:
-                continue
-            decoded = values.decode_value(value)
-            arguments = tuple(decoded if cell is None else cell for cell in patterns[0].arguments)
-            yield patterns[0].predicate, arguments
+            if len(patterns) == 1:
+                yield patterns[0].filled(Constant(values.decode_value(value)))
 
     def _add_labels(self, least: int) -> None:
         """Number the predicates of one argument, and constants that occur at least `least` times (0: none)."""

@@ -297,7 +297,7 @@ def question_words(question: Question, library: Library, name: str = "") -> tupl
     # A for the first argument, B for the second.
     name = name or argument_name(question.patterns[0].arguments.index(None))
     variable = Variable(name, question.data_type)
-    atoms = (pattern_atom(pattern, variable) for pattern in question.patterns)
+    atoms = (pattern.filled(variable) for pattern in question.patterns)
     return name, " and ".join(atom_text(atom, library) for atom in atoms)
 
 
@@ -307,16 +307,10 @@ def argument_name(position: int) -> str:
     return letter if position < ALPHABET else f"{letter}{position // ALPHABET}"
 
 
-def pattern_atom(pattern: AtomPattern, free: Term) -> Atom:
-    """The pattern with a term at its free positions."""
-    arguments = (free if argument is None else Constant(argument) for argument in pattern.arguments)
-    return Atom(pattern.predicate, tuple(arguments))
-
-
 def opened_atom(pattern: AtomPattern, free: Term) -> Atom:
-    """Like `pattern_atom`, but several positions may be open: each slot becomes a variable."""
+    """Like `AtomPattern.filled`, but several positions may be open: each slot becomes a variable."""
     arguments: list[Term] = []
-    for position, term in enumerate(pattern_atom(pattern, free).arguments):
+    for position, term in enumerate(pattern.filled(free).arguments):
         is_slot = isinstance(term, Constant) and term.value == f"[{argument_name(position)}]"
         arguments.append(Variable(f"Open{position}", "") if is_slot else term)
     return Atom(pattern.predicate, tuple(arguments))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
-from hapax.engine.questions.inquiry import opened_atom, pattern_atom
+from hapax.engine.questions.inquiry import opened_atom
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value, grouped
 from hapax.kb.judgement_records import FactLabel
@@ -320,9 +320,8 @@ def proposed_types(kb: KnowledgeBase, library: Library) -> list[ProposedType]:
 
 
 def _proposed(pattern: AtomPattern, value: Value, library: Library) -> ProposedAtom:
-    atom = pattern_atom(pattern, Constant(value))
-    arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
-    return ProposedAtom(pattern.predicate, arguments, fact_claim(atom, library), entity_key(pattern.arguments))
+    atom = pattern.filled(Constant(value))
+    return ProposedAtom(pattern.predicate, atom.values, fact_claim(atom, library), entity_key(pattern.arguments))
 
 
 def entity_key(arguments: Iterable[Value | None]) -> str:

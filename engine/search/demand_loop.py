@@ -20,7 +20,7 @@ from hapax.engine.logic.goal_rules import GOAL, GoalParts, NotRules, goal_rules,
 from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologSession, PrologTerm
-from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name, pattern_atom
+from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name
 from hapax.grammar.goals import Goal, GoalPremise, PrologCall, answered, every_item
 from hapax.grammar.parsing.declarations import Negation, PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -445,7 +445,7 @@ class _Loop:
             self.types.append(TypeFact(value, need.question.data_type))
             # A value of an opening question makes no ground atom yet; its type is what the next round needs.
             if not need.is_opening:
-                self.learnt.append(self._fact(pattern_atom(need.pattern, Constant(value))))
+                self.learnt.append(self._fact(need.pattern.filled(Constant(value))))
 
     def _fact(self, atom: Atom) -> FactRecord:
         types = self.theory.library.signature(atom.indicator).argument_types

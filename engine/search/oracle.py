@@ -25,7 +25,6 @@ from hapax.engine.questions.inquiry import (
     QuestionAnswer,
     QuestionWording,
     opened_atom,
-    pattern_atom,
     question_words,
 )
 from hapax.engine.questions.released import RELEASED_CLAIMS, ReleasedGates
@@ -562,7 +561,7 @@ class Oracle:
         question, released = inquiry.question, self.settings.is_released
         # LINK's released code has no critic for the one right value of a question.
         if not (released and question.functional):
-            atoms = [pattern_atom(pattern, Constant(value)) for pattern in inquiry.claimed]
+            atoms = [pattern.filled(Constant(value)) for pattern in inquiry.claimed]
             for gate in gates:
                 if gate.scoring is None:
                     continue
@@ -581,7 +580,7 @@ class Oracle:
         """Atoms whose given values answer an inquiry: those that hold of all claimed patterns, else of any pattern."""
         free = Variable(_VALUE, inquiry.question.data_type)
         if inquiry.claimed:
-            return [pattern_atom(pattern, free) for pattern in inquiry.claimed]
+            return [pattern.filled(free) for pattern in inquiry.claimed]
         opened = () if self.settings.compat is not None else inquiry.question.patterns
         return [opened_atom(pattern, free) for pattern in opened]
 
@@ -670,7 +669,7 @@ class Oracle:
         """The facts that a candidate makes of the claimed patterns, its own argument typed as the question's values."""
         facts = []
         for pattern in inquiry.claimed:
-            atom = pattern_atom(pattern, Constant(candidate.value))
+            atom = pattern.filled(Constant(candidate.value))
             declared = self.library.signature(atom.indicator).argument_types
             types = tuple(
                 inquiry.question.data_type if argument is None else argument_type
