@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -70,74 +70,41 @@ def doctor() -> Examination:
 
     Imports torch only to measure a processor that was not measured yet, and no other heavy package.
     """
-    findings: list[Finding] = []
-    for check in CHECKS:
-        findings += check()
-    return Examination(tuple(findings))
+    return Examination(tuple(_findings()))
 
 
-def _python() -> Iterator[Finding]:
+def _findings() -> Iterator[Finding]:
     yield Finding("Python", platform.python_version(), sys.version_info >= (3, 11), "install Python 3.11 or newer")
-
-
-def _prolog() -> Iterator[Finding]:
-    path = shutil.which("swipl")
-    if path is None:
-        yield Finding("SWI-Prolog", "", False, _install_swipl())
-        return
-    command, environment = [path, "--version"], child_environment()
-    output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment).stdout
-    # The output is `SWI-Prolog version 9.0.4 for x86_64-linux`.
-    number = next((word for word in output.split() if word[:1].isdigit()), "")
-    new_enough = tuple(int(part) for part in number.split(".")[:2] if part.isdigit()) >= OLDEST_SWIPL
-    yield Finding("SWI-Prolog", number or "unknown version", new_enough, _install_swipl())
-
-
-def _landlock() -> Iterator[Finding]:
-    """Limits of resources hold for each goal without it, so its absence is no fault."""
+    yield _prolog()
+    # Limits of resources hold for each goal without it, so its absence is no fault.
     interface = interface_version()
     found = f"version {interface}: goals reach no file" if interface else ""
     remedy = "a Linux kernel from 5.13 on with Landlock also shuts goals off from all files"
     yield Finding("Landlock", found, bool(interface), remedy, optional=True)
-
-
-def _install_swipl() -> str:
-    return "brew install swi-prolog" if sys.platform == "darwin" else "sudo apt-get install swi-prolog-nox"
-
-
-def _packages() -> Iterator[Finding]:
-    remedy = f"{sys.executable} -m pip install hapax-kb"
+    is_new = sqlite3.sqlite_version_info >= OLDEST_SQLITE
+    yield Finding("SQLite", sqlite3.sqlite_version, is_new, "install a Python built with SQLite 3.37 or newer")
     for name in PACKAGES:
         try:
             yield Finding(name, version(name), True)
         except PackageNotFoundError:
-            yield Finding(name, "", False, remedy)
-
-
-def _extras() -> Iterator[Finding]:
-    """Extras are a choice, so a missing one is no fault; its line says how to install it."""
+            yield Finding(name, "", False, f"{sys.executable} -m pip install hapax-kb")
+    # Extras are a choice, so a missing one is no fault; its line says how to install it.
     for extra in EXTRAS:
         missing = missing_of(extra)
         yield Finding(f"extra {extra}", "" if missing else "installed", not missing, missing, optional=True)
-
-
-def _embedded_model() -> Iterator[Finding]:
     weights = EMBEDDED_FOLDER / "model.safetensors"
-    found = f"{weights.stat().st_size / 1e6:.1f} MB" if weights.exists() else ""
-    yield Finding("embedded model", found, bool(found), "make model")
+    size = f"{weights.stat().st_size / 1e6:.1f} MB" if weights.exists() else ""
+    yield Finding("embedded model", size, bool(size), "make model")
 
 
-def _sqlite() -> Iterator[Finding]:
-    new_enough = sqlite3.sqlite_version_info >= OLDEST_SQLITE
-    yield Finding("SQLite", sqlite3.sqlite_version, new_enough, "install a Python built with SQLite 3.37 or newer")
-
-
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _python,
-    _prolog,
-    _landlock,
-    _sqlite,
-    _packages,
-    _extras,
-    _embedded_model,
-)
+def _prolog() -> Finding:
+    remedy = "brew install swi-prolog" if sys.platform == "darwin" else "sudo apt-get install swi-prolog-nox"
+    path = shutil.which("swipl")
+    if path is None:
+        return Finding("SWI-Prolog", "", False, remedy)
+    command, environment = [path, "--version"], child_environment()
+    output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=environment).stdout
+    # The output is `SWI-Prolog version 9.0.4 for x86_64-linux`.
+    number = next((word for word in output.split() if word[:1].isdigit()), "")
+    is_new = tuple(int(part) for part in number.split(".")[:2] if part.isdigit()) >= OLDEST_SWIPL
+    return Finding("SWI-Prolog", number or "unknown version", is_new, remedy)

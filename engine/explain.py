@@ -19,8 +19,7 @@ from hapax.engine.probability.probable_answers import (
     Probability,
     ProofSupport,
     basis_of,
-    probable_atom,
-    probable_premise,
+    probable_conjunction,
 )
 from hapax.engine.query_options import ProbabilityOptions
 from hapax.engine.questions.gates import PARSER, substitution_subject
@@ -116,7 +115,7 @@ def _why_atom(worded: Theory, atom: Atom, probability: ProbabilityOptions | None
     story = Story(str(atom), "goal") if proof is None else Explainer(worded).proof(proof)
     if probability is None:
         return story
-    found, proofs = probable_atom(worded, atom, probability)
+    found, proofs = probable_conjunction(worded, [Literal(atom)], probability)
     # What the other premises negate may hold, too.
     return None if proof is None and found.upper <= 0 else _with_first(story, _chance(worded, found, proofs))
 
@@ -148,7 +147,9 @@ def _statement_chance(worded: Theory, statement: StatementRecord, options: Proba
         unknown = f"no probability: no loaded rule file has rule {statement.rule}. Name it with {Setting('rules')}."
         return Story(unknown, "probability")
     values = Substitution.of(statement.substitution)
-    return _chance(worded, *probable_premise(worded, rule, values, options))
+    # Its hypotheses are assumed.
+    needed = [item.replaced(values) for item in rule.premise if not rule.is_information(item)]
+    return _chance(worded, *probable_conjunction(worded, needed, options))
 
 
 def _chance(theory: Theory, probability: Probability, proofs: Sequence[ProofSupport]) -> Story:
@@ -270,14 +271,13 @@ class Explainer:
             for certificate in certificates_of_statement(self.kb, statement)
         ]
         gates = first_of(list(self._gates(statement)), lambda gate: gate, "gate")
-        return Story(title, "statement", (*promises, *self._likelihood(statement), *gates, proof))
-
-    def _likelihood(self, statement: StatementRecord) -> Iterator[Story]:
+        likelihood: list[Story] = []
         if statement.log_likelihood is not None:
             evaluator = models_of(self.kb.first(RUNS, id=statement.run_id)).get(EVALUATOR)
             by = f" by the evaluator {short_model_name(evaluator)}" if evaluator else ""
             score = f"log-likelihood of the statement {statement.log_likelihood:.3f} nats a token{by}"
-            yield Story(score, "likelihood")
+            likelihood = [Story(score, "likelihood")]
+        return Story(title, "statement", (*promises, *likelihood, *gates, proof))
 
     def _gates(self, statement: StatementRecord) -> Iterator[Story]:
         """The gates' decisions on the statement's values, step by step, with the likelihoods that ranked them."""

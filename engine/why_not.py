@@ -325,20 +325,18 @@ class _Failure:
         reached: list[Substitution] = [self.bound]
         prefixes = holding_prefixes(self.theory, self.rule, ordered, self.bound, EXAMPLES)
         for item, found in zip(ordered, prefixes, strict=False):
-            if not found:
-                return self._missing(item, reached)
-            reached = found
+            if found:
+                reached = found
+                continue
+            # Different solutions may lack the same goal.
+            goals = dict.fromkeys(item.replaced(substitution) for substitution in reached)
+            lack = "does not hold" if isinstance(item, Literal) and item.negated else "is false"
+            written = item_text(item, self.theory.library)
+            if isinstance(item, Literal) and self._generates(item):
+                lack, written = "has no fact", _written(item.atom, self.theory.library)
+            text = f"rule {self.rule.name}: its premise {written} {lack}"
+            return Story(text, "rule", tuple(map(self._premise, goals)))
         return Story(f"rule {self.rule.name}: every premise holds", "rule")  # a rule with tests that only hold together
-
-    def _missing(self, missing: BodyLiteral, reached: Sequence[Substitution]) -> Story:
-        # Different solutions may lack the same goal.
-        goals = list(dict.fromkeys(missing.replaced(substitution) for substitution in reached))
-        lines = tuple(self._premise(goal) for goal in goals)
-        lack = "does not hold" if isinstance(missing, Literal) and missing.negated else "is false"
-        written = item_text(missing, self.theory.library)
-        if isinstance(missing, Literal) and self._generates(missing):
-            lack, written = "has no fact", _written(missing.atom, self.theory.library)
-        return Story(f"rule {self.rule.name}: its premise {written} {lack}", "rule", lines)
 
     def _generates(self, item: BodyLiteral) -> bool:
         """True if facts or rules give the item's variables values. Other items only test values."""

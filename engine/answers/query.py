@@ -7,9 +7,10 @@ proofs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import islice
 
-from hapax.engine.inference.theory import QueryResult, Theory, open_session, sort_key
+from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, parts_by_rules, with_rules
 from hapax.engine.logic.products import naming_products
@@ -83,7 +84,7 @@ def _by_prolog(
     text = GoalText(library, called if has_missing else ()).of(goal.premise)
     program = answers_program(library, concluded)
     failed = demand.failures()
-    with open_session(session) as prolog:
+    with nullcontext(session) if session is not None else PrologSession() as prolog:
         prolog.load(program)
         answers = prolog.solutions(text, goal.variables, limits, distinct=True)
     # For tabled predicates Prolog's own order differs from run to run.

@@ -19,7 +19,7 @@ from hapax.grammar.checking.rule_checks import adds_nothing
 from hapax.grammar.dependencies import evaluation_layers
 from hapax.grammar.parsing.declarations import SAME_AS, ClosedDeclaration
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, Constant, Variable, grouped
+from hapax.grammar.terms import Atom, Constant, Variable, grouped, reached
 from hapax.kb.atoms.derived_relations import Relations, StoredDerivation
 from hapax.kb.atoms.facts import columns_of
 from hapax.kb.records import content_id
@@ -114,7 +114,6 @@ class StoredAtoms:
     def __post_init__(self) -> None:
         self.part = self.library
         self._relations = Relations(self.kb)
-        self._layers: dict[str, frozenset[str]] = {}
         self._derivations: dict[str, StoredDerivation] = {}
         self._fingerprints = Fingerprints(self.kb, self.library)
 
@@ -133,18 +132,17 @@ class StoredAtoms:
         if not self._relations.is_up_to_date:
             return False
         self._derivations = self._relations.derivations()
-        for layer in evaluation_layers(self.library):
-            self._layers |= dict.fromkeys(layer, layer)
-        stored, seen, waiting = set[str](), set[str](), [*goals]
-        while waiting:
-            indicator = waiting.pop()
-            if indicator in seen or indicator not in self.library.concluding:
-                continue
-            seen.add(indicator)
-            if self._is_stored(indicator):
+        stored: set[str] = set()
+
+        def below(indicator: str) -> list[str]:
+            """The predicates on which one rests that is not stored."""
+            rules = self.library.concluding.get(indicator, ())
+            if rules and self._is_stored(indicator):
                 stored.add(indicator)
-            else:
-                waiting += [literal.atom.indicator for literal in literals_of(self.library.concluding[indicator])]
+                return []
+            return [literal.atom.indicator for literal in literals_of(rules)]
+
+        reached(goals, below)
         if stored:
             self.predicates = frozenset(stored)
             rules = tuple(rule for rule in self.library.rules if rule.conclusion.atom.indicator not in stored)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.inference.stored_atoms import StoredAtoms
-from hapax.engine.prolog.session import AnswerRow, PrologSession, PrologTerm
+from hapax.engine.prolog.session import AnswerRow, PrologTerm
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Goal, GoalItem
 from hapax.grammar.parsing.goal_reader import CUT, Elsewhere
@@ -17,7 +16,7 @@ from hapax.grammar.parsing.parser import parse_goal
 from hapax.grammar.remedies import Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Comparison, Literal, Value, Variable
-from hapax.grammar.writing.words import counted, excerpt
+from hapax.grammar.writing.words import counted, excerpt, some
 from hapax.kb.records import PREDICATES, TYPE_FACTS, DenialRecord, FactRecord, TypeFact
 from hapax.kb.schema import GIVEN
 from hapax.kb.store import KnowledgeBase
@@ -143,26 +142,17 @@ class Theory:
         remedy = f"name its rule file with {Setting('rules')}."
         if indicator in self.kb.derived_predicates():
             return f"{self.kb.place} holds derived atoms of {indicator.rpartition('/')[0]}: {remedy}"
+        # An earlier command's rule files are those of the knowledge base.
+        kept = [record.name for record in self.kb.rule_texts()]
+        shipped = Setting('hapax.load_rules("shipped")')
+        hint = f"{self.kb.place} keeps the rules of {some(kept)}; {shipped} names those of Hapax. " if kept else ""
         # Statements are stored by rule; only the rule's file says which predicate it concludes.
         known = {rule.name for rule in self.library.rules}
         rules = [name for name in self.kb.derived_counts() if name not in known]
         if not rules:
-            return self._kept()
-        some = ", ".join(rules[:5]) + (" ..." if len(rules) > 5 else "")
-        noun = "rule" if len(rules) == 1 else "rules"
-        return (
-            f"{self.kb.place} holds derived statements of {noun} {some}. If one concludes the predicate, {remedy} "
-            + self._kept()
-        )
-
-    def _kept(self) -> str:
-        """The same hint where an earlier command's rule files are those of the knowledge base."""
-        names = [record.name for record in self.kb.rule_texts()]
-        if not names:
-            return ""
-        some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-        shipped = Setting('hapax.load_rules("shipped")')
-        return f"{self.kb.place} keeps the rules of {some}; {shipped} names those of Hapax. "
+            return hint
+        derived = f"derived statements of {'rule' if len(rules) == 1 else 'rules'} {some(rules)}"
+        return f"{self.kb.place} holds {derived}. If one concludes the predicate, {remedy} {hint}"
 
     def relevant_to(self, *rules: Rule, goals: Iterable[str] = ()) -> Theory:
         """The part of the theory that the rules' premises or the goals (indicators) depend on."""
@@ -220,13 +210,3 @@ def parse_asked(text: str, library: Library, elsewhere: Elsewhere = lambda _: ""
 def _is_of_digits(item: GoalItem) -> bool:
     """True for a test by which a goal has a number whose digits are cut."""
     return isinstance(item, Comparison) and isinstance(item.left, Variable) and item.left.name.startswith(CUT)
-
-
-@contextmanager
-def open_session(session: PrologSession | None) -> Iterator[PrologSession]:
-    """The caller's session, or without one a new session that is closed afterwards."""
-    if session is not None:
-        yield session
-        return
-    with PrologSession() as new_session:
-        yield new_session

@@ -207,14 +207,14 @@ class _Miner:
         try:
             screening = Screening(self._tables, conclusion, self._options)
             while wanted:
-                screened = screening.screened(wanted[0])
+                candidates = screening.screened(wanted[0])
                 del wanted[0]
                 # A note names the smallest sample of the conclusion's shapes: the rules most likely to be missed.
-                if screened.sampled < screened.facts:
-                    sample = screened.sampled, screened.facts
+                if screening.sampled < screening.facts:
+                    sample = screening.sampled, screening.facts
                     self._sampled[text] = min(sample, self._sampled.get(text, sample))
-                self._hubs[text] = max(self._hubs[text], screened.hubs)
-                for candidate in screened.candidates:
+                self._hubs[text] = max(self._hubs[text], screening.hubs)
+                for candidate in candidates:
                     if (measures := self._measures(candidate)) is not None:
                         found[candidate] = measures
         except _TimeUpError:

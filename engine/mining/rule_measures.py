@@ -77,22 +77,16 @@ class Conclusion:
         return self.predicate.indicator + (" with a constant" if with_constant else "")
 
 
-@dataclass(frozen=True, slots=True)
-class SampledShape:
-    """The outcome of a screening. `facts`: of the conclusion; `sampled`: those looked at; `hubs`: left out as hubs."""
-
-    candidates: tuple[RuleCandidate, ...]
-    facts: int
-    sampled: int
-    hubs: int
-
-
 class Screening:
-    """Screens the shapes of one conclusion."""
+    """Screens the shapes of one conclusion.
+
+    `facts`: number of the conclusion's facts; of the last shape `sampled`: those looked at; `hubs`: left out as hubs.
+    """
 
     def __init__(self, tables: MiningTables, conclusion: Conclusion, options: MiningOptions) -> None:
         self._tables, self._conclusion, self._options = tables, conclusion, options
         self._fill(options.sample)
+        self.facts, self.sampled, self.hubs = sum(self._facts.values()), 0, 0
 
     def _fill(self, sample: int) -> None:
         """Write the sample: its facts in an order that depends on nothing but their numbers."""
@@ -127,10 +121,11 @@ class Screening:
         )
         tables.run("CREATE UNIQUE INDEX temp.mining_reach_by_node ON mining_reach (s)")
 
-    def screened(self, shape: RuleShape) -> SampledShape:
+    def screened(self, shape: RuleShape) -> list[RuleCandidate]:
         """The rules of this shape that may have the least support."""
         ways = list(ways_to_match(shape))
-        sampled, hubs = self._choose(shape, ways)
+        sampled, self.hubs = self._choose(shape, ways)
+        self.sampled = sum(sampled.values())
         totals: Counter[tuple[int, ...]] = Counter()
         for number, way in enumerate(ways):
             for *key, hits in self._tables.run(self._select(shape, way, number)):
@@ -146,12 +141,7 @@ class Screening:
                 made = candidate(head, shape_atoms(shape, codes, self._tables.labels), self._tables)
                 if made is not None:
                     found[made.atoms] = made
-        return SampledShape(
-            tuple(found[atoms] for atoms in sorted(found)),
-            sum(self._facts.values()),
-            sum(sampled.values()),
-            hubs,
-        )
+        return [found[atoms] for atoms in sorted(found)]
 
     def _needed(self, facts: int, sampled: int) -> int:
         """Hits that a rule with the least support has in the sample, almost always."""

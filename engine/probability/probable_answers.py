@@ -27,7 +27,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import SAME_AS, Chance, PredicateKind
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Substitution, Value, Variable, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import DenialRecord, FactRecord
 from hapax.kb.store import KnowledgeBase
@@ -331,29 +331,18 @@ def probable_answers(
         probability = evaluator.probability(node)
         # What holds in no world is no answer.
         if probability.upper > 0 and probability.lower >= options.at_least:
-            values = (term.value for term in atom.arguments if isinstance(term, Constant))
-            pairs.append((probability, tuple(values)))
+            pairs.append((probability, atom.values))
     pairs.sort(key=lambda pair: (-pair[0].lower, -pair[0].upper, sort_key(pair[1])))
     kept = pairs[: limits.answers]
     result = QueryResult(goal.variables, [row for _, row in kept], len(kept) < len(pairs))
     return ProbableAnswers(result, [found for found, _ in kept], basis_of(theory.kb, theory.library))
 
 
-def probable_premise(
-    theory: Theory, rule: Rule, substitution: Substitution, options: ProbabilityOptions
+def probable_conjunction(
+    theory: Theory, items: Sequence[BodyLiteral], options: ProbabilityOptions
 ) -> tuple[Probability, list[ProofSupport]]:
-    """The probability of what a statement's rule needs, without its hypotheses, and its best proofs."""
-    premise = [item.replaced(substitution) for item in rule.premise if not rule.is_information(item)]
-    return _probable_rule(theory, rule_of(premise, Atom(GOAL, ())), options)
-
-
-def probable_atom(theory: Theory, atom: Atom, options: ProbabilityOptions) -> tuple[Probability, list[ProofSupport]]:
-    """The probability of a ground atom, and its best proofs."""
-    return _probable_rule(theory, rule_of([Literal(atom)], Atom(GOAL, ())), options)
-
-
-def _probable_rule(theory: Theory, rule: Rule, options: ProbabilityOptions) -> tuple[Probability, list[ProofSupport]]:
-    program, nodes = grounded(theory, [rule], BULK_LIMITS)
+    """The probability that items of a premise without variables hold together, and the best proofs of that."""
+    program, nodes = grounded(theory, [rule_of(items, Atom(GOAL, ()))], BULK_LIMITS)
     evaluator = Evaluator(program, options)
     # One node at most, since the goal has no variables.
     for node, _ in nodes:
@@ -393,9 +382,7 @@ def statement_probabilities(
     shown = [variable for variable in rule.searched if variable.name in bound]
     stored = list(stored_values(kb, library, rule))
     program, nodes = grounded(Theory(library, kb), [rule_of(constraints, Atom(GOAL, tuple(shown)))], BULK_LIMITS)
-    by_values: dict[tuple[Value, ...], int] = {}
-    for node, atom in nodes:
-        by_values[tuple(term.value for term in atom.arguments if isinstance(term, Constant))] = node
+    by_values = {atom.values: node for node, atom in nodes}
     evaluator = Evaluator(program, options)
     return [
         evaluator.probability(by_values[tuple(values[variable.name].value for variable in shown)]) for values in stored

@@ -89,15 +89,20 @@ class DistributionCut:
     limit: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class QuestionAccount:
-    """Account of one question's lines and values. A line that comes again, in one reply or in several, counts once."""
+    """Account of the lines and values of one question, or of several. A line that comes again counts once.
+
+    `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
+    `losses`: rejected values by gate, and `unjudged` those that nobody judged. `given`: values by given facts, which
+    need no line.
+    """
 
     calls: int = 0
     lines: int = 0
-    dropped: Mapping[str, DroppedLines] = field(default_factory=dict)
+    dropped: dict[str, DroppedLines] = field(default_factory=dict)
     unjudged: int = 0
-    losses: Mapping[str, GateLoss] = field(default_factory=dict)
+    losses: dict[str, GateLoss] = field(default_factory=dict)
     accepted: int = 0
     given: int = 0
 
@@ -118,17 +123,23 @@ def question_account(
         elif not decision.accepted:
             merge(losses, {decision.gate: GateLoss(1, decision.score, decision.threshold)})
     accepted = sum(decision.accepted for _, decision in unique.values())
-    return QuestionAccount(calls, len(unique) + unjudged, dropped, unjudged, losses, accepted, given)
+    return QuestionAccount(
+        calls=calls,
+        lines=len(unique) + unjudged,
+        dropped=dropped,
+        unjudged=unjudged,
+        losses=losses,
+        accepted=accepted,
+        given=given,
+    )
 
 
 @dataclass(slots=True)
-class StepAccount:
-    """One step of a rule's plan.
+class StepAccount(QuestionAccount):
+    """One step of a rule's plan, with its questions.
 
     `step` counts from 1; `variable`: the variable that gets values, with its type; `origin`: where they come from.
-    `lines`: lines of replies; `dropped`: those without a new value, by reason, of which `repeated` repeat one.
-    `losses`: rejected values by gate, and `unjudged` those that nobody judged. `given`: values by given facts, which
-    need no line. `extended`: partial substitutions with a value for the variable; `failed`: those that fail a premise;
+    `extended`: partial substitutions with a value for the variable; `failed`: those that fail a premise;
     `unranked`: those that a budget left without a likelihood; `cut`: those that the likelihood gate keeps in no
     distribution; `kept`: those that go on. `texts`: different texts that were ranked; `equal`: those whose score
     another of them has, too. `cuts`: by distribution, what was ranked and kept; a substitution that one distribution
@@ -141,13 +152,6 @@ class StepAccount:
     variable: str
     origin: str
     questions: int = 0
-    calls: int = 0
-    lines: int = 0
-    dropped: dict[str, DroppedLines] = field(default_factory=dict)
-    unjudged: int = 0
-    losses: dict[str, GateLoss] = field(default_factory=dict)
-    accepted: int = 0
-    given: int = 0
     extended: int = 0
     failed: dict[str, PremiseLoss] = field(default_factory=dict)
     unranked: int = 0
@@ -207,7 +211,8 @@ class StepAccount:
 
     def to_json(self) -> dict[str, Any]:
         """The step as the run record stores it."""
-        return asdict(self) | {"repeated": self.repeated}
+        identity = {"step": self.step, "variable": self.variable, "origin": self.origin}
+        return {**identity, **asdict(self), "repeated": self.repeated}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> StepAccount:
