@@ -358,10 +358,10 @@ class Chain(Generic[Node]):
 def strongest_chains(
     starts: Iterable[Node], steps: Callable[[Chain[Node]], Iterable[tuple[float, Node]]], at_least: float
 ) -> Iterator[Chain[Node]]:
-    """The strongest chain to each node that the starts reach with this score, strongest first; of equal ones the
-    shortest. `steps` gives the scores and the ends of the steps that lead on from a chain.
+    """The strongest chain to each node that the starts reach with this score, the strongest first.
 
-    By Dijkstra's algorithm: a longer chain is never stronger.
+    Of equally strong chains the shortest is given. `steps` gives the scores and the ends of the steps that lead on from
+    a chain. By Dijkstra's algorithm: a longer chain is never stronger.
     """
     number = count()
     waiting = [(-1.0, 1, next(number), Chain(start)) for start in starts]

@@ -55,8 +55,8 @@ _CREATED = (
     "PRIMARY KEY (s, o, p)) WITHOUT ROWID",
     "CREATE TEMP TABLE mining_labels (id INTEGER PRIMARY KEY, p INTEGER NOT NULL, o INTEGER NOT NULL, "
     "facts INTEGER NOT NULL, UNIQUE (p, o))",
-    "CREATE TEMP TABLE mining_labelled (s INTEGER NOT NULL, label INTEGER NOT NULL, PRIMARY KEY (s, label)) "
-    "WITHOUT ROWID",
+    "CREATE TEMP TABLE mining_labelled (s INTEGER NOT NULL, label INTEGER NOT NULL, p INTEGER NOT NULL, "
+    "o INTEGER NOT NULL, PRIMARY KEY (s, label)) WITHOUT ROWID",
     "CREATE TEMP TABLE mining_degrees (s INTEGER PRIMARY KEY, degree INTEGER NOT NULL)",
 )
 
@@ -348,7 +348,7 @@ class MiningTables:
                     f"GROUP BY o HAVING count(*) >= {fewest} ORDER BY o"
                 )
                 self._conn.execute(
-                    f"INSERT INTO mining_labelled SELECT edge.s, label.id FROM {edges} AS edge "  # noqa: S608  ours
+                    f"INSERT INTO mining_labelled SELECT edge.s, label.id, label.p, label.o FROM {edges} AS edge "  # noqa: S608  ours
                     f"JOIN mining_labels AS label ON label.p = {code} AND label.o = edge.o"
                 )
         sql = "SELECT id, p, o FROM mining_labels"

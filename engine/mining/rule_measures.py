@@ -183,16 +183,9 @@ class Screening:
         tables, conditions = ["mining_chosen AS h"], [f"h.way = {number}"]
         for place in way:
             premise, name = shape.premises[place], f"e{place}"
-            if len(premise) == 1:
-                tables.append(f"mining_labelled AS {name}")
-                conditions += [f"{name}.s = {columns[premise[0]]}"]
-                tables.append(f"mining_labels AS t{place}")
-                conditions += [f"t{place}.id = {name}.label"]
-                edge = (f"t{place}.p", columns[premise[0]], f"t{place}.o")
-            else:
-                conditions += self._edge_conditions(premise, name, columns)
-                tables.append(f"mining_edges AS {name}")
-                edge = (f"{name}.p", f"{name}.s", f"{name}.o")
+            tables.append(f"{'mining_labelled' if len(premise) == 1 else 'mining_edges'} AS {name}")
+            conditions += self._edge_conditions(premise, name, columns)
+            edge = (f"{name}.p", f"{name}.s", f"{name}.o")
             conditions.append(is_not_conclusion(edge, conclusion, self._conclusion.predicate.symmetric))
         codes = [self._code(shape.premises[place], f"e{place}", columns) for place in range(len(shape.premises))]
         # Equal premises in another order are the same rule: one order is enough.
@@ -209,11 +202,13 @@ class Screening:
         )
 
     def _edge_conditions(self, premise: Sequence[int], name: str, columns: dict[int, str]) -> Iterator[str]:
-        """Conditions by which an edge of any predicate is looked up; its new variable gets a column."""
-        first, second = premise
+        """Conditions by which a label, or an edge of any predicate, is looked up; its new variable gets a column."""
+        first, second = premise[0], premise[-1]
         start = first if first in columns else second
         end = second if start == first else first
         yield f"{name}.s = {columns[start]}"
+        if len(premise) == 1:
+            return
         if end in columns:
             yield f"{name}.o = {columns[end]}"
         else:
