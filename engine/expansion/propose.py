@@ -217,11 +217,8 @@ def is_sentence(words: str, arguments: Sequence[str]) -> bool:
         # The article `a` is a variable only behind a type or as a capital letter.
         if f" {' '.join(filter(None, [*type_words, name]))} " in f" {' '.join(lower)} ":
             return True
-    for place, word in enumerate(lower):
-        is_capital = place > 0 and is_variable_name(plain[place])
-        if is_capital or (word in variables and word not in ("a", "")):
-            return True
-    return False
+    # Capital letters and the names of variables; `a` may be an article.
+    return any(map(is_variable_name, plain[1:])) or not (variables - {"a", ""}).isdisjoint(lower)
 
 
 def read_verb(words: str, slots: int = 0) -> Verb | None:
