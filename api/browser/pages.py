@@ -28,7 +28,7 @@ from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, judgem
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.goals import Goal
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom, Constant, Literal, Value
+from hapax.grammar.terms import Constant, Literal, Value
 from hapax.grammar.writing.prolog_text import atom_goal, goal_name, prolog_value
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.exchange.values import decode_value, decode_values
@@ -206,10 +206,9 @@ def rejected_rivals(kb: KnowledgeBase, candidate_ids: Iterable[str]) -> list[tup
             if question_id in questions and rival_id in candidates:
                 # More than one pattern comes from `--compat` alone; the first one names the claim.
                 pattern, value = questions[question_id].patterns[0], candidates[rival_id].value
-                arguments = tuple(value if argument is None else argument for argument in pattern.arguments)
-                if kb.fact(pattern.predicate, arguments) is None:
-                    atom = str(Atom(pattern.predicate, tuple(map(Constant, arguments))))
-                    closest.setdefault(atom, (atom, *decision))
+                atom = pattern.filled(Constant(value))
+                if kb.fact(atom.predicate, atom.values) is None:
+                    closest.setdefault(str(atom), (str(atom), *decision))
     return sorted(closest.values(), key=lambda miss: miss[3] - miss[2])[:MISSES]
 
 
