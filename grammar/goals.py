@@ -172,11 +172,11 @@ def answered(premise: GoalPremise) -> Iterator[Variable]:
                 inner, terms = (), terms[1:]
             case PrologCall("setof" | "bagof"):
                 # Free variables of the goal are bound, except those of the template and those before `^`.
-                hidden, (held,) = expression_names(terms[0]), inner
-                while isinstance(held[0], PrologCall) and held[0].name == "^":
-                    hidden |= expression_names(*terms_of(held[0]))
-                    (held,) = inner_premises(held[0])
-                yield from (variable for variable in answered(held) if variable.name not in hidden)
+                hidden, (quantified,) = expression_names(terms[0]), inner
+                while isinstance(quantified[0], PrologCall) and quantified[0].name == "^":
+                    hidden |= expression_names(*terms_of(quantified[0]))
+                    (quantified,) = inner_premises(quantified[0])
+                yield from (variable for variable in answered(quantified) if variable.name not in hidden)
                 inner, terms = (), terms[1:]
         yield from chain.from_iterable(map(expression_variables, terms))
         yield from chain.from_iterable(map(answered, inner))

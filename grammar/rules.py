@@ -271,7 +271,7 @@ class Library(TypeLattice):
         return html_table(("name", "domain", "rule"), [(rule.name, rule.domain, rule.sentence) for rule in self.rules])
 
     @cached_property
-    def by_indicator(self) -> dict[str, PredicateSignature]:
+    def _signatures(self) -> dict[str, PredicateSignature]:
         """The first signature of each predicate."""
         return {signature.indicator: signature for signature in reversed((*self.signatures, *self._inferred))}
 
@@ -323,10 +323,10 @@ class Library(TypeLattice):
 
     def signature(self, indicator: str) -> PredicateSignature:
         """The signature of `name/arity`: its first declaration, else inferred from its uses. Raises HapaxError."""
-        signature = self.by_indicator.get(indicator)
+        signature = self._signatures.get(indicator)
         if signature is None:
             near = (
-                _suggestion(indicator, self.by_indicator) or f" List the predicates with {Operation('compile_rules')}."
+                _suggestion(indicator, self._signatures) or f" List the predicates with {Operation('compile_rules')}."
             )
             raise HapaxError(f"No predicate {indicator} in the rules.{near}")
         return signature
@@ -346,11 +346,11 @@ class Library(TypeLattice):
 
     def knows(self, indicator: str) -> bool:
         """True if a rule, fact or declaration mentions the predicate."""
-        return indicator in self.by_indicator
+        return indicator in self._signatures
 
     def kind(self, indicator: str) -> PredicateKind | None:
         """The predicate's kind; None if nothing mentions the predicate."""
-        signature = self.by_indicator.get(indicator)
+        signature = self._signatures.get(indicator)
         return signature.kind if signature is not None else None
 
     def is_asked(self, indicator: str) -> bool:
@@ -358,7 +358,7 @@ class Library(TypeLattice):
 
         Undeclared predicates that rules conclude are only derived.
         """
-        signature = self.by_indicator.get(indicator)
+        signature = self._signatures.get(indicator)
         if signature is None:
             return True
         return signature.kind in ASKED_KINDS and (signature.declared or indicator not in self.derived)
@@ -419,7 +419,7 @@ class Library(TypeLattice):
     @cached_property
     def searched(self) -> frozenset[str]:
         """Indicators of the predicates that a model is asked for, and of those that rules conclude from them."""
-        return frozenset(self.resting_on(filter(self.is_asked, self.by_indicator)))
+        return frozenset(self.resting_on(filter(self.is_asked, self._signatures)))
 
     @cached_property
     def _users(self) -> dict[str, set[str]]:
@@ -508,7 +508,7 @@ class Library(TypeLattice):
         An absent fact of it may be true: nobody has asked for it, or a gate was not sure. A functional predicate is
         open too, but for the values of which another one is known.
         """
-        signature = self.by_indicator.get(indicator)
+        signature = self._signatures.get(indicator)
         is_asked = signature is not None and signature.declared and signature.kind in ASKED_KINDS
         if not is_asked or self.closedness(indicator) is not Closedness.OPEN:
             return False
@@ -631,7 +631,7 @@ class Library(TypeLattice):
 
     def _types_of_two(self, item: PropertyDeclaration) -> tuple[str, ...] | None:
         """The argument types of a property's predicate; None if it is unknown or does not have two arguments."""
-        signature = self.by_indicator.get(item.indicator)
+        signature = self._signatures.get(item.indicator)
         return signature.argument_types if signature is not None and len(signature.argument_types) == 2 else None
 
     def with_identity(self) -> Library:

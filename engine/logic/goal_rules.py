@@ -72,31 +72,19 @@ def goal_rules(goal: Goal, library: Library, *, by_failure: bool = False) -> tup
 _MOST_WAYS = 100
 
 
-@dataclass
 class GoalParts:
     """The parts of a goal that only Prolog can answer, to call its atoms by rules.
 
-    What is inside a condition or a collection counts as a part, too, behind what stands before it.
+    What is inside a condition or a collection counts as a part, too, behind what stands before it. `rules`: those below
+    the items, of negations. `ways`: through the goal, by its disjunctions.
     """
 
-    goal: Goal
-    library: Library
-    _ends: list[GoalPremise] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._writer = _GoalWriter(self.library, by_failure=True)
-        self._bound = names_of(answered(self.goal.premise))
-        self._variables = {variable.name: variable for variable in variables_of(self.goal.premise)}
-
-    @property
-    def rules(self) -> list[Rule]:
-        """The rules below the items: those of negations."""
-        return self._writer.rules
-
-    def ways(self) -> list[GoalPremise]:
-        """The ways through the goal, by its disjunctions."""
-        self._ends += self._after(self.goal.premise, [()])
-        return list(dict.fromkeys(self._ends))
+    def __init__(self, goal: Goal, library: Library) -> None:
+        self._writer = _GoalWriter(library, by_failure=True)
+        self._bound = names_of(answered(goal.premise))
+        self._ends: list[GoalPremise] = []
+        self._ends += self._after(goal.premise, [()])
+        self.ways, self.rules = list(dict.fromkeys(self._ends)), self._writer.rules
 
     def item(self, part: GoalItem) -> BodyLiteral | None:
         """A part as the item of a premise; None for one that rules cannot have."""
@@ -104,10 +92,6 @@ class GoalParts:
             return self._writer.item(part, self._bound)
         except NotRules:
             return None
-
-    def variables(self, names: Iterable[str]) -> tuple[Variable, ...]:
-        """Variables of the goal by their names."""
-        return tuple(self._variables[name] for name in names)
 
     def _after(self, premise: GoalPremise, before: list[GoalPremise]) -> list[GoalPremise]:
         """The ways that end behind these items, which stand behind others."""

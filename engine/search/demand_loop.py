@@ -24,7 +24,7 @@ from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_nam
 from hapax.grammar.goals import Goal, GoalPremise, PrologCall, answered, every_item
 from hapax.grammar.parsing.declarations import Negation, PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Value, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Value, Variable, variable_names
 from hapax.grammar.writing.prolog_text import assignment
 from hapax.grammar.writing.words import counted
 from hapax.kb.atoms.symbols import canonical
@@ -191,7 +191,7 @@ def _calling_rules(
         parts = GoalParts(goal, library)
     rules: list[Rule] = []
     given: list[Atom] = []
-    for way in parts.ways():
+    for way in parts.ways:
         premise: list[BodyLiteral] = []
         items = [parts.item(part) for part in way]
         for place, item in enumerate(items):
@@ -202,10 +202,10 @@ def _calling_rules(
                     premise.append(item)
             elif any(isinstance(later, Literal) for later in items[place + 1 :]):
                 rules += _calling(premise, len(rules))
-                names, rows = _before(theory, way[: place + 1], limits, session)
+                variables, rows = _before(theory, way[: place + 1], limits, session)
                 name = f"{GOAL}, before {len(rules)}.{place}"
                 given += [Atom(name, tuple(map(Constant, row))) for row in rows]
-                premise = [Literal(Atom(name, parts.variables(names)))]
+                premise = [Literal(Atom(name, tuple(variables)))]
         rules += _calling(premise, len(rules))
     return [*rules, *parts.rules], given
 
@@ -224,14 +224,13 @@ def _calling(premise: Sequence[BodyLiteral], number: int) -> list[Rule]:
 
 def _before(
     theory: Theory, way: GoalPremise, limits: QueryLimits, session: PrologSession | None
-) -> tuple[list[str], set[tuple[Value, ...]]]:
-    """Names of variables, and their values where the parts of a goal hold; variables with lists are left out."""
+) -> tuple[list[Variable], set[tuple[Value, ...]]]:
+    """Variables, and their values where the parts of a goal hold; variables with lists are left out."""
     columns = {variable.name: variable for variable in answered(way) if not variable.name.startswith("_")}
-    names = list(columns)
     found = answer(theory, Goal(way, tuple(columns.values())), limits, session=session).rows
-    plain = [place for place, _ in enumerate(names) if not any(isinstance(row[place], PrologTerm) for row in found)]
+    plain = [place for place, _ in enumerate(columns) if not any(isinstance(row[place], PrologTerm) for row in found)]
     rows = {tuple(cell for place in plain if not isinstance(cell := row[place], PrologTerm)) for row in found}
-    return [names[place] for place in plain], rows
+    return [list(columns.values())[place] for place in plain], rows
 
 
 class _NeedFinder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -23,7 +23,7 @@ from hapax.grammar.goals import (
     answered,
     every_item,
 )
-from hapax.grammar.parsing.declarations import Negation, PredicateSignature
+from hapax.grammar.parsing.declarations import Negation
 from hapax.grammar.parsing.shorthand import branches
 from hapax.grammar.parsing.syntax import (
     ALL,
@@ -117,18 +117,6 @@ class GoalReader(TermReader):
     def __init__(self, text: str, library: Library, elsewhere: Elsewhere) -> None:
         super().__init__(library)
         self.lines, self.elsewhere, self.file = text.split("\n"), elsewhere, GOAL_PLACE
-
-    @property
-    def types(self) -> Library:
-        return self.known
-
-    @property
-    def declared(self) -> dict[str, PredicateSignature]:
-        return self.known.by_indicator
-
-    @property
-    def named(self) -> Collection[str]:
-        return self.declared
 
     def _is_type_alone(self, name: str, scope: Scope) -> bool:  # noqa: ARG002  in a goal `Person` is a variable
         return False

@@ -134,7 +134,7 @@ class TermReader:
         return {signature.indicator: signature for signature in reversed((*self.known.signatures, *self.signatures))}
 
     @cached_property
-    def named(self) -> Collection[str]:
+    def named(self) -> set[str]:
         """Indicators of the predicates that are declared or stated, or that a rule of any file concludes."""
         return {*self.declared, *self.stated, *(atom.indicator for atom in self.known.atoms)}
 
