@@ -9,6 +9,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def figures(size: Size) -> Iterator[Figure]:
         for count in (facts // 10, facts):
             base = filled(folder, count, proofs, rules)
             with hapax.KnowledgeBase(base) as kb:
-                yield first_question(kb, rules, count)
+                seconds = seconds_of(partial(hapax.query, "is_a(x1, Kind)", rules, kb))
+                yield median_of(f"first question, {count:,} facts", "hapax", "s", [seconds])
                 yield from warm(kb, rules, count, size)
         with hapax.KnowledgeBase(base) as kb:
             yield from explained(kb, rules, facts, proofs, size)
@@ -66,12 +68,6 @@ def indexed_table(path: str | Path, facts: int) -> sqlite3.Connection:
     )
     connection.execute("CREATE INDEX by_x ON is_a (x)")
     return connection
-
-
-def first_question(kb: hapax.KnowledgeBase, rules: hapax.Library, facts: int) -> Figure:
-    """The first question about a predicate after its import."""
-    seconds = seconds_of(lambda: hapax.query("is_a(x1, Kind)", rules, kb))
-    return median_of(f"first question, {facts:,} facts", "hapax", "s", [seconds])
 
 
 # --- warm -------------------------------------------------------------------------------------------------------------

@@ -616,10 +616,9 @@ def refuse_negative_cycles(library: Library) -> None:
 def evaluation_layers(library: Library) -> tuple[frozenset[str], ...]:
     """Indicators in an order of evaluation; predicates that depend on each other share a layer."""
     below: dict[str, dict[str, None]] = {}
-    for rule in library.rules:
-        conclusion = rule.conclusion.atom.indicator
-        names = (literal.atom.indicator for literal in rule.literals)
-        below.setdefault(conclusion, {}).update(dict.fromkeys(name for name in names if name != conclusion))
+    for conclusion, rules in library.concluding.items():
+        names = (literal.atom.indicator for literal in literals_of(rules))
+        below[conclusion] = dict.fromkeys(name for name in names if name != conclusion)
     try:
         return tuple(frozenset([indicator]) for indicator in TopologicalSorter(below).static_order())
     except CycleError:

@@ -235,7 +235,9 @@ class Corpus:
             data_type = rng.choice(self.atlas.types) if rng.random() < 0.5 else rng.choice(self._entities)[1]
             # An entity with loose types alone cannot be denied any type.
             known = self._types_of[entity.casefold()] - LOOSE_TYPES
-            if known and data_type not in LOOSE_TYPES and all(_exclude(own, data_type) for own in known):
+            # An entity of one type is certainly not of another that shares no group with it.
+            shared = [group for group in (*OPEN_TYPES, {data_type}) if data_type in group]
+            if known and data_type not in LOOSE_TYPES and all(map(known.isdisjoint, shared)):
                 claim = type_claim(_garbled(entity, rng) if rng.random() < 0.1 else entity, data_type)
                 if not is_held_out(claim):
                     return claim
@@ -333,11 +335,6 @@ def _running(weights: Iterable[float]) -> list[float]:
 def _list_weight(question: ListQuestion) -> float:
     """Relative frequency of a question: the square root of its length, less if both arguments are open."""
     return math.sqrt(min(len(question.values), 2 * LONGEST_LIST)) * (0.7 if question.given is None else 1.0)
-
-
-def _exclude(first: str, second: str) -> bool:
-    """True if an entity of the first type is certainly not of the second."""
-    return first != second and not any({first, second} <= group for group in OPEN_TYPES)
 
 
 def _near_number(value: str, known: Sequence[str], rng: random.Random) -> str:

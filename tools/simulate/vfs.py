@@ -82,7 +82,9 @@ class Layer:
         library = ctypes.CDLL(ctypes.util.find_library("sqlite3") or "libsqlite3.so.0")
         library.sqlite3_vfs_find.restype = POINTER(System)
         library.sqlite3_libversion.restype = c_char_p
-        if library.sqlite3_libversion().decode() != sqlite3.sqlite_version or not _is_shared():
+        # Python's module must have the library as a file of its own, so that both are the same one.
+        is_shared = hasattr(_sqlite3, "__file__") and "libsqlite3" in Path("/proc/self/maps").read_text("utf-8")
+        if library.sqlite3_libversion().decode() != sqlite3.sqlite_version or not is_shared:
             raise OSError("Python's sqlite3 does not use the SQLite library of the system, so it cannot be simulated")
         self.watcher: Disk | None = None
         self._real = library.sqlite3_vfs_find(None).contents
@@ -153,8 +155,3 @@ class Layer:
 
 def _place(file: Any) -> int:
     return ctypes.addressof(file.contents)
-
-
-def _is_shared() -> bool:
-    """True if Python's module has the library as a file of its own, so that both are the same one."""
-    return hasattr(_sqlite3, "__file__") and any("libsqlite3" in line for line in open("/proc/self/maps"))  # noqa: PTH123
