@@ -420,7 +420,8 @@ def aggregates_of_themselves(library: Library, fault: RuleFault) -> Iterator[Dia
     """Aggregates whose premise depends on their own atoms, so that they have no value."""
     # With the closure rules: a cycle may run over a predicate that is declared symmetric or transitive.
     for cycle in negative_cycles(library.with_closure()):
-        for item in [item for item in library.aggregates if item.atom.indicator in cycle][:1]:
+        item = next((item for item in library.aggregates if item.atom.indicator in cycle), None)
+        if item is not None:
             problem = f"the aggregate {item.atom.indicator} depends on itself: {cycle_text(cycle)}"
             yield fault.at(item.place, problem, "Remove the aggregate from the cycle")
 

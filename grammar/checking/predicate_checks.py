@@ -103,13 +103,13 @@ def clashing_declarations(
 )  # fmt: skip
 def tolerance_without_quantity(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Tolerances of predicates that are not functional, or whose last argument is not a number."""
-    for signature in library.signatures:
-        last, fact = signature.argument_types[-1:], ""
+    for signature in (known for known in library.signatures if known.tolerance is not None):
+        last, fact = signature.argument_types[-1], ""
         if signature.kind is not PredicateKind.FUNCTIONAL:
             fact = f'it is declared as "{signature.kind}"'
-        elif not library.is_numeric(last[0]):
-            fact = f"its last argument, {last[0]}, is not a number"
-        if fact and signature.tolerance is not None:
+        elif not library.is_numeric(last):
+            fact = f"its last argument, {last}, is not a number"
+        if fact:
             yield fault.at(
                 signature.place,
                 f"{signature.indicator} has a tolerance, but {fact}",
@@ -286,11 +286,11 @@ def templates(
                 'Add them after a colon: "[1] ... [2]" / "[1] ... not ... [2]" / "... [1] ... [2]?"',
             )
         elif missing := _missing_parts(signature, library.is_asked(indicator)):
-            made = all_forms(signature.templates) if signature.templates is not None else ""
+            example = all_forms(signature.templates) if signature.templates and "[" not in missing else ""
             yield incomplete_template.at(
                 signature.place,
                 f"the templates of {indicator} lack {missing}",
-                f"Complete them{f', as {made}' if '[' not in missing else ''}",
+                f"Complete them, as {example}" if example else "Complete them",
             )
 
 
@@ -410,8 +410,10 @@ def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnost
 
 def _forms(signature: PredicateSignature) -> dict[str, str | None]:
     """The texts of the predicate's templates by form; none without templates."""
-    told = signature.templates
-    return {} if told is None else {"affirmative": told.affirmative, "negated": told.negated, "question": told.question}
+    texts = signature.templates
+    if texts is None:
+        return {}
+    return {"affirmative": texts.affirmative, "negated": texts.negated, "question": texts.question}
 
 
 def _missing_comma(atom: Atom) -> str:
