@@ -121,6 +121,7 @@ from .evaluation.winograd.generation import SchemaGenerationOptions as SchemaGen
 from .evaluation.winograd.generation import generate_schemas as generate_schemas
 from .evaluation.winograd.schema_asking import AskedSchemas as AskedSchemas
 from .evaluation.winograd.schema_asking import AskSettings as AskSettings
+from .evaluation.winograd.schema_asking import PromptMethod as PromptMethod
 from .evaluation.winograd.schema_asking import SchemaAskOptions as SchemaAskOptions
 from .evaluation.winograd.schema_asking import ask_schemas as ask_schemas
 from .evaluation.winograd.schema_export import SchemaExportOptions as SchemaExportOptions
@@ -132,7 +133,6 @@ from .evaluation.winograd.schema_export import schema_items as schema_items
 from .evaluation.winograd.schema_export import write_schemas as write_schemas
 from .evaluation.winograd.schema_files import count_schemas as count_schemas
 from .evaluation.winograd.schema_files import read_schemas as read_schemas
-from .evaluation.winograd.schema_prompts import PromptMethod as PromptMethod
 from .evaluation.winograd.schema_reports import compare_cases as compare_cases
 from .evaluation.winograd.schema_reports import tabulate_schemas as tabulate_schemas
 from .grammar.arguments import ArgumentRejected as ArgumentRejected

@@ -364,7 +364,7 @@ def answer_questions(
     session = ScorerSession(kb, options, opening)
     # Each scorer once, in the order in which they are named.
     methods = [answer_scorer(name, session, options) for name in dict.fromkeys(options.scorers)]
-    deferrals, how = DeferralCollector(), report.Measuring(seed=session.seed)
+    deferrals = DeferralCollector()
     answers, rows = [], []
     for method, (name, questions) in product(methods, sets.items()):
         with deferrals:
@@ -375,7 +375,7 @@ def answer_questions(
             # A positive and its negatives share slice, sentence and entities; they are resampled together.
             of = [question.question for question in questions]
             clusters = [(asked.slice, asked.sentence, asked.mention.pair) for asked in of]
-            result = report.subset_result((method.name, name, None), truth, [scores], clusters, how)
+            result = report.subset_result((method.name, name, None), truth, [scores], clusters, session.seed)
             answers.append(ScoredAnswers(result, tuple(truth), tuple(scores)))
             rows.append((result.scorer, result.subset, result.pairs, *report.figure_cells(result)))
     deferrals.raise_first()

@@ -227,10 +227,11 @@ class ParquetWriter:
     """Writes rows to a file, group by group; its folder is made."""
 
     def __init__(self, path: Path, table: DatasetTable) -> None:
-        from pyarrow import parquet  # slow to import, and not needed for JSON Lines
+        import pyarrow as pa  # slow to import, and not needed for JSON Lines
+        from pyarrow import parquet
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._table, self._schema = table, _schema(table)
+        self._table, self._schema = table, pa.schema([(column.name, _arrow(column)) for column in table.columns])
         self._file = parquet.ParquetWriter(path, self._schema, compression="zstd")
         self._waiting: list[dict[str, Any]] = []
         self._rows = self._bytes = 0
@@ -254,20 +255,6 @@ class ParquetWriter:
         self._bytes += group.nbytes  # uncompressed, as `datasets` states it in its cards
         self._rows += len(self._waiting)
         self._waiting.clear()
-
-
-def write_parquet(path: Path, table: DatasetTable, rows: Iterable[Row]) -> int:
-    """Write rows into one file, and return their number."""
-    writer = ParquetWriter(path, table)
-    for row in rows:
-        writer.write(row)
-    return writer.close().rows
-
-
-def _schema(table: DatasetTable) -> Any:
-    import pyarrow as pa
-
-    return pa.schema([(column.name, _arrow(column)) for column in table.columns])
 
 
 def _arrow(column: Column) -> Any:
@@ -344,8 +331,10 @@ def write_lines(path: Path, batches: Iterable[Sequence[str]]) -> int:
 
 def write_derived(path: Path, found: Iterable[tuple[StatementRecord, Probability | None]], table: DatasetTable) -> int:
     """Write statements, with their probabilities if these are known, to a `.parquet` file; return their number."""
-    rows = ({**derived_row(record), **(known.to_json() if known else {})} for record, known in found)
-    return write_parquet(path, table, rows)
+    writer = ParquetWriter(path, table)
+    for record, known in found:
+        writer.write({**derived_row(record), **(known.to_json() if known else {})})
+    return writer.close().rows
 
 
 def check_output(path: Path) -> None:

@@ -380,34 +380,23 @@ FINDINGS = {
 """Explanations of the findings in the last column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measuring:
-    """Settings of a measurement. `twin`: of hypotheses alone, too; `released`: on the released code's curve, and
-    on its own two pairings, too."""
-
-    sides: VisibleSides = VisibleSides.BOTH
-    twin: bool = True
-    released: bool = False
-    seed: int = 0
-
-
 def measure(
-    scorers: Sequence[EntailmentScorer], pairs: Sequence[EntailmentPair], how: Measuring | None = None
+    scorers: Sequence[EntailmentScorer], pairs: Sequence[EntailmentPair], options: EntailmentOptions, seed: int
 ) -> Iterator[SubsetResult]:
     """The results of each scorer on each subset. A scorer that sees one side only has no twin."""
-    how = how or Measuring()
+    sides = VisibleSides(options.sides)
     # By line: pairs that differ in case alone, or come twice, may have scores of their own.
     pairs = [pair if pair.place else replace(pair, place=f"pair {number}") for number, pair in enumerate(pairs, 1)]
     lines = {pair.place: line for line, pair in enumerate(pairs)}
-    chosen = list(subsets(pairs, how.released))
+    chosen = list(subsets(pairs, options.released))
     deferrals = DeferralCollector()
     for scorer in scorers:
-        sees = scorer.sees if how.sides is VisibleSides.BOTH else how.sides
+        sees = scorer.sees if sides is VisibleSides.BOTH else sides
         # The full set is scored once: subsets differ in labels alone.
         with deferrals:
-            scores = scorer.scores([how.sides.of(pair) for pair in pairs])
+            scores = scorer.scores([sides.of(pair) for pair in pairs])
         twins = None
-        if how.twin and sees is VisibleSides.BOTH:
+        if options.twin and sees is VisibleSides.BOTH:
             with deferrals:
                 twins = scorer.scores([pair.hypothesis_only for pair in pairs])
         # Once a request waits in a queue, nothing is measured, but later scorers add their requests to the queue, too.
@@ -419,7 +408,8 @@ def measure(
             score_lists = [
                 [scored[lines[pair.place]] for pair in members] for scored in (scores, twins) if scored is not None
             ]
-            yield subset_result((scorer.name, subset, sees), truth, score_lists, clusters, how)
+            names = (scorer.name, subset, sees)
+            yield subset_result(names, truth, score_lists, clusters, seed, released=options.released)
     deferrals.raise_first()
 
 
@@ -428,23 +418,25 @@ def subset_result(
     truth: Sequence[bool],
     score_lists: Sequence[Sequence[float]],
     clusters: Sequence[Hashable],
-    how: Measuring,
+    seed: int,
+    *,
+    released: bool = False,
 ) -> SubsetResult:
     """The figures of the scores of whole pairs and, if given, of hypotheses alone.
 
-    `names`: scorer, subset, and the sides of a pair that it sees.
+    `names`: scorer, subset, and the sides of a pair that it sees. `released`: on the released code's curve.
     """
     # Names of the fields of `SubsetResult` that `compared` fills.
     figures = {
-        "rel": area_of_release if how.released else released_area,
+        "rel": area_of_release if released else released_area,
         "norm": normalised_area,
         "order": concordance,
     }
     curves = [curve(truth, scores) for scores in score_lists]
     twin_curve = curves[1] if len(curves) > 1 else None
-    compared = compare(truth, score_lists, figures, clusters, how.seed)
+    compared = compare(truth, score_lists, figures, clusters, seed)
     rel, norm, order = (compared[name] for name in figures)
-    return SubsetResult(*names, len(truth), curves[0], twin_curve, rel, norm, order, how.released)
+    return SubsetResult(*names, len(truth), curves[0], twin_curve, rel, norm, order, released)
 
 
 FIGURE_COLUMNS = ("true", "AUC50", "F1", "AUCnorm", "AUCREL")
@@ -591,8 +583,7 @@ def score_entailments(
     warning = leak_warning(options.training_pairs, pairs) if options.training else ""
     # A scorer that is named twice is measured once.
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
-    how = Measuring(VisibleSides(options.sides), options.twin, options.released, session.seed)
-    results = list(measure(scorers, pairs, how))
+    results = list(measure(scorers, pairs, options, session.seed))
     return Evaluation(results, experiment_result(results, [warning] if warning else []))
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise, product
 from pathlib import Path
 from textwrap import fill
@@ -30,7 +30,6 @@ from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.result_tables import (
     COLOURS,
     Evaluation,
-    ExperimentResult,
     ResultTable,
     bin_counts,
     bin_edges,
@@ -390,12 +389,6 @@ def _panels(
 
 # --- the experiment ---------------------------------------------------------------------------------------------------
 
-PAPER_DELTAS = (
-    "LINK's paper, on 200 rules and with InstructGPT as evaluator: mean delta 0.48 for LINK, -0.14 for ChatGPT and "
-    "-0.02 for GPT-4 by instruction only. Its models, rules and evaluator differ from these."
-)
-"""Section 3.2, for comparison."""
-
 
 @checked
 @dataclass(frozen=True, slots=True)
@@ -411,50 +404,6 @@ class LikelihoodOptions:
     out: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LikelihoodResult:
-    """Measures, the files written for each figure, and the reasons why other figures could not be drawn."""
-
-    report: LikelihoodReport
-    written: Mapping[int, tuple[Path, ...]]
-    unavailable: Mapping[int, str]
-
-    def to_result(self) -> ExperimentResult:
-        """Tables of deltas, rerankings and agreement, with all measures as figures."""
-        report = self.report
-        rerankings = []
-        for mean in report.mean_deltas:
-            if mean.reranked.count:
-                names = {"method": mean.method, "evaluator": mean.evaluator}
-                rerankings.append({**names, "before": mean.delta, "after": mean.reranked})
-        figures = {
-            "evaluators": report.evaluators,
-            "methods": [{"name": method.name, **method.traits} for method in report.methods],
-            "deltas": report.deltas,
-            "mean_deltas": report.mean_deltas,
-            "rerankings": rerankings,
-            "agreements": report.agreements,
-            "figures": {str(number): list(map(str, paths)) for number, paths in self.written.items()},
-            "lacking": {str(number): reason for number, reason in self.unavailable.items()},
-        }
-        return ExperimentResult(report.tables(), figures, notes=tuple(self._notes()))
-
-    def _notes(self) -> Iterator[str]:
-        if any(mean.circular for mean in self.report.mean_deltas):
-            yield (
-                "*: circular. The evaluator ranked the search, or taught the ranker or learned from it: no evidence of "
-                "a long tail."
-            )
-        if self.report.mean_deltas and all(mean.circular for mean in self.report.mean_deltas):
-            yield (
-                f"No evaluator is independent of the ranker. Name one by {Setting('options.evaluators')}, such as "
-                "smollm2."
-            )
-        if any(method.is_instruction for method in self.report.methods):
-            yield PAPER_DELTAS
-        yield from self.unavailable.values()
-
-
 def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[LikelihoodModel]:
     """The models of these strings in the role of the evaluator, each once, for `LikelihoodOptions`."""
     return [open_model(name, EVALUATOR, opening) for name in dict.fromkeys(names)]
@@ -463,7 +412,7 @@ def open_evaluators(names: Iterable[str], opening: OpeningOptions) -> list[Likel
 @checked
 def evaluate_likelihood(
     kb: KnowledgeBase, options: LikelihoodOptions | None = None, *, journal: Journal | None = None
-) -> Evaluation[LikelihoodResult]:
+) -> Evaluation[LikelihoodReport]:
     """Compare how likely head and long-tail statements are: LINK's delta by rule and evaluator, and its figures.
 
     Without options the stored scores are compared and no model is asked. `options`: evaluators (models, such as
@@ -484,7 +433,7 @@ def evaluate_likelihood(
             except FigureUnavailable as fault:
                 # Most knowledge bases lack the searches that some figures compare; the notes say how to add them.
                 unavailable[number] = str(fault)
-    return Evaluation.of(LikelihoodResult(report, written, unavailable))
+    return Evaluation.of(replace(report, written=written, unavailable=unavailable))
 
 
 def _write_scores(report: LikelihoodReport, folder: Path) -> None:

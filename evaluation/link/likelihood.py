@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
+from pathlib import Path
 from typing import Any
 
 from hapax.engine.judgements import Judgements
@@ -28,7 +29,7 @@ from hapax.evaluation.shared.estimates import (
     rank_correlation,
     share,
 )
-from hapax.evaluation.shared.result_tables import ResultTable, grouped
+from hapax.evaluation.shared.result_tables import ExperimentResult, ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import INSTRUCT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -348,11 +349,19 @@ class EvaluatorAgreement:
     low: Estimate
 
 
+PAPER_DELTAS = (
+    "LINK's paper, on 200 rules and with InstructGPT as evaluator: mean delta 0.48 for LINK, -0.14 for ChatGPT and "
+    "-0.02 for GPT-4 by instruction only. Its models, rules and evaluator differ from these."
+)
+"""Section 3.2, for comparison."""
+
+
 @dataclass(frozen=True, slots=True)
 class LikelihoodReport:
     """Results of `measure`. Figures show the first evaluator and the first method.
 
-    `denied`: texts that people judged wrong, or to have a value of a wrong type.
+    `denied`: texts that people judged wrong, or to have a value of a wrong type. `written`: the files of each figure;
+    `unavailable`: why other figures could not be drawn.
     """
 
     evaluators: tuple[str, ...]
@@ -362,6 +371,43 @@ class LikelihoodReport:
     mean_deltas: tuple[MeanDelta, ...]
     agreements: tuple[EvaluatorAgreement, ...]
     denied: frozenset[str] = frozenset()
+    written: Mapping[int, tuple[Path, ...]] = field(default_factory=dict)
+    unavailable: Mapping[int, str] = field(default_factory=dict)
+
+    def to_result(self) -> ExperimentResult:
+        """Tables of deltas, rerankings and agreement, with all measures as figures."""
+        rerankings = []
+        for found in self.mean_deltas:
+            if found.reranked.count:
+                names = {"method": found.method, "evaluator": found.evaluator}
+                rerankings.append({**names, "before": found.delta, "after": found.reranked})
+        figures = {
+            "evaluators": self.evaluators,
+            "methods": [{"name": method.name, **method.traits} for method in self.methods],
+            "deltas": self.deltas,
+            "mean_deltas": self.mean_deltas,
+            "rerankings": rerankings,
+            "agreements": self.agreements,
+            "figures": {str(number): list(map(str, paths)) for number, paths in self.written.items()},
+            "lacking": {str(number): reason for number, reason in self.unavailable.items()},
+        }
+        return ExperimentResult(self.tables(), figures, notes=tuple(self._notes()))
+
+    def _notes(self) -> Iterator[str]:
+        circular = [found.circular for found in self.mean_deltas]
+        if any(circular):
+            yield (
+                "*: circular. The evaluator ranked the search, or taught the ranker or learned from it: no evidence of "
+                "a long tail."
+            )
+        if circular and all(circular):
+            yield (
+                f"No evaluator is independent of the ranker. Name one by {Setting('options.evaluators')}, such as "
+                "smollm2."
+            )
+        if any(method.is_instruction for method in self.methods):
+            yield PAPER_DELTAS
+        yield from self.unavailable.values()
 
     def short_name(self, evaluator: str) -> str:
         """The evaluator's name without its revision, unless another evaluator has the same name."""

@@ -69,14 +69,6 @@ class SoundnessResult:
     false: Sequence[tuple[StatementRecord, str, str]]
 
     @property
-    def overall(self) -> Estimate:
-        return self.shares[EVENLY]
-
-    @property
-    def weighted(self) -> Estimate:
-        return self.shares[WEIGHTED]
-
-    @property
     def below(self) -> list[str]:
         """The rules below the bar."""
         return [rule.rule for rule in self.rules if rule.is_below(self.bar)]
@@ -171,11 +163,12 @@ def share_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str
     if not any(chosen_statements(kb, rules, runs).values()):
         return []
     result = measure(kb, SoundnessOptions(rules=tuple(rules), runs=tuple(runs)))
-    if not result.overall.count:
+    evenly, weighted = result.shares[EVENLY], result.shares[WEIGHTED]
+    if not evenly.count:
         return []
     return [
-        f"Of the {counted(result.overall.count, 'statement')} that votes decide {percent(result.overall)} % "
-        f"are true, and {percent(result.weighted)} % weighted by the rules' sizes, with 95 % intervals over "
+        f"Of the {counted(evenly.count, 'statement')} that votes decide {percent(evenly)} % "
+        f"are true, and {percent(weighted)} % weighted by the rules' sizes, with 95 % intervals over "
         f"rules ({Operation('evaluate_soundness')})."
     ]
 

@@ -13,7 +13,14 @@ from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
-from hapax.evaluation.winograd.schema_asking import AskSettings, asking
+from hapax.evaluation.winograd.schema_asking import (
+    ANALOGIES,
+    AskSettings,
+    PromptMethod,
+    asking,
+    paper_prompt,
+    released_prompt,
+)
 from hapax.evaluation.winograd.schema_files import (
     Pair,
     WinogradItem,
@@ -24,7 +31,6 @@ from hapax.evaluation.winograd.schema_files import (
     read_pairs,
     replaced,
 )
-from hapax.evaluation.winograd.schema_prompts import ANALOGIES, PromptMethod, paper_prompt, released_prompt
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, Seed, Temperature, from_options

@@ -26,9 +26,15 @@ from hapax.evaluation.votes.voting_questions import (
     schema_item,
 )
 from hapax.evaluation.winograd.generation import Generated
-from hapax.evaluation.winograd.schema_asking import Sources, WordingVariant
+from hapax.evaluation.winograd.schema_asking import (
+    PROMPTED,
+    PromptMethod,
+    PromptWording,
+    Sources,
+    WordingVariant,
+    prompt,
+)
 from hapax.evaluation.winograd.schema_files import Pair, read_pairs
-from hapax.evaluation.winograd.schema_prompts import PROMPTED, PromptMethod, PromptWording, prompt
 from hapax.evaluation.winograd.schema_reports import DISAGREEMENT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError

@@ -16,8 +16,11 @@ from hapax.evaluation.shared.lazy import scipy
 from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
 from hapax.evaluation.winograd.schema_asking import (
     ABSENT,
+    PAPER,
+    SCORED,
     WITHOUT_VARIANT,
     Concepts,
+    PromptMethod,
     Scores,
     Sources,
     StoredRun,
@@ -27,7 +30,6 @@ from hapax.evaluation.winograd.schema_asking import (
     stored_runs,
 )
 from hapax.evaluation.winograd.schema_files import HUMAN, MACHINE, WSC273, Pair, read_pairs
-from hapax.evaluation.winograd.schema_prompts import PAPER, SCORED, PromptMethod
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
