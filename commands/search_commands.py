@@ -431,7 +431,9 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
 def _figures(report: SearchReport, library: Library, options: Mapping[str, Any]) -> Iterator[Remark]:
     """The worth of the critic, the requests, and the numbers of what was cut."""
     if (probe := report.critic_probe) is not None:
-        area = "unknown" if probe.preference is None else f"{probe.preference:.2f}"
+        area = "unknown"
+        if probe.preference is not None and probe.interval is not None:
+            area = "{:.2f} ({:.2f} to {:.2f})".format(probe.preference, *probe.interval)
         judged = f"{probe.judged} of {len(probe.scores)} judged"
         needed = f"; facts need {report.threshold:.2f}" if report.threshold > START else ""
         promised = "" if report.certificates else ", with no certificate"

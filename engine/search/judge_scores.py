@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.questions.gates import TYPE_MEASURE, CriticRule
 from hapax.engine.search.promises import BELOW_CERTAIN, Promises
 from hapax.engine.search.settings import SearchSettings
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import ASKED_KINDS, PredicateKind
 from hapax.grammar.terms import Atom, Constant
 from hapax.kb.records import ASSESSMENTS, Assessment
@@ -83,8 +85,7 @@ class Scorer:
 
     def probabilities(self, claims: Iterable[CriticClaim]) -> dict[CriticClaim, float]:
         """P(yes) of claims, scored as one batch and stored. Claims that the budget cut are missing."""
-        critic = self._models.critic
-        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
+        critic = self._critic
         # Claims about types first, whichever gate decides first, so that a budget cuts the batch at the same place.
         batch = sorted(dict.fromkeys(claims), key=lambda claim: claim.measure != TYPE_MEASURE)
         replies = self.within_budget(lambda: critic.probabilities([claim.text for claim in batch]), len(batch))
@@ -125,17 +126,29 @@ class Scorer:
     def critic_probe(self) -> CriticProbe | None:
         """The worth of the critic on claims of known truth.
 
-        None if it was not measured: for want of a critic or of budget, for critics made for other claims, and for
-        servers that take one claim a request.
+        None if it was not measured: for want of a critic, of budget or of claims, and for servers that take several
+        requests for a claim.
         """
-        critic = self._models.critic
-        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
-        is_cheap = self._settings.compat is None and getattr(critic.model, "claims_together", 2) > 1
-        if self._probe is None and self._settings.critic and is_cheap and reads_any_words(critic.identity):
-            claims = self.known_claims() or probe_claims()
-            with suppress(BudgetReached):  # the statements are complete without it
+        critic, claims = self._critic, self._probed_claims
+        if self._probe is None and claims is not None:
+            # The statements are complete without it, and a script may have no answers to them.
+            with suppress(BudgetReached if reads_any_words(critic.identity) else HapaxError):
                 self._probe = CriticProbe(claims, critic.probabilities([*claims.truths, *claims.falsehoods]))
         return self._probe
+
+    @cached_property
+    def _probed_claims(self) -> KnownClaims | None:
+        """Given facts or, for critics that read any words, well-known ones; as many as its requests may be."""
+        if not self._settings.critic or self._settings.compat is not None:
+            return None
+        known = self.known_claims() or (probe_claims() if reads_any_words(self._critic.identity) else None)
+        return None if known is None else known.askable(self._critic.model)
+
+    @property
+    def _critic(self) -> JournaledCritic:
+        critic = self._models.critic
+        assert isinstance(critic, JournaledCritic)  # noqa: S101  `journaled` saw to it
+        return critic
 
     def rule_of_facts(self, usual: CriticRule) -> CriticRule:
         """The usual rule of the threshold of facts, or one above what the critic gave to known falsehoods.
@@ -144,7 +157,9 @@ class Scorer:
         """
         if not self._settings.has_own_thresholds or self._settings.calibrated:
             return usual
-        probe = self.critic_probe()
+        # A few claims move no threshold, so that they are asked about after the search.
+        is_telling = self._probed_claims is not None and self._probed_claims.are_enough
+        probe = self.critic_probe() if is_telling else None
         least = usual.floor if probe is None else probe.least_threshold(usual.floor)
         return replace(usual, start=max(usual.start, least), floor=least)
 

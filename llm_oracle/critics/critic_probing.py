@@ -7,6 +7,7 @@ falsehoods, so that a threshold has to lie above what it gave to them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,15 @@ CHANCE = 0.6
 SHARE_TRUE = 0.9
 """Share of the accepted claims that has to be true."""
 
+MOST_REQUESTS = 12
+"""Requests to a server by which its critic is probed."""
+
+FEWEST, ENOUGH = 3, 10
+"""Claims of each kind without which nothing is probed, and without which no threshold follows."""
+
+CERTAINTY = 1.96
+"""Standard deviations from the AUC to the ends of its 95 % interval."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownClaims:
@@ -34,6 +44,37 @@ class KnownClaims:
     truths: tuple[str, ...]
     falsehoods: tuple[str, ...]
     source: str = "claims of known truth"
+
+    @property
+    def are_enough(self) -> bool:
+        """False for so few that a single one that passes by luck would decide on a threshold."""
+        return len(self.truths) >= ENOUGH
+
+    def askable(self, critic: Any) -> KnownClaims | None:
+        """All claims, or evenly chosen ones where a critic on a server takes too many requests for all of them.
+
+        None if it takes so many that hardly any are left.
+        """
+        count = len(self.truths)
+        if each := _requests(critic, self.truths[0]):
+            count = min(count, int(MOST_REQUESTS / each) // 2)
+        places = [place * len(self.truths) // max(count, 1) for place in range(count)]
+        truths, falsehoods = (tuple(own[place] for place in places) for own in (self.truths, self.falsehoods))
+        return KnownClaims(truths, falsehoods, self.source) if count >= FEWEST else None
+
+
+def _requests(critic: Any, claim: str) -> float:
+    """Requests to servers that a claim takes; a part of one where a request has several claims."""
+    # The critics of a chain, the members of a combined one, or the one that is asked in other words.
+    parts = [*getattr(critic, "critics", ()), *getattr(critic, "members", ())]
+    parts += [critic.critic] if hasattr(critic, "critic") else []
+    if parts:
+        return sum(_requests(part, claim) for part in parts)
+    together: int = getattr(critic, "claims_together", 0)
+    if not together:
+        return 0.0
+    # A server whose abilities are not known yet is expected to need no votes.
+    return (1 if getattr(critic, "is_assumed", False) else critic.reserved(claim).requests) / together
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +108,29 @@ class CriticProbe:
         return wins / pairs if pairs else None
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the AUC: method 5 of Newcombe 2006, Statistics in Medicine 25, which also holds at 0
+        and 1. None without an AUC.
+        """
+        area, pairs = self.preference, len(self.truths) * len(self.falsehoods)
+        if area is None:
+            return None
+        ends = []
+        for end in (0.0, 1.0):
+            inner, outer = area, end
+            # Halved between a value that agrees with the AUC and one that does not.
+            for _ in range(30):
+                middle = (inner + outer) / 2
+                more = (self.judged / 2 - 1) * ((1 - middle) / (2 - middle) + middle / (1 + middle))
+                deviation = math.sqrt(middle * (1 - middle) * (1 + more) / pairs)
+                inner, outer = (middle, outer) if abs(middle - area) <= CERTAINTY * deviation else (inner, middle)
+            ends.append(inner)
+        return ends[0], ends[1]
+
+    @property
     def is_chance(self) -> bool:
         """True if no threshold tells the true claims from the false ones."""
-        return self.preference is not None and self.preference < CHANCE
+        return self.claims.are_enough and self.preference is not None and self.preference < CHANCE
 
     @property
     def judged(self) -> int:
@@ -98,7 +159,8 @@ class CriticProbe:
     def to_json(self) -> dict[str, Any]:
         """The worth of the critic, as a run's record has it."""
         asked, source = len(self.scores), self.claims.source
-        return {"auc": self.preference, "judged": self.judged, "asked": asked, "source": source}
+        interval = None if self.interval is None else list(self.interval)
+        return {"auc": self.preference, "interval": interval, "judged": self.judged, "asked": asked, "source": source}
 
     def __str__(self) -> str:
         return (

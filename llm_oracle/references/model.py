@@ -331,9 +331,10 @@ def _open(request: ModelRequest) -> ReferenceModel:
         raise HapaxError(f"{request.model} needs rules, whose predicates its tables fill. Name a rule file.")
     paths = _installed(request.model, request.argument)
     model = open_reference(request.argument, paths, library)
+    judges_types = any(map(model.names_type, _argument_types(library)))
     for reference in model.references:
         # Of several mappings, some may have no predicate of these rules.
-        if reference.mapping.predicates and not reference.predicates and len(paths) == 1:
+        if reference.mapping.predicates and not reference.predicates and not judges_types and len(paths) == 1:
             listed = ", ".join(reference.mapping.predicates)
             raise HapaxError(f"{request.model}: the rules use none of its predicates ({listed}). Name rules that do.")
     return model

@@ -632,12 +632,34 @@ def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, a
         printed = search(tmp_path, url, *options)
         told = json.loads(search(tmp_path, url, *options, "--json").stdout)
 
-    assert f"critic: AUC {area:.2f} on claims of known truth" in flat(printed)
     worth = told["critic"]
+    low, high = worth["interval"]
+    assert low < area <= high
+    assert f"critic: AUC {area:.2f} ({low:.2f} to {high:.2f}) on claims of known truth" in flat(printed)
     assert (worth["auc"], worth["judged"], worth["asked"], worth["certificates"]) == (area, 60, 60, [])
     # Facts need more than a critic gave to known falsehoods, so that one that says yes to all accepts none.
     assert worth["threshold"] == (0.85 if false < 0.5 else 1.0)
     assert ("For each statement: " in flat(printed)) is (false < 0.5)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "asked", "area"), [(set(), 12, 0.5), ({"logprobs", "n"}, 0, None)], ids=["one a request", "votes"]
+)
+def test_a_critic_of_one_claim_a_request_is_tried_by_twelve_requests(
+    lacks: set[str], asked: int, area: float | None, tmp_path: Path
+) -> None:
+    """Twelve claims say with a wide interval what it is worth, and move no threshold; of one that takes ten requests
+    for a claim it stays unknown. The same search asks nothing again."""
+    with judged(lacks, dict.fromkeys(FALSEHOODS, 0.97)) as fake:
+        options = ("--likelihood", "frequency", "--claims", "1", "--json")
+        worth = json.loads(search(tmp_path, f"openai:tiny@{fake.url}", *options).stdout)["critic"]
+        sent = len(fake.asked)
+        search(tmp_path, f"openai:tiny@{fake.url}", *options)
+        again = len(fake.asked) - sent
+
+    assert (worth["auc"], worth.get("asked", 0), worth["threshold"]) == (area, asked, 0.85)
+    assert area is None or worth["interval"][1] - worth["interval"][0] > 0.5
+    assert again == 0
 
 
 def test_a_critic_is_tried_on_what_the_user_gave(tmp_path: Path) -> None:

@@ -54,6 +54,16 @@ def test_a_table_judges_what_it_knows(airports: Any) -> None:
     assert dict(zip(TRUTHS, truths(airports, list(TRUTHS)), strict=True)) == TRUTHS
 
 
+def test_a_reference_without_the_predicates_of_the_rules_judges_their_types() -> None:
+    """Its closed list of airports is enough; where the rules have none of its types either, other rules are asked for."""
+    rules = 'given visits(Person, {}): "[1] visits [2]".\nvisits(Person X, {} A) -> knows(Person X, {} A).\n'
+    known = critic(AIRPORTS, hapax.parse_rules(rules.replace("{}", "Airport")))
+
+    assert truths(known, ["Orly is an airport.", "Paris is an airport."]) == [True, False]
+    with pytest.raises(hapax.HapaxError, match="use none of its predicates"):
+        critic(AIRPORTS, hapax.parse_rules(rules.replace("{}", "Opera")))
+
+
 def test_the_first_critic_that_covers_a_claim_decides(tmp_path: Path) -> None:
     """A chain asks the next critic only for what the ones before do not cover."""
     (tmp_path / "sure.json").write_text('{"defaults": {"critic": 0.9}}', "utf-8")
