@@ -165,7 +165,8 @@ class GoalReader(TermReader):
 
     def _call_of(self, atom: RawAtom, scope: Scope) -> Iterator[GoalItem]:
         name, indicator = str(atom.name), self.indicator(atom)
-        kinds = BUILT_INS.get(indicator)
+        # A predicate of the rules may have a name that Prolog knows.
+        kinds = None if indicator in self.declared else BUILT_INS.get(indicator)
         if atom.pools:
             self.report("misplaced shorthand", atom.at)
         elif name in TRUTHS and not atom.arguments:
