@@ -20,6 +20,7 @@ from hapax.llm_oracle.reading.reply_sentences import (
     is_sentence,
     is_titled,
     sentences,
+    stated,
     without_opening,
 )
 
@@ -266,14 +267,17 @@ def _named(text: str, question: ReplyQuestion, style: ListStyle, marked: bool) -
         return _checked(" ".join(name.split()), question, style, True)
     if not question.is_of_titles:
         name = _APPOSITION.sub("", name)
-        name = _subject(name) if marked and is_sentence(_PARENTHESES.sub("", name)) else name
+        name = _subject(name, question) if marked and is_sentence(_PARENTHESES.sub("", name)) else name
         # The article at the beginning of a sentence is no part of a name of several words; `The Hague` keeps it.
         name = re.sub(r"^The\s+(?=\S+\s+\S)", "", name) if not marked else name
     return _checked(_cleaned(name, question, style), question, style) if name else DropReason.REMARK
 
 
-def _subject(sentence: str) -> str:
-    """The subject of a sentence without the template, or empty."""
+def _subject(sentence: str, question: ReplyQuestion) -> str:
+    """The value in a sentence without the template: what the question does not describe, or its subject; or empty."""
+    named = stated(sentence, question)
+    if named is not None and are_names([named], 5):
+        return _ADJUNCT.sub("", named)
     subject = _PREDICATE.match(without_opening(sentence))
     return re.sub(r"^The\s+(?!Hague\b)", "", subject["subject"]) if subject else ""
 

@@ -220,7 +220,7 @@ SITUATIONS = [
     ("import none.csv --rules my.rules --db kb.db", 2, ["none.csv"]),
     ("rules compile none.rules", 2, ["none.rules:1:1", "HPX060"]),
     ("query 'eat(ann, X)' --db kb.db", 1, ["<goal>:1:1", "eat/2", "eats/2"]),
-    ("query 'eats(ann, X' --db kb.db", 1, ["<goal>:1:5", '"("']),
+    ("query 'eats(ann, X' --db kb.db", 1, ["<goal>:1:11", '"("']),
     ("query 'eats(bob, X)' --db kb.db", 0, ["`hapax why-not`", "bob"]),
     ("rules compile my.rules --rule my", 1, ["my.rules", "may?"]),
     ("why-not 'eats(ann, rye)' --db kb.db", 1, ["`hapax why 'eats(ann, rye)' --db kb.db`"]),
