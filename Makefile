@@ -5,6 +5,8 @@ PYTHON_VENV := .venv/bin/python
 ARGS ?=
 # By file, because the tests of a file share what takes long to make.
 ALL_PROCESSORS := --numprocesses=auto --dist=loadfile --durations=20
+# Slow tests mostly wait, for servers that hang and for processes that are killed.
+WAITING := --numprocesses=6 --dist=worksteal --durations=20
 
 .PHONY: search test coverage test-opt-in lint types docs site wheel sbom model results lock clean
 
@@ -20,7 +22,7 @@ coverage: .venv/installed lint types  ## as `make test`, with the branches that 
 
 test-opt-in: .venv/opt-in  ## tests that need more: a pretrained model, an English parser, a browser, real servers on loopback, other people's evaluation programs, Ray, other databases, hundreds of simulated seeds, and what starts hundreds of processes
 	@$(PYTHON_VENV) -m pytest -m "smollm2 or browser or servers or harness or cluster or databases or simulation" $(ARGS)
-	@$(PYTHON_VENV) -m pytest -m slow $(ALL_PROCESSORS) $(ARGS)
+	@$(PYTHON_VENV) -m pytest -m slow $(WAITING) $(ARGS)
 
 lint: .venv/installed
 	@$(PYTHON_VENV) -m ruff check .
