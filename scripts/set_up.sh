@@ -93,7 +93,9 @@ install_opt_in() {  # the extras `servers`, `harness`, `ray`, `browser`, `databa
         say "without a C++ compiler llama-cpp-python cannot be built: its tests will be skipped, all others run."
         without='^llama-cpp-python'
     else
-        say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes about four minutes"
+        say "installing what the opt-in tests need; llama-cpp-python is compiled, which takes some minutes"
+        # Without its reader of pictures, and hardly optimised, it is compiled sooner.
+        export CMAKE_ARGS="${CMAKE_ARGS:--DLLAVA_BUILD=OFF -DCMAKE_CXX_FLAGS_RELEASE=-O1}"
     fi
     local extras='file["project"]["optional-dependencies"]'
     project "'\n'.join(name for extra in ('servers', 'harness', 'ray', 'browser', 'databases') for name in $extras[extra])" | grep -v "$without" > .venv/opt-in.txt
