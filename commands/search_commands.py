@@ -406,6 +406,7 @@ def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) ->
     if uncertain := sum(rule.uncertain for rule in report.searched):
         yield Remark(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
     yield from _ends([rule for rule in report.searched if rule.pool])
+    yield from _withdrawn(report, library)
     yield from _skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
     if report.conflicts:
         per_thousand = f"{report.conflicts_per_thousand:.1f} per 1,000 facts"
@@ -483,6 +484,15 @@ def _empty(rule: RuleReport, report: SearchReport, library: Library, options: Ma
             "words made from the names. Declare them, or add the files that declare them to the command."
         )
     return message
+
+
+def _withdrawn(report: SearchReport, library: Library) -> Iterator[Remark]:
+    """A remark about rules that a search of all rules passed over."""
+    withdrawn = [f"{rule.name}: {rule.withdrawn}" for rule in library.rules if rule.withdrawn is not None]
+    # With --rule the other rules were not wanted.
+    if withdrawn and len(withdrawn) + len(report.rules) == len(library.rules):
+        rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
+        yield Remark(f"{rules} not searched (`@withdrawn` in the file says why).", details=withdrawn)
 
 
 def _ends(divided: Sequence[RuleReport]) -> Iterator[Remark]:
