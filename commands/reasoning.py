@@ -403,8 +403,10 @@ def derive(
         _print_report(derivation)
         definitions = [rule.name for rule in library.rules if library.is_definition(rule)] if not chosen else []
         if definitions and not out.quiet:
-            serve = "serves another rule, so it has" if len(definitions) == 1 else "serve other rules, so they have"
-            note(f"{some(definitions)} {serve} no statements here; --rule {definitions[0]} derives them.")
+            note(
+                f"Of rules whose conclusions are premises no statements are stored: {some(definitions)}. "
+                f"--rule {definitions[0]} derives them."
+            )
         if output is not None:
             with atomic_path(output) as path:
                 count = derivation.write(path)
