@@ -37,6 +37,7 @@ from hapax.grammar.terms import Atom, BodyLiteral, Constant, Value, grouped, rea
 from hapax.kb.atoms.changes import TableChanges
 from hapax.kb.atoms.derived_relations import Relations
 from hapax.kb.atoms.facts import columns_of
+from hapax.kb.atoms.symbols import MISSING_TAG
 from hapax.kb.exchange.values import MOST_ARGUMENTS
 
 
@@ -244,8 +245,9 @@ class CompiledLibrary:
             clauses += self.clauses.get(indicator, ())
         tables = [self.tables[indicator] for indicator in members]
         recursive = [clause for clause in clauses if not set(tables).isdisjoint(clause.body.tables)]
-        # A transitive closure alone needs no rounds: two tables that share a variable, without any other condition.
-        is_plain = len(recursive) == 1 and len(recursive[0].body.conditions) == 1
+        # A transitive closure alone needs no rounds: two tables that share a variable, tested for empty cells alone.
+        tests = [test for clause in recursive for test in clause.body.conditions]
+        is_plain = len(recursive) == 1 and sum(not test.endswith(f" <> {MISSING_TAG}") for test in tests) == 1
         closing = recursive[0].rule.chain if is_plain else None
         grouped: set[AggregateDeclaration] = set()
         for clause in clauses:

@@ -20,6 +20,7 @@ from hapax.kb import schema
 from hapax.kb.atoms.changes import TableChanges
 from hapax.kb.atoms.derived_statements import UP_TO_DATE
 from hapax.kb.atoms.facts import columns_of
+from hapax.kb.atoms.symbols import MISSING_TAG
 from hapax.kb.connection import obey_signals, stoppable, translated
 from hapax.kb.store import KnowledgeBase
 
@@ -242,9 +243,10 @@ class Relations:
         self._conn.execute(sql, (first, json.dumps(sorted(seconds))))
 
     def successors(self, table: str) -> dict[int, list[int]]:
-        """Second arguments of a binary relation by first argument."""
+        """Second arguments of a binary relation by first argument, without rows with an empty cell."""
         found: dict[int, list[int]] = {}
-        for first, second in self._conn.execute(f"SELECT a1, a2 FROM {table} ORDER BY a1, a2"):  # noqa: S608  ours
+        sql = f"SELECT a1, a2 FROM {table} WHERE {MISSING_TAG} NOT IN (a1, a2) ORDER BY a1, a2"  # noqa: S608  ours
+        for first, second in self._conn.execute(sql):
             found.setdefault(first, []).append(second)
         return found
 
