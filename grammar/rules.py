@@ -55,7 +55,7 @@ from hapax.grammar.terms import (
     variable_names,
 )
 from hapax.grammar.writing.notebook import html_table
-from hapax.grammar.writing.words import counted, some
+from hapax.grammar.writing.words import counted, did_you_mean, some
 
 BUILT_IN_OPPOSITES = (
     ("cannot_", "can_"),
@@ -326,7 +326,7 @@ class Library(TypeLattice):
         signature = self._signatures.get(indicator)
         if signature is None:
             near = (
-                _suggestion(indicator, self._signatures) or f" List the predicates with {Operation('compile_rules')}."
+                did_you_mean(indicator, self._signatures) or f" List the predicates with {Operation('compile_rules')}."
             )
             raise HapaxError(f"No predicate {indicator} in the rules.{near}")
         return signature
@@ -402,7 +402,7 @@ class Library(TypeLattice):
             # The folder of an absolute path is long, and the same for all the files that ship.
             files = some((Path(file).name if Path(file).is_absolute() else file for file in files_of_rules), 3)
             known = f" Known rules: {some(dict.fromkeys(rule.name for rule in self.rules), 5)}."
-            near = _suggestion(name, self._rules) or (known if self.rules else "")
+            near = did_you_mean(name, self._rules) or (known if self.rules else "")
             raise HapaxError(f"No rule is named {name}{f' in {files}' if files else ''}.{near}")
         return rule
 
@@ -694,11 +694,3 @@ def comparison_of(literal: Literal, library: Library) -> Comparison | None:
 
 def _attribute_value(text: str) -> str:
     return text if _PLAIN_WORD.fullmatch(text) else quoted(text)
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    """The most similar known names as a question, or ""."""
-    from difflib import get_close_matches  # only failures need it
-
-    near = get_close_matches(name, list(known), n=3, cutoff=0.5)
-    return f" Did you mean {' or '.join(near)}?" if near else ""

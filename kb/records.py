@@ -550,19 +550,6 @@ def text_id(premise: str, conclusion: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementPlace:
-    """Key of a stored statement. The same statement has a key for each run and distribution that derived it."""
-
-    key: str
-    id: str
-    rule: str
-    distribution: Distribution
-    run_id: str
-    text_id: str
-    """See `text_id`."""
-
-
-@dataclass(frozen=True, slots=True)
 class DenialRecord:
     """An atom of which a critic said a sure no: P(yes) at most 1 less the threshold of truth.
 

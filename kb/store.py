@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -67,7 +68,6 @@ from hapax.kb.records import (
     RuleTextRecord,
     RunRecord,
     Source,
-    StatementPlace,
     StatementRecord,
     Withdrawal,
     content_id,
@@ -132,6 +132,19 @@ INTERRUPTED_SECONDS = 0.1
 
 def _now() -> str:
     return system.now().isoformat(timespec="microseconds")
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlace:
+    """Key of a stored statement. The same statement has a key for each run and distribution that derived it."""
+
+    key: str
+    id: str
+    rule: str
+    distribution: Distribution
+    run_id: str
+    text_id: str
+    """See `text_id`."""
 
 
 @checked

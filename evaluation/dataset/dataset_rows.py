@@ -38,8 +38,8 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.writing.verbalize import atom_text, literal_text
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import RULES, Distribution, FactRecord, RunRecord, StatementPlace, StatementRecord
-from hapax.kb.store import KnowledgeBase
+from hapax.kb.records import RULES, Distribution, FactRecord, RunRecord, StatementRecord
+from hapax.kb.store import KnowledgeBase, StatementPlace
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
 
 

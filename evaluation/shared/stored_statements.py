@@ -13,8 +13,8 @@ from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.writing.words import counted
-from hapax.kb.records import PREDICATES, RULES, Distribution, StatementPlace, StatementRecord, content_id
-from hapax.kb.store import KnowledgeBase
+from hapax.kb.records import PREDICATES, RULES, Distribution, StatementRecord, content_id
+from hapax.kb.store import KnowledgeBase, StatementPlace
 
 DOMAINS = (Domain.NATURAL.value, Domain.TEMPORAL.value, Domain.OUTCOMES.value, Domain.LOCATIONAL.value)
 """In the order of LINK's table 4."""

@@ -59,3 +59,11 @@ def plain_letters(text: str) -> str:
     # After NFKD a mark is a character of its own, which can be left out.
     decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The most similar known names as a question after a blank, or ""."""
+    from difflib import get_close_matches  # only failures need it
+
+    near = get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
