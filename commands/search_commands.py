@@ -475,8 +475,8 @@ def _empty(rule: RuleReport, report: SearchReport, library: Library, options: Ma
     if shortage := rule.shortage(options["compat"]):
         guesses = report.critic_probe is not None and report.critic_probe.is_chance
         is_of_threshold = str(Setting("settings.fact_threshold")) in str(shortage.remedy)
-        other = f"Choose another critic with {Setting('critic')}: this one guesses, so that no threshold helps."
-        message += f" {shortage.fact} {other if guesses and is_of_threshold else shortage.remedy}"
+        another = f"Choose another critic with {Setting('critic')}: this one guesses, so that no threshold helps."
+        message += f" {shortage.fact} {another if guesses and is_of_threshold else shortage.remedy}"
     indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
     if wordless := sorted(name for name in indicators if library.signature(name).templates is None):
         message += (

@@ -115,7 +115,7 @@ def _check_facts(connection: sqlite3.Connection, place: str) -> None:
     if found != (expected,):
         raise HapaxError(
             f"{place}: the view facts is not as this version of Hapax makes it.",
-            Remedy("Take its rows into a new file: {}.", Operation("merge", kb="NEW.db")),
+            "Put a backup in its place, or import its facts into a new file.",
         )
 
 

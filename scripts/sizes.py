@@ -1,4 +1,4 @@
-"""What each room measures: Python statements, nodes of the syntax tree and files; then words of the pages.
+"""Prints the size of each room: Python statements, nodes of the syntax tree and files; then words of the pages.
 
     python -m scripts.sizes
 
