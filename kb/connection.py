@@ -1,4 +1,4 @@
-"""Opening of database files: checks, creation, migration, and translation of SQLite errors into HapaxError.
+"""Opening of database files: checks, creation, and translation of SQLite errors into HapaxError.
 
 Readers never wait for a writer (WAL); writers wait for each other up to a minute. An acknowledged answer survives a
 power cut (`synchronous=FULL`), at about 0.2 ms per commit, which is little compared with the model call that it saves.
@@ -63,38 +63,28 @@ _REMEDIES = (
 )
 
 
-# The first and the last migration of the versions before 0.1.0.
-_UNRELEASED = ("m001_initial", "m023_changed_types")
+def open_database(path: Path | None, read_only: bool = False) -> sqlite3.Connection:
+    """Open the database at `path`; None opens a new one in memory.
 
-
-def open_database(
-    path: Path | None, migrate: Callable[[sqlite3.Connection], None], read_only: bool = False
-) -> tuple[sqlite3.Connection, bool]:
-    """Open the database at `path`; None opens a new one in memory. The flag: an earlier schema was migrated.
-
-    `migrate` converts a file of an earlier schema. With `read_only` no file is created, and opening works beside a
-    writer and in a folder without write permission. Raises HapaxError for a file that is not a knowledge base.
+    With `read_only` no file is created, and opening works beside a writer and in a folder without write permission.
+    Raises HapaxError for a file that is not a knowledge base, or one of another version.
     """
     if path is None:
         connection = _connected(_MEMORY)
         schema.create(connection)
-        return connection, False
+        return connection
     place = str(path)
     with translated(place):
         _check_path(path, read_only)
         connection = _connected(reading_uri(path) if read_only else _writing_uri(path))
-        is_migrated = False
         try:
-            if schema.VERSION not in (applied := _applied(connection, place)):
+            if not _is_made(connection, place):
                 if read_only:
+                    # A process that was killed at its start left an empty file.
                     connection.close()
-                    try:
-                        open_database(path, migrate)[0].close()
-                    except HapaxError as fault:
-                        raise HapaxError(f"{fault} This file must be converted before it is read.") from fault
-                    return _connected(reading_uri(path)), bool(applied)
-                is_migrated = bool(applied)
-                _bring_up_to_date(connection, path, migrate)
+                    open_database(path).close()
+                    return _connected(reading_uri(path))
+                _make(connection, place)
             _check_facts(connection, place)
             if not read_only:
                 for strange in objects.strange_objects(connection):
@@ -103,7 +93,7 @@ def open_database(
         except BaseException:
             connection.close()
             raise
-        return connection, is_migrated
+        return connection
 
 
 def _check_facts(connection: sqlite3.Connection, place: str) -> None:
@@ -326,39 +316,34 @@ def sweep(path: Path) -> None:
         return  # leftover files are useless but harmless
 
 
-def _applied(connection: sqlite3.Connection, place: str) -> set[str]:
-    """Names of the migrations of a file, none if it is empty.
+def _is_made(connection: sqlite3.Connection, place: str) -> bool:
+    """True if the file has the tables of this version; False if it is empty.
 
-    Raises HapaxError for a file of another program, of a later Hapax, or of one that is too old to be migrated.
+    Raises HapaxError for a file of another program or of another version of Hapax.
     """
-    # Before any of them is read, the list of migrations, too: it may never end.
+    # Before any of them is read, the list of versions, too: it may never end.
     if calculated := objects.calculated_tables(connection):
         raise HapaxError(
             f"{place}: the rows of {calculated[0].name} are calculated here, not stored, so Hapax did not write this "
             "file. Name another file."
         )
-    # Read before the migrations: another process may be creating both.
+    # Read before the versions: another process may be creating both.
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    applied = set()
+    versions = set()
     if "_sqlite_migrations" in tables:
         listed = connection.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = 'hapax'")
-        applied = {str(name) for (name,) in listed}
-    if not applied and tables - {"_sqlite_migrations"}:
+        versions = {str(name) for (name,) in listed}
+    if not versions and tables - {"_sqlite_migrations"}:
         raise HapaxError(f"{place}: this SQLite file belongs to another program. Name another file.")
-    first, last = _UNRELEASED
-    if first in applied and last not in applied:
+    if strange := versions - {schema.VERSION}:
         raise HapaxError(
-            f"{place}: a version of Hapax before 0.1.0 wrote this file.",
+            f"{place}: another version of Hapax wrote this file (it knows {', '.join(sorted(strange))}).",
             Remedy(
-                "Export its facts with that version ({}), and import them into a new file.", Operation("export_facts")
+                "Update Hapax, or export its facts with that version ({}), and import them into a new file.",
+                Operation("export_facts"),
             ),
         )
-    if first not in applied and (later := applied - {schema.VERSION}):
-        raise HapaxError(
-            f"{place}: a later version of Hapax wrote this file (it knows {', '.join(sorted(later))}). "
-            "Update Hapax, or name another file."
-        )
-    return applied
+    return bool(versions)
 
 
 def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxError:
@@ -372,22 +357,14 @@ def _not_written(path: Path, entry: objects.SchemaObject, reason: str) -> HapaxE
     return HapaxError(f"{path}: nothing was written, because of {entry}: {reason}. {remedy}.")
 
 
-def _bring_up_to_date(
-    connection: sqlite3.Connection, path: Path, migrate: Callable[[sqlite3.Connection], None]
-) -> None:
-    """Create the tables of an empty file, or migrate one of an earlier schema."""
+def _make(connection: sqlite3.Connection, place: str) -> None:
+    """Create the tables of an empty file."""
     _use_wal(connection)
     # When two processes open a new file, the second must wait here and then find nothing left to do.
     begin(connection)
     try:
-        applied = _applied(connection, str(path))
-        if not applied:
+        if not _is_made(connection, place):
             schema.create(connection)
-        elif schema.VERSION not in applied:
-            # A migration writes, and would run them.
-            if foreign := objects.foreign_triggers(connection):
-                raise _not_written(path, foreign[0], "Hapax did not make it, and it changes what is stored")
-            migrate(connection)
         connection.execute("COMMIT")
     except BaseException:
         connection.rollback()

@@ -35,14 +35,6 @@ _CALCULATED = re.compile(r"\b(?:AS|VIRTUAL)\b", re.IGNORECASE)
 # An index that only sorts columns: `CREATE INDEX name ON table (first, second DESC)`. It changes and computes nothing.
 _PLAIN_INDEX = re.compile(r"CREATE INDEX [^()]+ ON [^()]+\([^()]+\)", re.IGNORECASE)
 
-
-_FORMER_TRIGGERS = frozenset(
-    (
-        *("fact_withdrawn", "fact_deleted", "fact_changed", "fact_numbered_again", "indexed_fact_deleted"),
-        *("indexed_fact_changed", "facts_popularity_deleted", "facts_popularity_changed"),
-    )
-)
-
 _VIEWS = ("facts", "derived_statements", "symbol_texts")
 
 
@@ -87,7 +79,7 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
     single, needed = _of_single(connection, found)
     strange = []
     for key, entry in found.items():
-        is_known = made.get(key) == entry or entry.sql in schema.FORMER_TRIGGERS or entry.sql in single
+        is_known = made.get(key) == entry or entry.sql in single
         if entry.kind == "view":
             is_known = views is None or views.get(entry.name) == entry.sql
         if not is_known:
@@ -100,18 +92,6 @@ def strange_objects(connection: sqlite3.Connection, views: Mapping[str, str] | N
     ]
     gone += [entry for entry in needed if (entry.kind, entry.name) not in found]
     return strange + [StrangeObject(entry, "Hapax made it, and it is gone", is_gone=True) for entry in gone]
-
-
-def foreign_triggers(connection: sqlite3.Connection) -> list[SchemaObject]:
-    """The triggers that Hapax did not make, also in a file that is not migrated yet.
-
-    Those with the name of a trigger of the last version before 0.1.0 are dropped by the migration, whatever they do.
-    """
-    return [
-        entry
-        for entry in _objects(connection)
-        if entry.kind == "trigger" and entry.sql not in schema.FORMER_TRIGGERS and entry.name not in _FORMER_TRIGGERS
-    ]
 
 
 def calculated_tables(connection: sqlite3.Connection) -> list[SchemaObject]:

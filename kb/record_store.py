@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,16 +16,6 @@ from hapax.kb.rows import OnConflict, TableSchema
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring a file of an earlier schema to the newest one."""
-    # Only here: sqlite-utils imports pandas, which takes longer than a command.
-    from sqlite_utils import Database
-
-    from hapax.kb.migrations import migrations
-
-    migrations.apply(Database(connection, recursive_triggers=False, execute_plugins=False))
 
 
 class FileMoved(HapaxError):  # noqa: N818  says what happened, not that something is faulty
@@ -45,7 +34,7 @@ class RecordStore(OpenRecords):
 
     def __init__(self, path: str | Path | None = None, *, read_only: bool = False) -> None:
         self.path = Path(path) if path is not None else None
-        connection, self.is_migrated = open_database(self.path, _migrate, read_only)
+        connection = open_database(self.path, read_only)
         super().__init__(connection, str(path) if path is not None else "the knowledge base in memory")
         self.is_read_only = read_only
         self._identity = identity(self.path) if self.path and not read_only else None

@@ -35,7 +35,7 @@ from hapax.kb.records import (
 from hapax.kb.rows import TableSchema
 
 VERSION = "m001_schema"
-"""Name of the newest schema in the file's list of migrations; `migrations` brings older files to it."""
+"""Name of the schema in the file's list of versions."""
 
 # As sqlite-utils makes it.
 _MIGRATIONS = (
@@ -152,14 +152,6 @@ GIVEN = "ref NOT IN (SELECT ref FROM fact_origins WHERE source IS NOT NULL)"
 """SQL condition on rows of a relation: the fact is given."""
 
 _TERMS = 200
-
-FORMER_TRIGGERS = (
-    "CREATE TRIGGER statements_popularity_deleted AFTER DELETE ON statements BEGIN DELETE FROM statements_popularity "
-    "WHERE row = OLD.rowid; END",
-    "CREATE TRIGGER statements_popularity_changed AFTER UPDATE OF substitution ON statements BEGIN "
-    "DELETE FROM statements_popularity WHERE row >= OLD.rowid; END",
-)
-"""Triggers of a table that Hapax no longer makes; earlier files have them, and they change no row of it."""
 
 
 def create(connection: sqlite3.Connection) -> None:

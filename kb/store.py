@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -75,9 +75,6 @@ from hapax.kb.records import (
 )
 from hapax.kb.rows import OnConflict, TableSchema
 from hapax.kb.schema import FACTS_STATE, INDEX_PROOFS, TABLES
-
-if TYPE_CHECKING:
-    pass
 
 _EXPERIMENT = (
     "(runs.command = 'evaluate instruct' OR coalesce(json_extract(runs.settings, '$.critic'), 1) = 0 "
@@ -468,14 +465,6 @@ class KnowledgeBase(CallJournal):
         for (fact_id,) in self.sql(sql, (statement.key,)):
             found += self.withdrawals(fact_id)
         return found
-
-    def opening_notice(self) -> str:
-        """A sentence if opening the file has converted it; else empty."""
-        return (
-            f"{self.place}: this file was converted to the schema of Hapax 0.1.0. Derive its rules again."
-            if self.is_migrated
-            else ""
-        )
 
     def standing_count(self) -> int:
         """Number of statements of searches that stand, each once, by the index of ids alone where none is gone."""

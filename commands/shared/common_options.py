@@ -184,11 +184,8 @@ def open_kb(database: str | None, read_only: bool = False, existing: bool = Fals
     if begun_by and not Path(database or "").exists():
         raise HapaxError(f"{database}: there is no such knowledge base. Run `{begun_by}` first, or name one with --db.")
     if existing:
-        with KnowledgeBase(database, read_only=True) as kb:  # raises if there is none
-            _say_what_fell(kb)
-    kb = KnowledgeBase(database, read_only=read_only)
-    _say_what_fell(kb)
-    return kb
+        KnowledgeBase(database, read_only=True).close()  # raises if there is none
+    return KnowledgeBase(database, read_only=read_only)
 
 
 def open_for_goal(database: str, paths: Sequence[Path], library: Library) -> KnowledgeBase:
@@ -214,13 +211,6 @@ def open_for_goal(database: str, paths: Sequence[Path], library: Library) -> Kno
     stored = "the rules are" if library.is_uncertain else "what the rules conclude is"
     note(f"{database} is new; {stored} stored in it.")
     return opened(read_only=True)
-
-
-# Only the opening that has migrated the file has something to say.
-def _say_what_fell(kb: KnowledgeBase) -> None:
-    notice = kb.opening_notice()
-    if notice:
-        note(notice)
 
 
 def refuse_without(needed: str, *names: str) -> None:

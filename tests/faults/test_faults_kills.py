@@ -6,9 +6,7 @@ import io
 import json
 import shutil
 import signal
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -136,18 +134,6 @@ def test_an_import_of_votes_survives_death_at_every_commit(warm: Warm, searched:
     command = ("votes", "import", "sheet.csv", "--db", "kb.db")
 
     assert Stage(warm, command, tmp_path / "votes", prepare).check_every_commit() >= 1
-
-
-def test_a_migration_survives_death_at_every_commit(warm: Warm, tmp_path: Path) -> None:
-    """A file of the last version before 0.1.0, opened to write into, is converted as a whole or left as it was."""
-    old = (Path(__file__).parents[1] / "old_kbs" / "m023_changed_types.sql").read_text("utf-8")
-
-    def prepare(folder: Path) -> None:
-        with closing(sqlite3.connect(folder / "kb.db")) as database:
-            database.executescript(old)
-        (folder / "facts.csv").write_text(FACTS, encoding="utf-8")
-
-    assert Stage(warm, ("import", "facts.csv", "--db", "kb.db"), tmp_path, prepare).check_every_commit() >= 3
 
 
 def test_a_derivation_survives_death_at_every_commit(warm: Warm, tmp_path: Path) -> None:
