@@ -15,7 +15,7 @@ import random
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,9 +26,7 @@ from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import AnswerCell, PrologSession, PrologTerm
-from hapax.grammar.checking.library_checks import library_errors
-from hapax.grammar.errors import HapaxError, RulesRejected
-from hapax.grammar.parsing.parser import parse_library
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import MISSING, Substitution
 from hapax.grammar.writing.prolog_text import program_text, prolog_atom, prolog_value
@@ -38,6 +36,7 @@ from tools.drawn_programs import (
     ANY,
     Call,
     Cell,
+    Compared,
     Drawing,
     DrawnProgram,
     DrawnRule,
@@ -47,6 +46,7 @@ from tools.drawn_programs import (
     Order,
     Quoted,
     Sum,
+    accepted,
     cell,
     compare_drawn,
     drawn_fact,
@@ -246,30 +246,10 @@ def _calculated(operand: Operand, binding: Binding) -> Fraction | None:
 # --- comparing ------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class ComparedPrograms:
-    """Counts of what was compared, and the differences."""
-
-    programs: int = 0
-    rejected: int = 0
-    statements: int = 0
-    goals: int = 0
-    differences: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.programs} programs ({self.rejected} drawn again): {self.statements} statements, "
-            f"{self.goals} goals; {len(self.differences)} differences"
-        )
-
-
-def compare_program(seed: str, session: PrologSession, found: ComparedPrograms) -> None:
+def compare_program(seed: str, session: PrologSession, found: Compared) -> None:
     """Draw the program of a seed and compare all engines over it; a difference is told with the program."""
     rng = random.Random(seed)  # noqa: S311  a sample, no secret
-    while (accepted := _accepted(Drawing(rng).drawn())) is None:
-        found.rejected += 1
-    program, library = accepted
-    found.programs += 1
+    program, library = accepted(lambda: Drawing(rng), found)
     with KnowledgeBase() as kb:
         changing = ChangingFacts(kb, program, rng)
         for change in range(CHANGES + 1):
@@ -282,15 +262,6 @@ def compare_program(seed: str, session: PrologSession, found: ComparedPrograms) 
             stored = "\n".join(f"  {record.predicate}{record.arguments}" for record in changing.facts.values())
             for line in reports:
                 found.differences.append(f"seed {seed}, change {change}: {line}\n{program.text}{stored}")
-
-
-def _accepted(program: DrawnProgram) -> tuple[DrawnProgram, Library] | None:
-    """The program as a library; None if `check` finds an error in it."""
-    try:
-        library = parse_library([("f.rules", program.text)])
-    except RulesRejected:
-        return None
-    return None if library_errors(library) else (program, library)
 
 
 class ChangingFacts:
@@ -325,14 +296,14 @@ class ProgramRun:
     kb: KnowledgeBase
     session: PrologSession
 
-    def differences(self, facts: Iterable[FactRecord], found: ComparedPrograms, change: int) -> Iterator[str]:
+    def differences(self, facts: Iterable[FactRecord], found: Compared, change: int) -> Iterator[str]:
         """Derive, and compare statements, and at the first and last change goals, with loops over the facts."""
         atoms, instances = conclusions(self.program, facts)
         rules = [self.library.rule(rule.name) for rule in self.program.rules]
         derive_all(self.kb, self.library, rules)
         for rule in rules:
             records = list(read_statements(self.kb, self.library, rule))
-            found.statements += len(records)
+            found.counts["statements"] += len(records)
             yield from _compared_sets(f"derive, {rule.name}", _instances(records), instances[rule.name])
             if change == CHANGES:
                 proved = self._by_demand(rule)
@@ -340,7 +311,7 @@ class ProgramRun:
                 yield from _compared_sets(f"proofs, {rule.name}", set(map(repr, records)), set(map(repr, proved)))
         if change in (0, CHANGES):
             for predicate in sorted({rule.head.predicate for layer in self.program.layers for rule in layer}):
-                found.goals += 1
+                found.counts["goals"] += 1
                 right = atoms[predicate]
                 yield from _compared_sets(f"query {predicate}", self._answers(self._call(predicate)), right)
                 yield from self._collected_differences(predicate, right)
@@ -406,6 +377,5 @@ def _compared_sets(subject: str, got: set, right: set) -> Iterator[str]:  # type
 
 
 if __name__ == "__main__":
-    compared = ComparedPrograms()
     with PrologSession() as prolog:
-        raise SystemExit(compare_drawn(__doc__, 2_000, compared, lambda seed: compare_program(seed, prolog, compared)))
+        raise SystemExit(compare_drawn(__doc__, 2_000, lambda seed, found: compare_program(seed, prolog, found)))

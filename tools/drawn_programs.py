@@ -1,17 +1,22 @@
-"""Random programs of `tools.differential`: up to four layers of rules, and facts for them."""
+"""Random programs of `tools.differential` and `tools.probable_programs`: layers of rules, and how they are compared."""
 
 from __future__ import annotations
 
 import argparse
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from hapax.grammar.checking.library_checks import library_errors
+from hapax.grammar.errors import RulesRejected
+from hapax.grammar.parsing.parser import parse_library
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import MISSING, Value
 from hapax.kb.records import FactRecord, Source
 
@@ -21,6 +26,10 @@ SIGNATURES = {
     "row": "TTN",
 }  # fmt: skip
 TEXTS: Sequence[Value] = ("a", "b", "c", "d", 2, Decimal("2.0"), "2", 'it\'s \\ "it"\n', "caf\u00e9", "cafe\u0301", "")
+PROBABLE = {"edge": "TT", "link": "TT", "near": "TT", "seen": "TT", "mark": "T", "shut": "T"}
+"""Predicates with uncertain facts."""
+DOUBTED = "doubted"
+"""An open predicate of programs with probabilities, whose negation needs a denial."""
 SIZES: Sequence[Value] = (0, 1, 2, 3, 7, -4, Decimal("2.0"), Decimal("0.5"), Decimal("2.50"), Decimal("-0.1"), "light")
 
 ANY = "_"
@@ -137,21 +146,22 @@ def _written(operand: Operand) -> str:
 
 
 class Drawing:
-    """Draws a program, layer by layer."""
+    """Draws a program, layer by layer; `probable`: of two layers about things alone, without exceptions."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        self.program = DrawnProgram()
-        self.usable = [name for name in SIGNATURES if name != "seen"]
+    def __init__(self, rng: random.Random, probable: bool = False) -> None:
+        self.rng, self.probable = rng, probable
+        self.program = DrawnProgram({**SIGNATURES, **PROBABLE, DOUBTED: "T"} if probable else {**SIGNATURES})
+        self.usable = [name for name in (PROBABLE if probable else SIGNATURES) if name != "seen"]
         self.countable = [name for name in self.usable if name != "known"]
+        self.open = [DOUBTED] if probable else []
         self._numbers = count(1)
 
     def drawn(self) -> DrawnProgram:
         program, rng = self.program, self.rng
         program.declarations += [
             f"given {name}({', '.join('Thing' if kind == 'T' else 'Number' for kind in kinds)})."
-            for name, kinds in SIGNATURES.items()
-            if name not in ("known", "seen", "row")
+            for name, kinds in program.signatures.items()
+            if name not in ("known", "seen", "row", DOUBTED)
         ]
         program.declarations.append("given row(first: Thing, second: Thing, third: Number) key first, third.")
         for name, by in (("known", 1), ("seen", 0)):
@@ -163,15 +173,15 @@ class Drawing:
                 program.closed_by[name] = by
         self.usable.append("seen")
         self.countable.append("seen")
-        if rng.random() < 0.25:
-            program.declarations.append("symmetric link/2.")
-            program.layers.append([DrawnRule("", Call("link", ("Y", "X")), (Call("link", ("X", "Y")),))])
-        if rng.random() < 0.15:
-            program.declarations.append("transitive edge/2.")
-            both = (Call("edge", ("X", "Y")), Call("edge", ("Y", "Z")))
-            program.layers.append([DrawnRule("", Call("edge", ("X", "Z")), both)])
-        for number in range(1, rng.randint(2, 4) + 1):
-            kind = rng.choice(("relation", "relation", "number", "aggregate"))
+        if self.probable:
+            program.declarations.append(f'oracle {DOUBTED}(Thing): "[1] is doubted" / "[1] is not doubted".')
+            kinds: Sequence[str] = ("relation",)
+            last = rng.randint(1, 2)
+        else:
+            self._declared_rules()
+            kinds, last = ("relation", "relation", "number", "aggregate"), rng.randint(2, 4)
+        for number in range(1, last + 1):
+            kind = rng.choice(kinds)
             layer = {"relation": self._relation, "number": self._number, "aggregate": self._aggregate}[kind](number)
             program.layers.append(layer)
             names = {rule.head.predicate for rule in layer}
@@ -182,6 +192,16 @@ class Drawing:
         program.layers.append([self._rule(f"top_{rng.choice('pq')}", "TT", recursive=())])
         return program
 
+    def _declared_rules(self) -> None:
+        program, rng = self.program, self.rng
+        if rng.random() < 0.25:
+            program.declarations.append("symmetric link/2.")
+            program.layers.append([DrawnRule("", Call("link", ("Y", "X")), (Call("link", ("X", "Y")),))])
+        if rng.random() < 0.15:
+            program.declarations.append("transitive edge/2.")
+            both = (Call("edge", ("X", "Y")), Call("edge", ("Y", "Z")))
+            program.layers.append([DrawnRule("", Call("edge", ("X", "Z")), both)])
+
     def _name(self, name: str, kinds: str) -> str:
         self.program.signatures[name] = kinds
         return name
@@ -190,7 +210,7 @@ class Drawing:
         """One or two predicates of things, recursive through each other in any way."""
         names = [f"r{number}"] + [f"s{number}"] * (self.rng.random() < 0.4)
         own = [self._name(name, self.rng.choice(("TT", "TT", "T"))) for name in names]
-        if self.rng.random() < 0.3:
+        if not self.probable and self.rng.random() < 0.3:
             self.program.declarations.append(
                 f"given {own[0]}({', '.join('Thing' for _ in self.program.signatures[own[0]])})."
             )
@@ -237,7 +257,7 @@ class Drawing:
             terms = tuple(rng.choice(things) if kind == "T" else numbers[-1] for kind in kinds)
             if Call(name, terms) in premise:
                 continue
-            most = 0 if recursive else rng.choice((0, 0, 0, 1, 1, 2))
+            most = 0 if recursive or self.probable else rng.choice((0, 0, 0, 1, 1, 2))
             exceptions = tuple(self._exception(names) for _ in range(most))
             number = next(self._numbers)
             return DrawnRule(
@@ -307,7 +327,7 @@ class Drawing:
             return [Order(left, "\\=", right)]
         if not things:
             return []
-        call = self._call(rng.choice(self.usable), things, numbers, negated=True)
+        call = self._call(rng.choice([*self.usable, *self.open]), things, numbers, negated=True)
         return [call] if variables_of([call._replace(negated=False)]) else []
 
     def _exception(self, names: Sequence[str]) -> tuple[Item, ...]:
@@ -358,19 +378,46 @@ def cell(value: Value | Fraction) -> Cell:
     return value if isinstance(value, str) else Fraction(value)
 
 
-def compare_drawn(description: str, programs: int, found: Any, compare: Callable[[str], object]) -> int:
+@dataclass
+class Compared:
+    """Counts of what was compared, and the differences, each with its program."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {what}" for what, count in self.counts.items())
+        return f"{len(self.differences)} differences; {counts}"
+
+
+def accepted(drawing: Callable[[], Drawing], found: Compared) -> tuple[DrawnProgram, Library]:
+    """A drawn program, and the library that it is read as; a program that `check` rejects is drawn again."""
+    while True:
+        program = drawing().drawn()
+        try:
+            library = parse_library([("f.rules", program.text)])
+        except RulesRejected:
+            library = None
+        if library is not None and not library_errors(library):
+            found.counts["programs"] += 1
+            return program, library
+        found.counts["drawn again"] += 1
+
+
+def compare_drawn(description: str, programs: int, compare: Callable[[str, Compared], object]) -> int:
     """Compare random programs as the command line says; the exit code is 1 if there is a difference.
 
-    `programs`: how many by default; `found`: what `compare` counts of each seed, with a list of `differences`.
+    `programs`: how many by default; `compare` draws the program of a seed and compares it.
     """
     parser = argparse.ArgumentParser(description=description.partition(":")[0])
     parser.add_argument("--programs", type=int, default=programs)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     options = parser.parse_args()
+    found = Compared()
     for number in range(options.first, options.first + options.programs):
         before = len(found.differences)
-        compare(f"{options.seed}-{number}")
+        compare(f"{options.seed}-{number}", found)
         for difference in found.differences[before:]:
             print(difference, flush=True)
         if sys.stderr.isatty() or (number + 1) % 100 == 0:
