@@ -58,13 +58,13 @@ def add_facts(
     """Hold facts true: rows of values, or a table whose columns are the arguments in order. Gives the new ones.
 
     A table is a data frame of pandas, or any with Arrow's PyCapsule protocol, such as one of polars. The predicate must
-    be declared in `rules`, and the rows fit the declaration, as in `import_facts`, which also tells of `same_key`.
+    be declared in `rules`, and the rows fit the declaration, as in `import_facts`, which also explains `same_key`.
     Raises FactsRejected with every faulty row, and then stores nothing.
     """
     name, slash, _ = predicate.partition("/")
     if slash:
         raise HapaxError(
-            f"{predicate} is not the name of a predicate. Give the name alone, {name!r}: the rows tell how many."
+            f"{predicate} is not the name of a predicate. Give the name {name!r} alone: the rows give its arguments."
         )
     if all(signature.name != predicate for signature in rules.completed().signatures):
         raise HapaxError(

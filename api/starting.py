@@ -93,7 +93,7 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
     mapping, rules_file, _ = texts
     faults += _refused(read, TableMapping.read(mapping), texts[rules_file], table)
     if key is not None and repeats:
-        # Of rows that are refused the faults tell already.
+        # The faults already report rows that are refused.
         lines = repeats.keys() - {fault.line for fault in faults}
         of_key = (
             f"{key.header} is taken for the key, although some rows repeat one. If it is no key, delete the line with "
@@ -148,7 +148,7 @@ def _names(headers: Sequence[str]) -> list[str]:
 
 
 def _type_of(values: Sequence[object]) -> str:
-    """The type that most of the values have; the others are faults, of which an import tells."""
+    """The type that most of the values have; the others are faults, which an import reports."""
     known = [value for value in values if value is not None]
     moments = Counter(moment.kind for value in known if isinstance(value, str) and (moment := moment_of(value)))
     if 2 * moments.total() > len(known):

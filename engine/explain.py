@@ -132,7 +132,7 @@ def stored_statement(worded: Theory, text: str) -> StatementRecord | None:
 
 
 def sentence_rules(library: Library, text: str) -> list[tuple[Rule, Substitution]]:
-    """The rules of which a text may be a statement, with the values that it then has."""
+    """Rules whose statement a text may be, with the values of their variables in the text."""
     return [(rule, values) for rule in library.rules for values in values_in_sentence(rule, library, text)]
 
 

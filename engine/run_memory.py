@@ -1,6 +1,6 @@
 """Recall the predicates, rules and models of earlier runs from a knowledge base.
 
-With them a story is told in the words in which its questions were asked, whatever rule files are loaded now.
+With them an explanation uses the words in which its questions were asked, whatever rule files are loaded now.
 """
 
 from __future__ import annotations

@@ -478,7 +478,7 @@ def capitalised_values(goal: Goal, theory: Theory) -> list[str]:
 
 
 def _single(names: Iterable[str]) -> list[str]:
-    """The names that occur once; a single letter, or one behind `_`, is meant as a variable."""
+    """The names that occur once; a single letter, or one after `_`, is meant as a variable."""
     return [name for name, number in Counter(names).items() if number == 1 and len(name) > 1 and name[0] != "_"]
 
 

@@ -176,7 +176,7 @@ def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> 
     owners = target.__mro__ if isinstance(target, type) else (target,)
     modules = [name for owner in owners if (name := owner.__module__).partition(".")[0] not in sys.stdlib_module_names]
     loaded = [vars(sys.modules[name]) for name in modules]
-    # The last mapping answers for every name, with a ForwardRef if need be: nothing behind it would be read.
+    # The last mapping answers for every name, with a ForwardRef if need be: nothing after it would be read.
     names = ChainMap(*loaded, vars(builtins), vars(collections.abc), vars(typing), _ImportedForTypes(modules))
     return eval(annotation, {"__builtins__": {}}, names)  # noqa: S307  # an annotation of our own source
 

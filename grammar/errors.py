@@ -41,7 +41,7 @@ def _arrived(kind: type[HapaxError], arguments: tuple[Any, ...], fields: dict[st
 class Place:
     """File with 1-based line and column. Places are excluded from the equality of their owners.
 
-    `end_line` and `end_column`: of the first character behind the range; None: only the start is known. Two places with
+    `end_line` and `end_column`: of the first character after the range; None: only the start is known. Two places with
     one start are the same place, and the range is not in the representation, which identifies runs.
     """
 

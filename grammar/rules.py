@@ -93,7 +93,7 @@ class Rule:
     aggregate: AggregateDeclaration | None = field(default=None, compare=False, repr=False)
     """The aggregate that the rule stands for: its conclusion holds once for each group of the premise's bindings."""
     exceptions: tuple[ExceptionClause, ...] = ()
-    """The exceptions behind `unless` and the negated conjunctions; the premise has their negated atoms."""
+    """The exceptions after `unless` and the negated conjunctions; the premise has their negated atoms."""
     chance: Chance | None = field(default=None, repr=False)
     """The random choice on which the conclusion rests beside the premise."""
 
@@ -187,7 +187,7 @@ class Rule:
 
     @property
     def stated_premise(self) -> tuple[BodyLiteral, ...]:
-        """The premise without the literals that stand for exceptions behind the rule."""
+        """The premise without the literals that stand for exceptions to the rule."""
         standing = [exception.literal for exception in self.exceptions if not exception.in_premise]
         return tuple(item for item in self.premise if item not in standing)
 
@@ -252,7 +252,7 @@ class Library(TypeLattice):
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Texts of the files that it was read from, by their names; imported files are among them."""
     goals: tuple[str, ...] = ()
-    """Goals that the files ask, behind `?-`."""
+    """Goals that the files ask after `?-`."""
     chances: tuple[tuple[Atom, Chance], ...] = ()
     """The stated facts that are not certain."""
     evidence: tuple[Literal, ...] = ()

@@ -428,7 +428,7 @@ def variable_names(items: Iterable[Atom | BodyLiteral]) -> set[str]:
 
 
 def reached(starts: Iterable[Name], following: Callable[[Name], Iterable[Name]]) -> list[Name]:
-    """The starts and all that can be reached from them, each once."""
+    """All names reachable from `starts` by `following`, the starts included, each once."""
     found = dict.fromkeys(starts)
     waiting = list(found)
     while waiting:

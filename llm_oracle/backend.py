@@ -160,6 +160,6 @@ class Backend:
     def accepts(self, colon: str, argument: str) -> bool:
         """Tell if a model string with this colon and argument has the backend's form."""
         if not self.argument:
-            # `embedded:` is a mistake, even with nothing behind the colon.
+            # `embedded:` is a mistake, even with nothing after the colon.
             return not colon
         return bool(argument) or self.argument.startswith("[")

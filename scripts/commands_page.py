@@ -28,13 +28,13 @@ BUNDLES = {
     "batches": ("--queue", "--results"),
     "probabilities": ("--probability", "--method", "--proofs", "--nodes"),
 }
-"""Shared options that stand together in many commands, under the word that names them on the page."""
+"""Options that many commands share as a group, under the word that names them on the page."""
 
 _TOP = """# Commands
 
 <!-- Made by `python -m scripts.commands_page > docs/commands.md`; change the docstrings and options in commands/. -->
 
-`hapax search --help` prints all options of `search`, with more examples. On this page an option of many commands stands
+`hapax search --help` prints all options of `search`, with more examples. On this page an option of many commands is
 once, under [shared options](#shared-options).
 
 | Exit code | Meaning |
@@ -47,7 +47,7 @@ once, under [shared options](#shared-options).
 | 130 | interrupted; answers so far are kept |
 
 Data goes to stdout, everything else to stderr. `hapax -q COMMAND` prints only data and errors. Options of models, such
-as `--device`, stand before the command: `hapax --seed 2 search`.
+such as `--device`, go before the command: `hapax --seed 2 search`.
 
 ## Defaults in a file
 
@@ -118,13 +118,13 @@ def commands_page() -> str:
 
 
 def _bundles() -> str:
-    """The words that stand for several options, with these."""
+    """The names of groups of options, with the options."""
     lines = [f"- *{word}*: {', '.join(f'`{name}`' for name in names)}" for word, names in BUNDLES.items()]
-    return "\n".join(["A word below a command stands for several options:\n", *lines, ""])
+    return "\n".join(["Below a command, one word names a group of options:\n", *lines, ""])
 
 
 def _homes(contexts: Sequence[click.Context]) -> dict[Option, str]:
-    """The heading below which an option of several commands stands; an option of one command has none."""
+    """The heading below which an option of several commands is described; an option of one command has none."""
     users: dict[Option, list[str]] = {}
     for context in contexts:
         for option in _options(context):
@@ -173,7 +173,7 @@ def _block(context: click.Context, options: Sequence[Option]) -> str:
 
 
 def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
-    """Usage, description and own options of a command, then the names of those that stand elsewhere on the page."""
+    """Usage, description and own options of a command, then the names of those described elsewhere on the page."""
     command = context.command
     path = context.command_path
     formatter = context.make_formatter()

@@ -314,7 +314,7 @@ def _is_fact(kb: KnowledgeBase, patterns: str, value: str) -> bool:
 
 
 def derived_counts(kb: KnowledgeBase, library: Library) -> dict[str, int]:
-    """Number of stored derived atoms by predicate; of one that no rule needs, of the statements that conclude it."""
+    """Number of stored derived atoms by predicate; for a predicate that no rule uses, number of its statements."""
     statements, counts = kb.derived_counts(), Counter[str]()
     for rule in library.rules:
         counts[rule.conclusion.atom.indicator] += statements.get(rule.name, 0)

@@ -252,7 +252,7 @@ def instruct(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -
             tell(f"Instructing by wording {wording}")
 
         evaluation = hapax.evaluate_instruction(library, kb, instruction, opening, only=chosen, progress=progress)
-    # Examples first, so that the tables stand at the end of the screen.
+    # Examples first, so the tables come last on the screen.
     for distribution, text in evaluation.value.examples(options["examples"]):
         out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
     if options["examples"]:

@@ -52,7 +52,7 @@ with_paths = together(
         multiple=True,
         type=click.Path(path_type=Path),
         expose_value=False,
-        # Eager: noted before the callback of PATHS runs, wherever the option stands.
+        # Eager: noted before the callback of PATHS runs, wherever the option is on the line.
         is_eager=True,
         callback=_note_rules,
         help="The same as PATHS: rule files or folders, or `shipped`.",

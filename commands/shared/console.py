@@ -219,7 +219,7 @@ class _LogLines(logging.Handler):
 
 
 class Left(StrEnum):
-    """Sentences about what a command leaves when it is interrupted. One that declares none leaves what it found."""
+    """Sentences about stored data that an interrupted command prints; a command that stores nothing needs none."""
 
     UNCHANGED = "Nothing that was stored before is lost. Run the same command to begin again."
     NOTHING = "Nothing was stored. Run the same command to begin again."

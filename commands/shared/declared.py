@@ -241,7 +241,7 @@ def _click_option(item: Declared, hidden: bool) -> Callable[[F], F]:
         item.name,
         cls=SearchSetting if option.in_any_folder else click.Option,
         type=_click_type(get_args(kind)[0] if is_repeated else kind, option),
-        # Not False: click would then let the option stand without its value.
+        # Not False: click would then accept the option without a value.
         is_flag=True if kind is bool else None,
         multiple=is_repeated,
         required=item.default is inspect.Parameter.empty,
@@ -255,7 +255,7 @@ def _click_option(item: Declared, hidden: bool) -> Callable[[F], F]:
 
 
 def _default(item: Declared) -> Any:
-    """The default as click takes and shows it; None if it is empty, cannot be typed, or stands in the help."""
+    """The default as click takes and shows it; None if it is empty, cannot be typed, or is in the help."""
     if "default:" in item.option.help:
         return None
     default = item.default
@@ -328,7 +328,7 @@ with_program = _program_options()
 
 
 def of_program(command: F) -> F:
-    """The command with the program's options, as they stand before it, in the environment, or in a file for it.
+    """The command with the program's options, given before it, in the environment, or in a file for it.
 
     A command line that has them behind the command is understood, too, and told where they belong.
     """

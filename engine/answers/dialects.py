@@ -175,7 +175,7 @@ def _comment(text: str) -> str:
 
 
 def _unique(wanted: str, taken: set[str]) -> str:
-    """The name, with a number behind it if it is taken: databases ignore case."""
+    """The name, with a number after it if it is taken: databases ignore case."""
     names = chain([wanted], (f"{wanted}_{number}" for number in count(2)))
     name = next(name for name in names if name.casefold() not in taken)
     taken.add(name.casefold())

@@ -293,7 +293,7 @@ def lint_rules(
         # Types stand in for values: `[Tree A] has the height [Height B]`.
         names = {variable.name: Constant(f"[{variable}]") for variable in atom.variables}
         sentences.append(atom_text(atom, rules, names))
-    # One batch, the claims about scope first and those about sense behind them.
+    # One batch, the claims about scope first and those about sense after them.
     scores = critic.probabilities([*map(scope_claim, sentences), *map(sense_claim, sentences)])
     warnings: list[Diagnostic] = []
     for number, (place, owner, atom) in enumerate(uses):

@@ -214,7 +214,7 @@ def is_sentence(words: str, arguments: Sequence[str]) -> bool:
         variables.add(name)
         if position == 0 and lower[: len(type_words)] == type_words:
             return True
-        # The article `a` is a variable only behind a type or as a capital letter.
+        # The article `a` is a variable only after a type or as a capital letter.
         if f" {' '.join(filter(None, [*type_words, name]))} " in f" {' '.join(lower)} ":
             return True
     # Capital letters and the names of variables; `a` may be an article.

@@ -132,7 +132,7 @@ class FactIndex:
         self.records = [fact for fact in facts if library.knows(f"{fact.predicate}/{len(fact.arguments)}")]
         self.assumed = frozenset(assumed)
         stated = (stated_fact(library, atom) for atom in library.facts)
-        # A stored fact comes after the same one in a rule file and replaces it: it tells where the fact is from.
+        # A stored fact comes after the same one in a rule file and replaces it: it records where the fact is from.
         self._facts = {(fact.predicate, fact.arguments): fact for fact in (*stated, *self.records)}
         self._leaves: dict[Atom, Proof] = {}
 

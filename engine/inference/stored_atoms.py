@@ -85,7 +85,7 @@ class Fingerprints:
 
     def _rule(self, rule: Rule) -> Iterator[str]:
         yield str(rule)
-        # Denials come with no fact, so that no fact tells of them.
+        # No fact records a denial, so denials are listed here.
         for literal in rule.literals:
             if literal.negated and self._library.is_open(literal.atom.indicator):
                 yield f"open {literal.atom.indicator}"

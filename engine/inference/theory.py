@@ -59,7 +59,7 @@ class FactSource:
 class AskedAtom:
     """An atom as a user named it: `_`, or a column that is not named, leaves an argument open.
 
-    `tests`: of numbers that were written with as many digits as are printed, and stand for the exact ones.
+    `tests`: for each number written as rounded as tables print it, a test that the exact number rounds to it.
     """
 
     atom: Atom
@@ -113,7 +113,7 @@ class Theory:
         return parse_asked(text, self.library, self._elsewhere)
 
     def goal(self, text: str) -> Goal:
-        """Parse a goal. Raises GoalRejected, which tells what is stored about an unknown predicate."""
+        """Parse a goal. Raises GoalRejected, which says what is stored about an unknown predicate."""
         return parse_goal(text, self.library, self._elsewhere)
 
     def _elsewhere(self, indicator: str) -> str:

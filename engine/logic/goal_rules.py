@@ -75,7 +75,7 @@ _MOST_WAYS = 100
 class GoalParts:
     """The parts of a goal that only Prolog can answer, to call its atoms by rules.
 
-    What is inside a condition or a collection counts as a part, too, behind what stands before it. `rules`: those below
+    What is inside a condition or a collection counts as a part, too, after what comes before it. `rules`: those below
     the items, of negations. `ways`: through the goal, by its disjunctions.
     """
 
@@ -94,7 +94,7 @@ class GoalParts:
             return None
 
     def _after(self, premise: GoalPremise, before: list[GoalPremise]) -> list[GoalPremise]:
-        """The ways that end behind these items, which stand behind others."""
+        """The ways that end after these items, which follow others."""
         for item in premise:
             before = self._behind(item, before)
         return before

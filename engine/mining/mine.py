@@ -187,11 +187,11 @@ class _Miner:
         return MinedRules(tuple(rules), tuple(self._notes()))
 
     def _conclusions(self) -> Iterator[Conclusion]:
-        """Predicates to conclude: those of two arguments from the one that determines the other more nearly."""
+        """Predicates to conclude. One of two arguments is predicted from the argument with more values."""
         for code, predicate in sorted(self._tables.predicates.items()):
             if len(predicate.types) > 1:
                 is_functional = self._tables.library.kind(predicate.indicator) is PredicateKind.FUNCTIONAL
-                # The argument with more values is the one that determines the other more nearly.
+                # The argument with more values comes closer to determining the other one.
                 is_first = predicate.symmetric or is_functional or predicate.subjects >= predicate.objects
                 yield Conclusion(predicate, code if is_first else code + 1, False)
             if len(predicate.types) == 1 or self._options.constants:

@@ -43,7 +43,7 @@ def child_command(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of Hapax in a Python that imports nothing from the working folder.
 
     `-I` keeps the working folder, PYTHON* variables and the user's site folder off the child's path. The parent's path
-    follows behind, for packages that are found in no other way, such as pyswip in the user's site folder.
+    follows after, for packages that are found in no other way, such as pyswip in the user's site folder.
     """
     # Without the working folder, where a `json.py` of the user's may lie. A relative entry means another folder after
     # each change of the working folder, so it goes as well.

@@ -349,7 +349,7 @@ _DROP_REMEDIES = {
 
 
 def _lost_values(row: StepAccount, compat: str | None) -> Shortage:
-    """No value was accepted: the loss with the most lines tells why."""
+    """No value was accepted: the loss with the most lines says why."""
     if not row.lines:
         return Shortage(f"the replies of {counted(row.calls, 'call')} have no line.", _FACT_REMEDIES["model"])
     # Of equal losses the last gate's: what came so far was nearest to acceptance.

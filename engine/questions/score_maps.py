@@ -23,7 +23,7 @@ from hapax.llm_oracle.critics.combined_critic import logit, sigmoid
 from hapax.llm_oracle.questions.prompts import fact_claim, type_claim
 
 REVISION_SHOWN = 20
-"""Characters of each part of a revision that people are shown: enough to tell hashes apart. The journal has all."""
+"""Characters of each part of a revision that people are shown: enough to distinguish hashes. The journal has all."""
 
 TYPES = "types"
 """Name of the map of claims about data types among the parameters of a calibration."""

@@ -436,7 +436,7 @@ class RuleSearch:
         dropped: list[Beam] = []
         for beam, is_kept in zip(self.beams, passed, strict=True):
             (left if is_kept else dropped).append(beam)
-        # The premise itself tells why each of the others was dropped.
+        # The premise itself shows why each of the others was dropped.
         for beam in dropped[:EXAMPLES]:
             for distribution in beam.distributions:
                 self.decisions.append(self._decision(gate, beam, distribution, _Verdict(False, reason)))
@@ -590,7 +590,7 @@ class RuleSearch:
             self._orders[distribution] = order[::-1] if is_reversed else order
             scores, limits = own[0].scores, [side.limit for side in own if side.limit is not None]
             merge(self.gates, {LIKELIHOOD.name: GateCount(len(chosen), len(scores))})
-            # Of the others those nearest to a limit; the limits and the stored likelihoods tell of the rest.
+            # Of the others those nearest to a limit; the limits and the stored likelihoods explain the rest.
             others = [beam for beam in scores if beam not in chosen]
             distances = {beam: min((abs(scores[beam] - limit) for limit in limits), default=inf) for beam in others}
             for beam in sorted(distances, key=lambda beam: (distances[beam], repr(beam.values)))[:EXAMPLES]:

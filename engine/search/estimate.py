@@ -599,10 +599,10 @@ class _Roles:
         """The estimate of so many calls. `completion`: tokens of one answer."""
         name, prompt = model.identity.name, self.prompts.tokens.get(role, PROMPT_TOKENS)
         if role == KNOWLEDGE:
-            # Of a list that is asked for with others only the sentence stands there, about half of a prompt.
+            # A list that is asked for together with others adds only its sentence, about half of a prompt.
             prompt += round(self.prompts.joined * prompt / 2 / max(1, calls))
         if role == CRITIC and (together := getattr(model, "claims_together", 1)) > 1:
-            # The question stands once before the claims.
+            # The question comes once, before the claims.
             question = ceil(len(critic_prompt("")) / CHARACTERS_PER_TOKEN)
             prompt = question + together * (max(1, prompt - question) + TOKENS_PER_NUMBER)
         sent, usage, per = calls, Usage(prompt, completion), 1

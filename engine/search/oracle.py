@@ -199,7 +199,7 @@ class Oracle:
         asked += again
         self.scorer.require(not any(question.cut for question in asked))
         self._end(asked)
-        # Before the decisions, which tell of facts that lose in a conflict.
+        # Before the decisions, which record facts that lose in a conflict.
         self._settle_conflicts(asked)
         decisions = {question: question.decisions(self.run_id) for question in asked}
         self._store(decisions)
@@ -590,7 +590,7 @@ class Oracle:
         # In LINK's released code the verdicts, and so the number of calls, depend on the beam.
         restorable = {question: question.inquiry.question.id for question in asked if not self.settings.is_released}
         if self.journal.retry_unusable:
-            restorable = {}  # the journal tells which of their calls are asked again
+            restorable = {}  # the journal knows which of their calls are asked again
         states = self.finished.question_states(question.inquiry.question for question in restorable)
         candidates = self.finished.candidates_of(number for number, state in states.items() if state.exhausted)
         call_ids = {candidate.call_id for candidate in chain.from_iterable(candidates.values())}

@@ -381,7 +381,7 @@ def ranked_text(rule: Rule, library: Library, bound: Mapping[str, Constant], com
 
 
 def claimed_places(rule: Rule, variables: Sequence[Variable], library: Library, compat: str | None) -> list[int]:
-    """Places of the variables by whose types a beam is ranked: the newest.
+    """Places of the variables whose types decide how a beam is ranked: the newest one.
 
     Where no premise needs a model, ranking waits until all given values are joined, so that all texts count.
     """

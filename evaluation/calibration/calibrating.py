@@ -185,7 +185,7 @@ class LabelReader:
         signatures = {item.indicator: item for item in self._library.completed().signatures}
         if truth not in TRUTHS or indicator not in signatures:
             raise HapaxError(
-                f"{place}: not true or false, a predicate of the rules and its arguments, separated by tabs.",
+                f"{place}: expected true or false, a predicate of the rules and its arguments, separated by tabs.",
                 Remedy("Correct the line, or name the rules with {}.", Setting("rules")),
             )
         values: list[Value] = []

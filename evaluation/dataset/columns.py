@@ -102,7 +102,7 @@ STATEMENTS = DatasetTable(
         Column("critic_model", "model that judged them"),
         Column(
             "critic_auc",
-            "how well it told claims of known truth from false ones: 1 is best, .5 is chance, null is not measured",
+            "how well it separates true claims from false ones: 1 is best, .5 is chance, null is not measured",
             "float64",
         ),
         Column("likelihood_model", "model that ranked them"),

@@ -388,9 +388,9 @@ WRONG_SHOWN = 2
 class ProbeOptions:
     """Options of a probing. `sample`: statements of each distribution; None: all.
 
-    `compat` `released`: as LINK's released code asks, with a generator, at its own temperature; `writer`, by default
-    the probed model, writes the negations and questions, and `variants` are its switches. Raises HapaxError for
-    `variants` without it, and for a critic with it.
+    `compat` `released`: ask like LINK's released code, with a generator at its own temperature. `writer`, by default
+    the probed model, then writes the negations and questions; `variants` are its switches. Raises HapaxError for
+    `variants` without `compat`, and for `compat` with a critic.
     """
 
     model: Annotated[str, Option("Model that is probed.", short="-m")] = "embedded"

@@ -71,7 +71,7 @@ class ExperimentResult:
     """The outcome of an experiment.
 
     `figures` is everything for programs: `--json` prints it, by way of `json_value`. `details` are lines printed below
-    the tables, such as examples; `notes` tell a reader how to take the figures, and go to stderr.
+    the tables, such as examples; `notes` say how to read the figures, and go to stderr.
     """
 
     tables: Sequence[ResultTable]

@@ -50,7 +50,7 @@ EntityPair = tuple[str, str]
 
 _QUESTION = ReplyQuestion("X", "Entity", "[X] is one of two entities")
 
-# `The two sentences are`, behind which the entities are used, not stated.
+# `The two sentences are`, after which the entities are used, not stated.
 _SENTENCES = re.compile(r"\n\s*(?:the |these )?(?:two |analogous )*sentences\b", re.IGNORECASE)
 # `- `, `1. `, `(a) `, `Entity 1: ` at the beginning of a line.
 _LINE_MARK = re.compile(

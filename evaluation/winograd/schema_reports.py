@@ -275,7 +275,7 @@ class CaseComparison:
     failures: tuple[Failure, ...]
 
     def lines(self) -> Iterator[str]:
-        """The case as text, with an empty line behind it."""
+        """The case as text, with an empty line after it."""
         yield f"{self.pair[0].pair}: {self.pair[0].text} / {self.pair[1].text}"
         for method, reply, right in zip(self.methods, self.replies, self.right, strict=True):
             yield f"  {method} ({'right' if right else 'wrong'}):"

@@ -1,6 +1,6 @@
 """The static checks of a library, and the part of it that can be evaluated in spite of errors.
 
-Checks of single rules stand in `rule_checks.py`, those of predicates and types in `predicate_checks.py`, those of pairs
+Checks of single rules are in `rule_checks.py`, those of predicates and types in `predicate_checks.py`, those of pairs
 of rules in `pair_checks.py`; the others have files of their own, too. A new check joins the tuple of its file.
 """
 

@@ -510,7 +510,7 @@ def question_about_nobody(library: Library, fault: RuleFault) -> Iterator[Diagno
             if type_key(variable.data_type) == type_key(PERSON):
                 yield fault.at(
                     rule.at(literal.atom.place_of(variable.name)),
-                    f"{literal} in rule {rule.name} asks a model about a Person, but it only knows persons with names",
+                    f"{literal} in rule {rule.name} asks a model about a Person, but models know persons only by name",
                     "Use a type of persons with names (Author, Historical Figure), make "
                     f"{variable.name} generic, or declare {literal.atom.predicate} as given",
                 )

@@ -482,7 +482,7 @@ def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagn
             if (moment := library.kind_of(data_type)) in WRITTEN:
                 fits = is_written(term.value, moment)
                 meaning, example = WRITTEN[moment]
-                problem = f"{term} is not {meaning}, but stands for the type {data_type} in {atom}{owner}"
+                problem = f"{term} is not {meaning}, but is used as the type {data_type} in {atom}{owner}"
                 remedy = f'Write it as "{example}"'
             if not fits:
                 place = atom.place_at(position)

@@ -525,7 +525,7 @@ class _Assembly(TermReader):
 
     def _name(self, lines: dict[str, RawLine], text: dict[str, str], position: int, ending: str) -> str:
         """The value of @name, else `rule<N>`, with the file's name before it if an earlier file has that name, and a
-        number behind it if that is taken, too.
+        number after it if that is taken, too.
         """
         if text.get("name"):
             written = text["name"] + ending + self.suffix

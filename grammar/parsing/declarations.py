@@ -351,7 +351,7 @@ _EXCEPTION_NAME = re.compile(r"unless_\w+_[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True)
 class ExceptionClause:
-    """`unless is_penguin(Animal X)` behind a rule, or `not (A & B)` in its premise, and the predicate for it.
+    """`unless is_penguin(Animal X)` after a rule, or `not (A & B)` in its premise, and the predicate for it.
 
     The rule's premise has the negated atom. The atom holds where the premise does, as far as facts and rules show: what
     is not known is not an exception, also of predicates that are open elsewhere.
@@ -398,7 +398,7 @@ class ExceptionClause:
 
     @property
     def whole(self) -> tuple[ExceptionClause, ...]:
-        """The clause, behind those that its premise has."""
+        """The clause, after those that its premise has."""
         return (*chain.from_iterable(clause.whole for clause in self.inner), self)
 
     def replaced(self, terms: Mapping[str, Term]) -> ExceptionClause:

@@ -263,7 +263,7 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "import of itself",
         "HPX064",
         "{file} imports itself under another name, and would do so again and again",
-        "Leave out the name behind `as`, or put what both need into a third file.",
+        "Leave out the name after `as`, or put what both need into a third file.",
         ('import "example.rules" as food',),
         'import "example.rules"',
     ),

@@ -50,7 +50,7 @@ Opener: TypeAlias = Callable[[str], RuleSource]
 
 
 def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSource]:
-    """The sources, and behind them the files that they import, each once under each name.
+    """The sources, and after them the files that they import, each once under each name.
 
     A fault of an import becomes a diagnostic of the importing file.
     """

@@ -60,12 +60,12 @@ _JOINING = ("AND", "OR", "COMMA", "ARROW", "NECK")
 _BEFORE_ITEM = frozenset(
     (*_JOINING, "NOT", "_CHANCE", "LPAR", "LBRACE", "FACT", "EXAMPLE", "NEVER", "GIVEN", "DERIVED", "_UNLESS", "THEN")
 ) | {"NOT_NOT", "HAT", "_GOALS"}
-"""Terminals behind which an item of a premise, a fact or a declared atom begins."""
+"""Terminals after which an item of a premise, a fact or a declared atom begins."""
 _BEHIND_ITEM = frozenset((*_JOINING, "THEN", "RPAR", "RBRACE", "_UNLESS", "$END"))
 _CLAUSES = {("closed", "NUMBER", "by"), ("import", "TEXT", "as"), ("functional", "TOLERANCE", "key")} | {
     (keyword, "RPAR", "key") for keyword in ("oracle", "functional", "given", "derived")
 }
-"""Words inside a statement that have a meaning there, behind its keyword and the terminal before them."""
+"""Words inside a statement that have a meaning there, after its keyword and the terminal before them."""
 _COMMA = frozenset(("COMMA",))
 ENDS_ITEM = frozenset(("RPAR", "RBRACE", "RSQB", "WORD", "NUMBER", "TEXT"))
 """Terminals that can end an item of a premise."""
@@ -78,7 +78,7 @@ LONGEST_GROUP = 3
 """Digits between the commas of a number that is written in groups."""
 
 _BEFORE_NUMBER = frozenset(("COMPARE", "LESS", "COLON", *_OPERATIONS))
-"""Terminals behind which a number stands alone."""
+"""Terminals after which a number stands alone."""
 
 _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
@@ -251,7 +251,7 @@ def _is_torn(last: Token, token: Token, following: Token) -> bool:
 
 
 def _opens_arguments(before: Sequence[Token]) -> bool:
-    """True if a parenthesis behind these tokens holds arguments, and no part of a premise or a calculation."""
+    """True if a parenthesis after these tokens holds arguments, and no part of a premise or a calculation."""
     return bool(before) and before[-1].type == "WORD" and before[-1].value not in ("not", "unless")
 
 
@@ -352,7 +352,7 @@ def _with_keywords(tokens: list[Token]) -> Iterator[Token]:
     """The tokens with `type`, `oracle` ... and `not` as terminals of their own where they are not ordinary words."""
     before = ""
     depth = 0
-    begins_premise = False  # behind a parenthesis that holds a part of a premise
+    begins_premise = False  # after a parenthesis that holds a part of a premise
     is_rule = not _keyword(tokens)
     for index, token in enumerate(tokens):
         terminal = token.type
@@ -395,7 +395,7 @@ def _sign(tokens: list[Token], index: int) -> str:
 
 
 def _ends_item(tokens: list[Token]) -> bool:
-    """True if the last of these tokens ends an item of a premise: a bracket, a value, or a variable behind a sign."""
+    """True if the last of these tokens ends an item of a premise: a bracket, a value, or a variable after a sign."""
     if not tokens or tokens[-1].type not in ENDS_ITEM:
         return False
     if tokens[-1].type != "WORD":
@@ -409,7 +409,7 @@ def _ends_item(tokens: list[Token]) -> bool:
 
 
 def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
-    """The tokens with parentheses behind each word that is an atom without arguments: `wet :- raining`."""
+    """The tokens with parentheses after each word that is an atom without arguments: `wet :- raining`."""
     premises = [True]  # by open parenthesis, and for the whole statement, if it holds items of a premise
     begins_item = True
     for index, (token, following) in enumerate(pairwise([*tokens, Token("$END", "")])):
@@ -423,7 +423,7 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
         elif token.type in ("RPAR", "RBRACE", "RSQB") and len(premises) > 1:
             premises.pop()
         elif token.type == "COLON" and len(premises) == 2 and any(before.type == "DEFINE" for before in tokens[:index]):
-            premises[-1] = True  # behind what an aggregate counts
+            premises[-1] = True  # after what an aggregate counts
         elif token.type == "_KEY":
             premises[-1] = False  # columns follow
         is_name = token.type == "WORD" and not token.value[0].isupper() and token.value[0] != "_"
@@ -569,7 +569,7 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
 
 
 def grouped_digits(file: str, tokens: Sequence[Token]) -> Diagnostic | None:
-    """The diagnostic of the first number such as `1,000` behind a sign or a column's name, in a rule or goal."""
+    """The diagnostic of the first number such as `1,000` after a sign or a column's name, in a rule or goal."""
     for index, token in enumerate(tokens):
         signs = tokens[max(0, index - 1) : index]
         is_behind_sign = bool(signs) and signs[0].type in _BEFORE_NUMBER

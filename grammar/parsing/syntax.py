@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from hapax.grammar.writing.texts import is_variable_word
 
 Spot: TypeAlias = tuple[int, int, int, int]
-"""1-based line and column of the first character, and of the first one behind the last."""
+"""1-based line and column of the first character, and of the first one after the last."""
 
 IN, RANGE, LIST, TAIL, CELLS = "in", "..", "[]", "[|]", "()"
 """Signs of terms: `X in (a, b)`, `1..3`, `[a, b]`, `[a|B]`, and `(A, B)` beside a sign of comparison."""
@@ -120,7 +120,7 @@ class RawHead(RawNode):
 class RawClause(RawNode):
     """A rule, a fact, which has no premise, or a constraint, which has no conclusion.
 
-    Of several conclusions with a probability one holds, or none. `exceptions`: the premises behind `unless`.
+    Of several conclusions with a probability one holds, or none. `exceptions`: the premises after `unless`.
     `keyword`: "fact", "@example" or "never"; empty for a rule and a choice.
     """
 

@@ -52,7 +52,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
         "HPX004",
         "the rule has no conclusion",
         'Write "premise -> conclusion", with one atom after the arrow, or one atom without variables, which is a fact. '
-        'What cannot hold stands behind "never".',
+        'Write what cannot hold after "never".',
         (
             "p(T X, T Y) & q(T Y, T Z)",
             "p(T X, T Y), q(T Y)",
@@ -282,7 +282,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
     Hint(
         "malformed import",
         "HPX063",
-        "an import names no file in quotation marks, or has more than a name behind it",
+        "an import names no file in quotation marks, or has more than a name after it",
         'Write it as: import "food.rules", or with a name for its predicates: import "food.rules" as food.',
         (
             "import",
@@ -408,7 +408,7 @@ SYNTAX_HINTS: tuple[Hint, ...] = (
     Hint(
         "negation of a non-atom",
         "HPX027",
-        '"not" stands before something that is neither an atom nor a comparison nor in parentheses',
+        '"not" is before something that is neither an atom nor a comparison nor in parentheses',
         "Write parentheses around it.",
         (
             "p(T X) & not not r(T X) -> q(T X)",
@@ -585,7 +585,7 @@ WORD_HINTS: tuple[Hint, ...] = (
     Hint(
         "invisible character",
         "HPX034",
-        "the invisible character {point} stands here",
+        "the invisible character {point} is here",
         "Remove it.",
         ("p(T X,\u200b T Y) -> q(T X)", "p(T X) & \u202eq(T X) -> r(T X)"),
         "p(T X, T Y) -> q(T X)",
@@ -601,7 +601,7 @@ WORD_HINTS: tuple[Hint, ...] = (
     Hint(
         "type in a comparison",
         "HPX036",
-        '"{operator}" stands behind the variable {variable} with its type',
+        '"{operator}" follows the variable {variable} with its type',
         'Only an equation of a rule defines a variable, as "Number K = A + 1" does; write the name alone: {name}.',
         ("p(Age A) & Age A < 3 -> q(Age A)", "computed p(Year A, Year B) := Year B = A + 1"),
         "p(Age A) & A < 3 -> q(Age A)",

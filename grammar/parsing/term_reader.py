@@ -154,7 +154,7 @@ class TermReader:
                 case RawAtom() | RawTerm("\\+"):
                     atom = item if isinstance(item, RawAtom) else item.parts[0]
                     is_denied = atom is not item
-                    assert isinstance(atom, RawAtom)  # noqa: S101  what the grammar has behind a sign of negation
+                    assert isinstance(atom, RawAtom)  # noqa: S101  the grammar has nothing else after a sign of negation
                     if self._is_test(atom):
                         sign, value = "\\=" if is_denied else "=", self.expression(atom, scope)
                         premise.append(Comparison(sign, value, Constant(TRUE), self.place(item)))
@@ -282,7 +282,7 @@ class TermReader:
         """Report words that do not end in a variable, with the variable that they may be meant for."""
         text, last = str(argument)[:60], argument.words[-1]
         if is_variable_word(last):
-            remedy = f"{text} is a type; write the variable behind it: {text} X"
+            remedy = f"{text} is a type; write the variable after it: {text} X"
         elif last[0].isupper():
             remedy = (
                 f'Choose another name; for a difference, write blanks around the minus: "{last.replace("-", " - ")}"'

@@ -334,7 +334,7 @@ def _of_day(part: Callable[[Any], int]) -> Callable[[Exact], Exact]:
 
 
 def _of_clock(size: int, below: int) -> Callable[[Exact], Exact]:
-    """A part of the time of day, by its seconds and how many of it a larger one has; seconds may have decimals."""
+    """A unit of the time of day of `size` seconds, `below` of them in the next larger unit. Seconds keep decimals."""
 
     def part(value: Exact) -> Exact:
         moment = _moment(value)

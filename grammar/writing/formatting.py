@@ -132,6 +132,6 @@ def _gap(before: list[SourceToken], token: SourceToken, properties: set[int | No
     opens_arguments = token.type == "LPAR" and last.type == "WORD" and last.value not in ("not", "unless")
     if token.type in _TIGHT_BEFORE or last.type in ("LPAR", "RANGE") or opens_arguments:
         return ""
-    # `A - 1` has a blank behind the minus, `= -1` has none.
+    # `A - 1` has a blank after the minus, `= -1` has none.
     is_sign = last.type == "MINUS" and (len(before) < 2 or before[-2].type in _OPERATORS)
     return "" if is_sign or {token.start_pos, last.start_pos} & properties else " "

@@ -57,8 +57,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
 ## Rules
 
 - A rule is `premise -> conclusion` or `conclusion :- premise`, and a fact is an atom without variables, before which
-  `fact` may stand. `&` and `,` are *and*, `|` and `;` are *or*, which binds less; parentheses group. The arrow may also
-  be `=>`, `→`, `⇒` or `\\to`, *and* `and`, `∧` or `\\land`, *or* `or`, `∨` or `\\lor`.
+  `fact` may be written. `&` and `,` are *and*, `|` and `;` are *or*, which binds less; parentheses group. The arrow may
+  also be `=>`, `→`, `⇒` or `\\to`, *and* `and`, `∧` or `\\land`, *or* `or`, `∨` or `\\lor`.
 - A rule with *or* stands for a rule of each alternative; these are named `far_1`, `far_2`, and proofs name them.
 - `not p(...)`, also written `\\+`, `¬` or `~`, holds if `p(...)` is false, see [negation](#declarations-and-negation).
   `not (A & B)` holds if no values of the variables that it has alone make `A & B` true. A conclusion cannot be negated.
@@ -71,7 +71,7 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   one, and a variable does not: `trip(id: I, air_time: T) & is_missing(T)` is about rows without an air time.
 - A predicate may have no arguments: `raining`, or `raining()`. Rules and rule files state it.
 - `trip(id: I, air_time: T)` names the columns that a declaration has; the others are `_`.
-- `p(1..3; 7).` states four facts, and `X = 1..N` gives X each whole number from 1 to N. A calculation may stand as an
+- `p(1..3; 7).` states four facts, and `X = 1..N` gives X each whole number from 1 to N. A calculation may be an
   argument: `p(X + 1)`. `true` and `false` (or `fail`) are items of a premise.
 - `X in (a, b)` is `(X = a | X = b)`. `member(X, [a, b])`, `between(1, N, X)`, `forall(p(X), q(X))` and
   `aggregate_all(count, p(X), N)` of Prolog, `:- p(X), q(X)` for `never`, `#const n = 3.` of clingo, `?x` of Nemo and
@@ -115,7 +115,7 @@ trip(T, M, L, D) & V = L / M * 60 & V > 500 & month(D) = 12 & D < "2013-12-25" -
 | `hour(D)`, `minute(D)`, `second(D)`, `date(D)` | of a time or date-time, in its own zone; `date` of a date-time |
 | `E - S`, `S + 30 days`, `days(E - S)` | durations; also `seconds`, `minutes`, `hours` and `weeks` |
 
-- A test stands alone in a premise, also behind `not`. Its value is the text `true` or `false`:
+- A test can be a premise of its own, also after `not`. Its value is the text `true` or `false`:
   `B = contains(T, "rw")` and `B = "true"` hold together. A predicate that the rules declare, state or conclude comes
   before a test of its name.
 - Dates, times, date-times and durations are texts in ISO 8601: `"2012-12-01"`, `"08:30"`,
@@ -174,7 +174,7 @@ has_code(Country A, Code X) & has_code(Country B, Code X) & A \\= B -> same_as(A
 - A goal `same_as("Czechia", X)` gives all names. In a rule's premise, `same_as` is equality.
 - A rule that concludes `same_as` must not rest on a negation, an aggregate or a `\\=` of other names than its own:
   these depend on the names that it joins.
-- It joins texts, wherever they stand, and no numbers. Probabilities and compiled rules do without it: they are refused.
+- It joins texts everywhere, but no numbers. Probabilities and compiled rules do without it: they are refused.
 
 Whether `not p(...)` holds where `p(...)` cannot be proved depends on the predicate:
 
@@ -202,8 +202,8 @@ aggregate cost(Ingredient Z, Number K) :=
 dishes_with(Ingredient Z, Number K) & cost(Ingredient Z, Number C) & C > 10 * K -> is_dear(Ingredient Z)
 ```
 
-The atom has the result and the variables of the group; without the latter there is one group of everything. Behind the
-colon stands a premise as in a rule, and before it the counted variables. Each group has the distinct values of these,
+The atom has the result and the variables of the group; without the latter there is one group of everything. After the
+colon is a premise like that of a rule, before it the counted variables. Each group has the distinct values of these,
 together, as its rows: `count` (or `count distinct`) is their number, and `sum`, `min`, `max` and `avg` are over the
 first variable of each row. So `sum(Number P: ...)` adds every price once, and `sum(Number P, Dish D: ...)` the price of
 every dish. The premise's other variables only have to have some value.
@@ -240,7 +240,7 @@ aggregate total(Thing A, Thing B, Number K) :=
 
 ## Defaults and exceptions
 
-What stands behind `unless` excepts cases from a rule, which is then a default:
+`unless` excepts cases from a rule, which is then a default:
 
 ```
 is_bird(Animal X) & weighs(Animal X, Number K) -> can_fly(Animal X)
@@ -274,7 +274,7 @@ Data types and sentences stay as they are.
 
 ## Attributes
 
-Attributes stand before their rule.
+Attributes come before their rule.
 
 | attribute | value | default |
 |---|---|---|

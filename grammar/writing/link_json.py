@@ -30,7 +30,7 @@ _ATTRIBUTES = ("domain", "principle", "polarity")
 
 
 def statements_of_link_json(text: str) -> list[syntax.RawNode]:
-    """The statements of a LINK file, declarations behind the rules, each at the key that it stands for.
+    """The statements of a LINK file, declarations after the rules, each at the key that it stands for.
 
     Raises UnreadableFile.
     """
@@ -153,7 +153,7 @@ class _LinkFileReader:
                     declaration.keyword = PredicateKind.FUNCTIONAL
 
     def _spot(self, key: str) -> syntax.Spot:
-        """The range of a key behind the begin of the rule; where it has other escapes, the begin of the rule."""
+        """The range of a key after the start of the rule; where it has other escapes, the start of the rule."""
         written = (json.dumps(key, ensure_ascii=is_ascii) for is_ascii in (False, True))
         start, text = next(((at, text) for text in written if (at := self.text.find(text, self.begin)) >= 0), (-1, ""))
         start = self.begin if start < 0 else start

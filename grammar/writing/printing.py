@@ -79,7 +79,7 @@ def signature_text(signature: PredicateSignature) -> str:
 def _declaration_text(declaration: Declaration, library: Library) -> str:
     if not isinstance(declaration, AggregateDeclaration):
         return str(declaration)
-    # An aggregate's line declares its predicate, so that the sentences stand behind it.
+    # An aggregate's line declares its predicate, so the sentences come after it.
     return f"{declaration}{_templates_text(library.signature(declaration.atom.indicator).templates)}"
 
 

@@ -454,7 +454,7 @@ def _value(expression: Expression, library: Library, goals: list[str]) -> str:
     if name in TESTS or name in _TEXT_GOALS:
         return _text_value(expression, library, goals)
     if name not in _NUMBERS or any(_is_text(operand, library) for operand in operands):
-        raise HapaxError(f'Prolog has no form of "{expression}". Leave its rule out, or write it without {name}.')
+        raise HapaxError(f'"{expression}" cannot be written in Prolog. Leave its rule out, or write it without {name}.')
     values, last = [_number(operand, library, goals) for operand in operands], operands[-1]
     if name in ("/", "//", "mod") and not (isinstance(last, Constant) and last.value):
         goals.append(f"{values[-1]} =\\= 0")
@@ -514,7 +514,9 @@ _TEXT_GOALS = {
 def _test_goal(test: Arithmetic, library: Library, goals: list[str]) -> str:
     """The goal of a function of texts."""
     if test.operator not in _TEXT_GOALS:
-        raise HapaxError(f'Prolog has no form of "{test}". Leave its rule out, or write it without {test.operator}.')
+        raise HapaxError(
+            f'"{test}" cannot be written in Prolog. Leave its rule out, or write it without {test.operator}.'
+        )
     texts = [_value(operand, library, goals) for operand in test.operands]
     for operand, text in zip(test.operands, texts, strict=True):
         if isinstance(operand, Arithmetic) and not _is_text(operand, library):

@@ -230,7 +230,7 @@ def template_errors(template: str, persons: frozenset[int] = frozenset()) -> Ite
     yield from _article_errors(template, persons)
     for match in _TWICE.finditer(template):
         if match[1].casefold() not in _REPEATABLE:
-            yield f'"{match[0]}": the word stands twice'
+            yield f'"{match[0]}": the word is there twice'
     for match in _AFTER_AUXILIARY.finditer(template):
         if _is_finite(match["verb"]):
             yield f'"{match[0]}": the infinitive must follow'

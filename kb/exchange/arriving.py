@@ -43,9 +43,9 @@ class FactKind:
 
 @dataclass(frozen=True, slots=True)
 class FactKey:
-    """Places of arguments of which no two facts of a predicate have the same values; `words` say so.
+    """Places of arguments that identify a fact: no two facts agree at all of them. `words` says so in messages.
 
-    `columns`: names of all arguments, by which rows are told; empty for those of a functional predicate. `tolerance`:
+    `columns`: names of all arguments, to name rows in messages; empty for a functional predicate. `tolerance`:
     of the last argument.
     """
 

@@ -53,7 +53,7 @@ def _is_control(sign: str) -> bool:
 
 
 def escaped(json_text: str) -> str:
-    """The JSON text with an escape for every control character, and for the sign of a formula behind a semicolon."""
+    """The JSON text with an escape for every control character, and for the sign of a formula after a semicolon."""
     if not json_text.isprintable():
         json_text = "".join(json.dumps(sign)[1:-1] if _is_control(sign) else sign for sign in json_text)
     # JSON has semicolons in texts alone.

@@ -23,7 +23,7 @@ from hapax.grammar.writing.words import counted, short
 MAX_INTEGER_BITS = 10_000
 """About 3,000 digits; Python refuses to read or write integers of more than 4,300 digits."""
 MAX_PLACES = MAXIMUM_POWER
-"""Places of a decimal before its point, and behind it: a calculation with 1e99999999 would take hours."""
+"""Places of a decimal before its point, and after it: a calculation with 1e99999999 would take hours."""
 
 LONGEST_TEXT = 1 << 20
 """Characters of a text in a new fact, whichever way it comes in. A longer one is a document or an attack."""
@@ -101,7 +101,7 @@ def fact_refusal(value: object) -> str | None:
     if isinstance(value, Decimal) and value.is_finite():
         _, digits, exponent = value.as_tuple()
         if max(len(digits) + int(exponent), -int(exponent)) > MAX_PLACES:
-            return f"the number has more than {MAX_PLACES} places before or behind its point; give it as text"
+            return f"the number has more than {MAX_PLACES} places before or after its point; give it as text"
     return refusal(value)
 
 

@@ -115,7 +115,7 @@ def _dtype(name: str, request: ModelRequest) -> str:
 
 
 def _identify(request: ModelRequest) -> ModelIdentity:
-    """The identity that the model will have. That of a GGUF file is a hash of the whole, which stored answers tell."""
+    """The identity that the model will have. That of a GGUF file is a hash of the whole, which stored answers have."""
     source, journal = _source(request), request.options.journal
     newest = None if journal is None else journal.newest_revision(source.name)
     if not source.is_gguf:

@@ -321,13 +321,13 @@ class HuggingFaceLikelihood:
 
     @property
     def locates_tokens(self) -> bool:
-        """True if the tokenizer tells where in a text its tokens are, which scores of spans need."""
+        """True if the tokenizer gives the offsets of tokens in a text, which scores of spans need."""
         return bool(self._loaded.tokenizer.is_fast)
 
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:
         if not self.locates_tokens:
             raise HapaxError(
-                f"The tokenizer of {self.identity.name} does not tell where in a text its tokens are. "
+                f"The tokenizer of {self.identity.name} gives no offsets of tokens in a text. "
                 "Choose another model, or a checkpoint with a tokenizer.json."
             )
         cleaned = [text.rewritten(self._loaded.harmless) for text in texts]

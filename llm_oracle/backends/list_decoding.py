@@ -35,7 +35,7 @@ class ListEnd(StoppingCriteria):
         self._start = self._seen = start
         self._counts = counts
         self._room = room
-        # Of each row the text of its last line, without the tokens behind it, and its finished items; `repeated`: those
+        # Of each row the text of its last line, without the tokens after it, and its finished items; `repeated`: those
         # since the last one that no earlier line of the row has.
         self._begun = [""] * len(room)
         self._tokens: list[list[int]] = [[] for _ in room]
@@ -197,7 +197,7 @@ class JsonValues(LogitsProcessor):
         return scores
 
     def _after(self, state: int, commas: int, length: int, token: int) -> tuple[int, int, int]:
-        """State, commas and length of a row after one more token; unchanged by padding behind its end."""
+        """State, commas and length of a row after one more token; unchanged by padding after its end."""
         effects = self._tokens.effects(state)
         after, more = effects[:, token].tolist() if token < effects.shape[1] else (REFUSED, 0)
         if after == REFUSED:

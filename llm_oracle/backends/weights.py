@@ -305,7 +305,9 @@ def _convert(path: Path, folder: Path, notice: Notice) -> None:
             _save(source, path.name, new)
             weights = [file.name for file in new.glob("*.safetensors")]
             if not weights:  # transformers saves nothing in a later process of a distributed group
-                raise RuntimeError("transformers saved no weights; convert it outside a distributed group first")
+                raise RuntimeError(
+                    "transformers saved no weights; convert the checkpoint outside a distributed group first"
+                )
             write_sums(new, weights)
             exchange(new, folder)
     except Exception as fault:  # the readers of gguf and transformers raise anything for a damaged file

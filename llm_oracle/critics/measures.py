@@ -85,7 +85,7 @@ def measures_of(model: Any) -> frozenset[Measure]:
     inner = _inner(model)
     if isinstance(inner, PopularityModel):
         return OF_LISTS
-    # A tokenizer may not tell where its tokens are (`HuggingFaceLikelihood.locates_tokens`).
+    # A tokenizer may give no offsets of tokens (`HuggingFaceLikelihood.locates_tokens`).
     gives_spans = isinstance(inner, SpanLikelihoodModel) and getattr(inner, "locates_tokens", True)
     if gives_spans:
         # Where words are independent, no names go together.

@@ -202,7 +202,7 @@ def _text_words(stream: _Stream) -> Iterator[tuple[str, Any]]:
 
 
 def _binary_words(stream: _Stream) -> Iterator[tuple[str, Any]]:
-    """Words of a binary file of word2vec: behind each word and a blank the bytes of its numbers."""
+    """Words of a binary file of word2vec: after each word and a blank the bytes of its numbers."""
     import numpy as np
 
     header = _HEADER.fullmatch(stream.readline())

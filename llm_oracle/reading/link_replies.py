@@ -140,7 +140,7 @@ def without_numbering(line: str) -> str:
 def first_items(text: str, count: int | None) -> str | None:
     """The text up to its `count`-th complete item; None if it has fewer, or if no list was asked for.
 
-    Items are the lines with a list mark if there are any. Data and reasoning have no lines that could be counted.
+    Items are the lines with a list mark if there are any. Data and reasoning have no items to count.
     """
     if text.lstrip().startswith(("{", "[", "`", "|", "<")) or "</think>" in text:
         return None

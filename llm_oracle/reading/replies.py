@@ -114,7 +114,7 @@ _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
 _THOUGHT = re.compile(r"[<\[](?P<end>/?)(?:think|thinking|thought|reasoning|scratchpad|reflection)[>\]]", re.IGNORECASE)
 # Marks by which chat templates end a turn: `<|im_end|>`, `<|user|>`, `</s>`, `[/INST]`.
 _TURN_END = re.compile(r"<\|(?!channel\b|message\b)\w{1,30}\|>|</?s>|<(?:end|start)_of_turn>|\[/?INST\]")
-# `Assistant: `, `Answer:` on a line of its own, or the question again with `A: ` behind it.
+# `Assistant: `, `Answer:` on a line of its own, or the question again with `A: ` after it.
 _SPEAKER = re.compile(
     r"\s*(?:(?:q|question)\s*:[^\n]{1,500}\n\s*(?=(?:a|answer)\s*:))?"
     r"(?:(?:#+\s*)?(?:assistant|answer|response|output)\s*:?\s*\n|(?:assistant|answer|ai|bot|a)\s*:\s)",

@@ -24,7 +24,7 @@ from hapax.llm_oracle.reading.reply_values import broken, style_of, tidy
 
 @dataclass(frozen=True, slots=True)
 class ReplyLine:
-    """A line that is not blank. `body`: the text behind its mark; `depth`: level of indentation, from 0.
+    """A line that is not blank. `body`: the text after its mark; `depth`: level of indentation, from 0.
 
     `mark`: number, bullet, letter, or heading for a Markdown heading, a line in bold, or one that ends in a colon; else
     empty. `after_blank`: a blank line precedes it.
@@ -266,7 +266,7 @@ def _items(lines: Sequence[ReplyLine], question: ReplyQuestion) -> set[int]:
         return _unmarked_items(lines[:noted], names, question)
     if not marked:
         return _unmarked_items(lines, names, question)
-    # Names in bold above bullets that tell of them, or short lines above indented bullets.
+    # Names in bold above bullets about them, or short lines above indented bullets.
     heads = [place for place in names if lines[place + 1 : place + 2] and lines[place + 1].mark != "heading"]
     heads = heads or [
         place
@@ -355,7 +355,7 @@ def _is_phrase(text: str) -> bool:
 
 
 def _without_notes(lines: Sequence[ReplyLine], items: Sequence[int], question: ReplyQuestion) -> Iterator[int]:
-    """The items without lists of notes, such as behind `Sources:`, and of sentences made with the items before."""
+    """The items without lists of notes, such as after `Sources:`, and of sentences made with the items before."""
     wanted = set(items)
     before = [lines[place].body for place in items[:10]]
     skipped = False

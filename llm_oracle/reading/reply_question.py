@@ -66,7 +66,7 @@ class ReplyQuestion:
 
     @cached_property
     def sides(self) -> tuple[list[str], list[str]]:
-        """The words of the template before and behind its slot; none if it has no slot."""
+        """The words of the template before and after its slot; none if it has no slot."""
         before, slot, after = self.sentence.partition(f"[{self.variable}]")
         return (before.split(), after.split()) if slot else ([], [])
 
@@ -114,7 +114,7 @@ class ReplyQuestion:
 
 
 def _template(head: list[str], tail: list[str]) -> re.Pattern[str]:
-    """The pattern of a text with these words before and behind the slot, which is its group 1."""
+    """The pattern of a text with these words before and after the slot, which is its group 1."""
     before = "".join(
         r"(?:(?:an?|the)\s+)?" if word.casefold() in ("a", "an", "the") else f"{_form(word)}{_INSERTED}\\s+{_FILLING}"
         for word in head

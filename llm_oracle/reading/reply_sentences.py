@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
     r"عذرًا|क्षमा|извините|к\s+сожалению)",
     re.IGNORECASE,
 )
-# Words that names seldom hold behind their first one.
+# Words that names seldom hold after their first one.
 _TALK = frozenset(
     [
         "is", "are", "was", "were", "has", "have", "had", "can", "could", "will", "would", "should", "may", "might",
@@ -80,7 +80,7 @@ def are_names(parts: Sequence[str], most_words: int = 6) -> bool:
 
 # --- sentences
 
-# A mark that ends a sentence, with the beginning of the next word behind it, or an ideographic one alone.
+# A mark that ends a sentence, with the beginning of the next word after it, or an ideographic one alone.
 _STOP = re.compile(r"[.!?]+[\"”’»)*]*\s+(?=\W{0,6}(?P<next>[^\W_]+))|[。！？]+")
 # Before a full stop: an initial or an abbreviation, as in `J.`, `Mt.`, `e.g.`, `U.S.`.
 _SHORTENED = re.compile(
@@ -117,7 +117,7 @@ _ORDINAL_NAME = re.compile(r"\s*\d{1,2}\.\s*[^\W\d_]\w*[ -]+\w")
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text. A full stop behind an abbreviation or an initial ends none."""
+    """The sentences of a text. A full stop after an abbreviation or an initial ends none."""
     result: list[str] = []
     begin = 0
     for match in _STOP.finditer(text):
@@ -290,7 +290,7 @@ _PASSIVE = re.compile(
     r"in|from|at|on|with|of|as|into|through)\s+(?P<rest>.+)",
     re.DOTALL,
 )
-# The time and the clause behind a value: `Tosca in 1900`, `Tosca, which is an opera`, `Lincoln in 1865, Lee in 1870`.
+# The time and the clause after a value: `Tosca in 1900`, `Tosca, which is an opera`, `Lincoln in 1865, Lee in 1870`.
 _DATED = re.compile(
     r"\s+(?:in|on|around|since|by|from|between|during)\s+(?:(?:the\s+)?(?:(?:year|early|mid|late)[\s-]+)?|"
     r"\w+\s+(?:\d{1,2},\s+)?)\d{3,4}s?\b(?!\s+by\s)(?=\W*$|,? (?!and\b|[A-Z])).*$|"
@@ -356,7 +356,7 @@ def stated(text: str, question: ReplyQuestion) -> str | None:
 
 
 def _introduced(text: str, question: ReplyQuestion, pattern: re.Pattern[str]) -> str | None:
-    """The text that `such as`, `including` or a colon introduces behind a description; None behind a name."""
+    """The text that `such as`, `including` or a colon introduces after a description; None after a name."""
     match = pattern.search(text)
     before = text[: match.start("rest")] if match else ""
     return (

@@ -101,7 +101,7 @@ _LABEL = re.compile(
     r"ce))?",
     re.IGNORECASE,
 )
-# Words that deny an item: in its explanation, behind it, or as a correction.
+# Words that deny an item: in its explanation, after it, or as a correction.
 _NOT_SO = re.compile(
     r"(?:(?:is|are|was|were|does|do|did|has|have|can)\s+)?(?:not|never)\s|(?:no|false|incorrect|wrong)\W*$|"
     r"(?:isn|aren|doesn|don|wasn)['’]t\s",
@@ -182,7 +182,7 @@ def style_of(bodies: Sequence[str], question: ReplyQuestion) -> ListStyle:
 
 
 def _is_mapped(parts: tuple[str, str, str]) -> bool:
-    """True for an arrow between two names; an explanation or a symbol behind it is none."""
+    """True for an arrow between two names; an explanation or a symbol after it is none."""
     left, sign, right = parts
     is_name = are_names([right], 4) and right[:1].isupper() >= left[:1].isupper()
     return sign.endswith(("→", ">")) and is_name and sum(map(str.islower, right)) > 0.4 * len(right)
@@ -360,7 +360,7 @@ def _checked(value: str, question: ReplyQuestion, style: ListStyle, exact: bool 
     kind = re.fullmatch(
         rf"(an?\s+|the\s+)?{re.escape(question.data_type.casefold())}(e?s)?(?:\s+(?P<rest>.+))?", folded
     )
-    # The data type with a clause or words of the question behind it.
+    # The data type with a clause or words of the question after it.
     is_described = kind and kind["rest"] and re.match(r"(?:that|which|who|whose|where|with)\b|\w+ing\s", kind["rest"])
     is_described = is_described or (kind and (kind[1] or kind[2]) and stems(kind["rest"] or "") & question.known_stems)
     if kind and (not kind["rest"] or (is_described and not question.is_of_titles)):
@@ -407,7 +407,7 @@ _ALL_UNITS = frozenset((*_UNITS, *_UNITS.values())) | frozenset(
         "light",
     ]
 )  # fmt: skip
-# Data types of quantities that may be measured in more than one unit, and words behind a unit that do not change it.
+# Data types of quantities that may be measured in more than one unit, and words after a unit that do not change it.
 _QUANTITY_TYPES = frozenset(
     [
         "height",
@@ -521,7 +521,7 @@ _BOUND = re.compile(
     r"(?:over|under|above|below|beyond)\s+(?=\d)|between)\b",
     re.IGNORECASE,
 )
-# A number with a clause behind it: `1876 by Bell`, `6 (six)`.
+# A number with a clause after it: `1876 by Bell`, `6 (six)`.
 _LEADING = re.compile(
     rf"(?P<number>{_SIZE})(?![\d.,]*\d)(?=\s*(?:[,.;:(–—]|-\s|(?:by|in|when|and|after|with|as|because)\b|$))"
 )
@@ -601,14 +601,14 @@ def _scaled(match: re.Match[str], question: ReplyQuestion) -> Value | None:
 
 
 def _unit_names(word: str) -> set[str]:
-    """The forms in which a unit may stand in a data type or behind the slot."""
+    """The forms in which a unit may stand in a data type or after the slot."""
     word = re.sub(r"(met|lit)re(?=s?$)", r"\1er", word)
     singular = word.removesuffix("s")
     return {word, singular, _UNITS.get(word, word), _UNITS.get(singular, singular)}
 
 
 def _wanted(question: ReplyQuestion) -> set[str]:
-    """The units in which the question wants its number: those of its data type and directly behind the slot."""
+    """The units in which the question wants its number: those of its data type and directly after the slot."""
     wanted = set(_ALL_UNITS) if question.type_words & _QUANTITY_TYPES else set()
     words = {*question.type_words, *" ".join(question.sides[1][:2]).casefold().split()} - _DIMENSIONS
     return wanted.union(*map(_unit_names, words))
@@ -631,7 +631,7 @@ def _only_number(text: str, question: ReplyQuestion) -> Value | None:
     is_year = "year" in question.type_words
     numbers = set(_YEAR.findall(text)) if is_year else {match["number"] for match in _MEASURED.finditer(text)}
     noun = next((re.escape(word.removesuffix("s")) for word in question.sides[1] if len(word) > 2), r"\0")
-    # Behind a verb at the end, or before the noun behind the slot.
+    # After a verb at the end, or before the noun after the slot.
     stands = rf"(?:\b(?:is|was|are|were|equals)\s+|=\s*){_SIZE}\W*$|(?<![\w.,]){_SIZE}\s+(?:[a-z]+\s+)?{noun}"
     is_stated = (
         "between" not in text

@@ -192,7 +192,7 @@ class ReferenceModel:
             keys = [name_key(" ".join(words[:size])) for size in range(min(len(words), MOST_NAME_WORDS), 0, -1)]
             named = [key for key in keys if key in self._shares and (not is_lower or key in self._lower_names)][:1]
             shares += map(self._shares.__getitem__, named)
-            # Names do not overlap: the next one begins behind this one.
+            # Names do not overlap: the next one begins after this one.
             words = words[len(keys) - keys.index(named[0]) if named else 1 :]
         logarithms = [math.log(share) for share in shares or [UNKNOWN_SHARE]]
         return LogLikelihood(math.fsum(logarithms), len(logarithms))

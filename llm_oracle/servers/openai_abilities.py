@@ -388,7 +388,7 @@ class Prober:
             request_id = content_id("probe", asker.model.name, asker.model.revision, request)
             return PreparedCall(request_id, request, MOST_PROBES)
 
-        # Rounds are numbered without gaps, so the first unknown number is behind the newest round.
+        # Rounds are numbered without gaps, so the first unknown number is after the newest round.
         unknown = next(number for number in count() if not journal.store.calls([call(number).id]))
         return call(unknown if self.again else max(0, unknown - 1))
 

@@ -377,7 +377,7 @@ class TokenBias:
             if all(isinstance(answer, list) for answer in found):
                 self._paths = (path,)
                 return found, ""
-        return [], "The server does not tell the tokens of a text (/tokenize)."
+        return [], "The server does not return the tokens of a text (/tokenize)."
 
     def _request(self, path: str, text: str) -> ServerRequest:
         # vLLM reads `prompt`, llama.cpp `content`, llama-cpp-python `input`; each ignores the others' names.

@@ -214,7 +214,7 @@ class ServerReply:
 
     @property
     def _thought_tokens(self) -> int | None:
-        """Tokens that the model spent on its thoughts, if the server tells."""
+        """Tokens that the model spent on its thoughts, if the server says so."""
         for place in (("completion_tokens_details",), ("output_tokens_details",), ()):
             count = _count(_at(self.body, "usage", *place, "reasoning_tokens"))
             if count is not None:
@@ -331,7 +331,7 @@ class ServerReply:
         offsets = _at(logprobs, "text_offset")
         starts, length = None, counted or 0
         if isinstance(offsets, list) and len(offsets) == len(scores):
-            # Tokens that begin inside the text; what begins behind it is the answer.
+            # Tokens that begin inside the text; what begins after it is the answer.
             length = sum(isinstance(offset, int) and offset < len(text) for offset in offsets)
             starts = offsets[:length]
         # The two counts may differ by a begin token, which only one of them includes.
