@@ -21,7 +21,7 @@ from hapax.llm_oracle.backends.checkpoints import EMBEDDED_FOLDER
 
 OLDEST_SWIPL = (9, 0)
 OLDEST_SQLITE = (3, 37)  # the first version with STRICT tables
-PACKAGES = ("lark", "networkx", "pydantic", "pyswip", "rapidfuzz", "sqlite-utils", "wordfreq")
+PACKAGES = ("lark", "networkx", "pydantic", "pyswip", "rapidfuzz", "sqlite-utils")
 """Packages of the light core; the extras are listed apart."""
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, TypeVar, get_args
@@ -41,6 +41,7 @@ from hapax.grammar.writing.words import counted
 from hapax.kb.records import RULES, Distribution, FactRecord, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase, StatementPlace
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
+from hapax.llm_oracle.rankers.word_frequency import words, zipf_frequency
 
 
 @checked
@@ -364,31 +365,19 @@ class Target:
         return self.name or "hapax"
 
 
-LANGUAGE = "en"
-
-
 def rarest_word(values: Iterable[str]) -> float | None:
     """Zipf frequency of the rarest word: log10 of its count per billion words, 0 for an unknown word.
 
     None if no value has a word that contains a letter.
     """
-    from wordfreq.tokens import tokenize
-
-    words: set[str] = set()
+    counted_words: set[str] = set()
     for value in values:
-        # Between blanks, letters and digits of ASCII are wordfreq's words as well; splitting is much faster.
+        # Between blanks, letters and digits of ASCII are words as well; splitting is much faster.
         plain = value.isascii() and value.replace(" ", "").isalnum()
-        # wordfreq only guesses how frequent a number is, so numbers do not count.
-        found = value.lower().split(" ") if plain else tokenize(value, LANGUAGE)
-        words.update(word for word in found if any(map(str.isalpha, word)))
-    return min(map(_zipf, words), default=None)
-
-
-@lru_cache(maxsize=100_000)
-def _zipf(word: str) -> float:
-    from wordfreq import zipf_frequency
-
-    return float(zipf_frequency(word, LANGUAGE))
+        # The frequency of a number is a guess, so numbers do not count.
+        found = value.lower().split(" ") if plain else words(value)
+        counted_words.update(word for word in found if any(map(str.isalpha, word)))
+    return min(map(zipf_frequency, counted_words), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,11 @@ from hapax.llm_oracle.critics.measures import Measure, RankedText, TextMeasures,
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.journaled_models import JournaledLikelihood
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, ModelIdentity
+from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
+from hapax.llm_oracle.rankers.word_frequency import zipf_frequency
 
-COMMON_NAMES = 5_000
-"""A name is common if it is at least as frequent as the word of this rank in the `wordfreq` list."""
+COMMON_NAME = 4.22
+"""Zipf frequency from which a name is common: that of the English word of rank 5,000."""
 
 EQUALLY_COMMON = 0.25
 """Largest difference of two statements' priors, in standard deviations within the rule, to compare their pairs."""
@@ -308,8 +310,6 @@ def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: 
 
 def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, RankedText]) -> dict[str, TextMeasures]:
     """The measures with priors by word frequency: pairs are compared only where their names are equally common."""
-    from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
-
     texts = [asked[text] for text in known]
     found = {}
     for (text, own), words in zip(known.items(), measured(FrequencyLikelihood(), texts, [Measure.PRIOR]), strict=True):
@@ -347,12 +347,8 @@ def _size(split: _Split, pools: Sequence[_Pool]) -> SplitSize:
 
 def _all_common(values: Values) -> bool:
     """True if all names among the values are common; numbers are not names."""
-    from wordfreq import top_n_list, zipf_frequency
-
-    # Frequencies are compared instead of ranks, because names of several words have no rank.
-    least = zipf_frequency(top_n_list("en", COMMON_NAMES)[-1], "en")
     names = [value for value in values if isinstance(value, str)]
-    return bool(names) and all(zipf_frequency(name, "en") >= least for name in names)
+    return bool(names) and all(zipf_frequency(name) >= COMMON_NAME for name in names)
 
 
 def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Measure) -> JudgedSplit:

@@ -26,6 +26,7 @@ from hapax.llm_oracle.protocols import (
     SpannedText,
 )
 from hapax.llm_oracle.questions.pair_frames import START, pair_frames
+from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
 
 NEUTRAL_FRAME = "They talked about {}."
 """Sentence in which a name is scored alone. It fits names of every type."""
@@ -40,7 +41,7 @@ class Measure(StrEnum):
     """Log-likelihood of the whole text."""
     SLOR = "slor"
     """Log-likelihood less that of the words on their own, per token (Pauls and Klein 2012; Kann et al. 2018). The words
-    on their own have the frequencies of the `wordfreq` list: a model does not tell those of its training text."""
+    on their own have the frequencies of `frequency`: a model does not tell those of its training text."""
     SPAN = "span"
     """Log-likelihood of the values where the text first mentions them, given the text before."""
     PRIOR = "prior"
@@ -249,7 +250,7 @@ def _measures(
         found[Measure.TOTAL] = scored.total
         if is_slor:
             # (ln P(text) - ln P(its words on their own)) / tokens (Pauls and Klein 2012).
-            (words,) = _word_list().log_likelihoods([text])
+            (words,) = FrequencyLikelihood().log_likelihoods([text])
             found[Measure.SLOR] = (scored.total - words.total) / (scored.token_count or math.inf)
     if part is not None:
         found[Measure.SPAN] = math.fsum(total for total, _ in part.spans)
@@ -308,10 +309,3 @@ def _by_counts(model: Any, texts: Sequence[RankedText]) -> list[TextMeasures | N
         scores = {Measure.SPAN: min(listed, default=0.0), Measure.PRIOR: math.fsum(listed)}
         answers.append(TextMeasures(scores, sum(len(name.split()) for name in names)) if listed else None)
     return answers
-
-
-@lru_cache(1)
-def _word_list() -> LikelihoodModel:
-    from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
-
-    return FrequencyLikelihood()

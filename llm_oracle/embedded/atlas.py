@@ -16,12 +16,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from hapax.grammar.errors import HapaxError
+from hapax.llm_oracle.rankers.word_frequency import zipf_frequency
 
 ATLAS_FOLDER = Path(__file__).parent / "atlas"
 LONGEST_VALUE = 36
 """Characters. Longer values are sentences rather than names."""
 POPULARITY_FLOOR = 1.0
-"""Zipf value (log10 of occurrences per 10**9 words) of words that wordfreq does not list."""
+"""Zipf value (log10 of occurrences per 10**9 words) of words that the table of frequencies does not have."""
 NUMERIC_TYPES = frozenset({"Number", "Year", "Age", "Kilograms", "Mohs Hardness"})
 """Types whose values are written in digits. No other type may have such values."""
 
@@ -168,9 +169,7 @@ def popularity(entity: str) -> float:
 
     A leading article is ignored.
     """
-    from wordfreq import zipf_frequency  # loading the word list costs 0.2 s
-
     words = entity.removeprefix("the ").split() or [entity]
-    scores = [max(POPULARITY_FLOOR, zipf_frequency(word, "en")) for word in words]
+    scores = [max(POPULARITY_FLOOR, zipf_frequency(word)) for word in words]
     # The mean alone would call `Key lime pie` well known, the rarest word alone would call `Lake Superior` rare.
     return (math.fsum(scores) / len(scores) + min(scores)) / 2

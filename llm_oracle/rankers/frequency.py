@@ -12,15 +12,14 @@ from dataclasses import replace
 from hapax.llm_oracle.backend import SCORING_ROLES, Backend
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
+from hapax.llm_oracle.rankers.word_frequency import word_frequencies
 
-LANGUAGE = "en"
-
-FLOOR = 1e-9
-"""Relative frequency of a word that is not in the list: one in 10**9, just below its rarest words."""
+# Its revision names the score of a span, so that no span's score of an earlier version is taken from a journal.
+IDENTITY = ModelIdentity("frequency", "words of wordfreq 3.1.1, names by root of words")
 
 
 class FrequencyLikelihood:
-    """Sum of ln relative word frequency over all words of a text, by the list of `wordfreq`.
+    """Sum of ln relative word frequency over all words of a text, by the shipped table.
 
     Words are independent, so the first one counts too. A text without words has no tokens.
     """
@@ -28,23 +27,13 @@ class FrequencyLikelihood:
     words_are_independent = True
     """So it has no pointwise mutual information, `Measure.PAIR`."""
 
-    def __init__(self) -> None:
-        from importlib.metadata import version
-
-        from wordfreq import word_frequency
-        from wordfreq.tokens import tokenize
-
-        self._tokenize = tokenize
-        self._word_frequency = word_frequency
-        # It names the score of a span, so that no span's score of an earlier version is taken from a journal.
-        self.identity = ModelIdentity("frequency", f"wordfreq {version('wordfreq')} {LANGUAGE}, names by root of words")
+    identity = IDENTITY
 
     def log_likelihoods(self, texts: Sequence[str]) -> list[LogLikelihood]:
         scores: list[LogLikelihood] = []
         for text in texts:
-            words = self._tokenize(text, LANGUAGE)
-            frequencies = (self._word_frequency(word, LANGUAGE, minimum=FLOOR) for word in words)
-            scores.append(LogLikelihood(math.fsum(math.log(frequency) for frequency in frequencies), len(words)))
+            frequencies = word_frequencies(text)
+            scores.append(LogLikelihood(math.fsum(map(math.log, frequencies)), len(frequencies)))
         return scores
 
     def span_log_likelihoods(self, texts: Sequence[SpannedText]) -> list[LogLikelihood]:

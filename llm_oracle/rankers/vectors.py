@@ -24,15 +24,13 @@ from hapax.grammar.extras import missing_of
 from hapax.llm_oracle.backend import SCORING_ROLES, Backend
 from hapax.llm_oracle.budget import FREE
 from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity
+from hapax.llm_oracle.rankers.word_frequency import name_frequency
 
 HASHED_BYTES = 1 << 20
 """Bytes at the beginning of the file that identify it, together with its size: hashing all of it takes too long."""
 
 MEAN_OF, COMPONENTS_OF = 50_000, 20_000
 """Words at the beginning of the file, which are its commonest, of which mean and principal components are taken."""
-
-RAREST = 1e-9
-"""Relative frequency of a word that the word list does not have."""
 
 _HEADER = re.compile(rb"\s*(\d{1,12})\s+([1-9]\d{0,5})\s*")
 """The first line of word2vec's formats: numbers of words and dimensions."""
@@ -102,7 +100,6 @@ class VectorLikelihood:
     def _name(self, name: str) -> Any:
         """Unit vector of a name; None without known words."""
         import numpy as np
-        from wordfreq import word_frequency
 
         words = []
         for word in _WORD.findall(name):
@@ -119,7 +116,7 @@ class VectorLikelihood:
             vector -= components.T @ (components @ vector)
             length = float(np.linalg.norm(vector))
             if length:
-                total += vector / length * -math.log(word_frequency(word, "en", minimum=RAREST))
+                total += vector / length * -math.log(name_frequency(word))
         length = float(np.linalg.norm(total))
         return total / length if length else None
 

@@ -79,14 +79,17 @@ def test_the_doctor_refuses_an_old_prolog(tmp_path: Path, monkeypatch: pytest.Mo
     ("code", "modules"),
     [
         ("import hapax", ("torch", "lark", "sqlite_utils", "click")),
-        ("import hapax; hapax.list_models()", ("torch", "transformers", "wordfreq", "httpx2")),
+        ("import hapax; hapax.list_models()", ("torch", "transformers", "httpx2")),
         ("import hapax; hapax.open_models('openai:m@http://127.0.0.1:9/v1', likelihood='frequency')", ("torch",)),
         ("from hapax.cli import main; main(['--help'])", ("torch", "lark", "hapax.commands.shared.common_options")),
         (
             "from hapax.cli import main; main(['query', '1 =< 2', '--db', 'none.db'])",
             ("torch", "hapax.commands.search_commands"),
         ),
-        ("from hapax.cli import main; main(['check'])", ("torch", "transformers", "wordfreq", "sqlite_utils")),
+        (
+            "from hapax.cli import main; main(['check'])",
+            ("torch", "transformers", "hapax.llm_oracle.rankers.word_frequency", "sqlite_utils"),
+        ),
         ("from hapax.cli import main; main(['plan', '--rule', 'allergy', '--db', 'none.db'])", ("torch",)),
     ],
 )
@@ -156,7 +159,7 @@ PROGRAM = Path(hapax.__file__).resolve().parents[1] / "cli.py"
 TRAPS = (
     *("json.py", "select.py", "random.py", "re.py", "numpy.py", "click.py", "pyswip.py", "yaml.py", "sqlite_utils.py"),
     *("sitecustomize.py", "usercustomize.py", "engine/__init__.py", "engine/worker.py", "hapax/__init__.py"),
-    *("grammar/__init__.py", "kb/__init__.py", "torch/__init__.py", "matplotlib/__init__.py", "wordfreq.py", "ray.py"),
+    *("grammar/__init__.py", "kb/__init__.py", "torch/__init__.py", "matplotlib/__init__.py", "regex.py", "ray.py"),
 )
 """Files that leave a mark when Python imports them."""
 
@@ -276,7 +279,7 @@ def test_workers_of_a_ray_cluster_run_nothing_from_the_working_folder(folder: Pa
     for models in (
         ("-m", "simulated:12"),
         SCRIPTED,
-    ):  # simulated models take likelihoods from wordfreq, scripted ones read a file
+    ):  # simulated models take likelihoods from word frequencies, scripted ones read a file
         command = [sys.executable, str(PROGRAM), "search", "world.rules", "--rule", "repair", *models, *cluster]
         ended = subprocess.run(command, cwd=folder, env=unmeasured(), capture_output=True, text=True, check=False)
 

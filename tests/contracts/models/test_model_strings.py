@@ -385,6 +385,24 @@ def test_mean_cosine_of_all_pairs(ranker: Any) -> None:
     assert three.token_count == 3
 
 
+def test_word_frequencies_are_those_of_wordfreq() -> None:
+    """Contractions, names, hyphens, accents, numbers, signs and unknown words score as by wordfreq 3.1.1, in nats."""
+    scores = evaluator("frequency").log_likelihoods(
+        [
+            "Butter is an ingredient in hummus.",
+            "Don't ask O'Hara's mother-in-law; it’s 3:30.",
+            "CAFÉ naïve café STRASSE straße",
+            "In 1985, 007 sold 1,234.56 of 00 at 20 °C.",
+            "zxqvbn",
+            "...",
+        ]
+    )
+
+    assert [score.token_count for score in scores] == [6, 10, 5, 11, 1, 0]
+    totals = [-50.638601, -83.438508, -67.816714, -101.432244, -20.723266, 0]
+    assert [score.total for score in scores] == pytest.approx(totals, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     "form", ["headless.txt", "spaced.vec", "binary.bin", "lines.bin", "small.vec.gz", "small.bin.gz"]
 )
