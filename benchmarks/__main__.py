@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks import calls, imports, inference, questions, scoring, search, server
+from benchmarks import imports, inference, questions, scoring, search, server
 from benchmarks.measuring import Figure, Size, show, write_figures
 
 BENCHMARKS = {
@@ -23,7 +23,6 @@ BENCHMARKS = {
     "search": search.figures,
     "scoring": scoring.figures,
     "server": server.figures,
-    "calls": calls.figures,
 }
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import hapax
-from benchmarks.measuring import Figure, Size, Turn, Way, compared, costs_of, median_of, process_cost, seconds_of
+from benchmarks.measuring import Figure, Size, Turn, Way, compared, median_of, seconds_of
 
 Tables = Mapping[str, Path]
 """CSV files of texts without a line of names, by predicate. The columns are `x` and `y` in SQL."""
@@ -50,7 +50,7 @@ def by_sqlite(folder: Path, tables: Tables, query: str) -> Way:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("DROP TABLE IF EXISTS result")
             seconds = seconds_of(lambda: connection.execute(f"CREATE TABLE result AS {query}"))
-            return Turn(seconds, connection.execute(_COUNTED).fetchone()[0])
+            return Turn({"s": seconds}, connection.execute(_COUNTED).fetchone()[0])
 
     return way
 
@@ -73,7 +73,7 @@ def by_duckdb(folder: Path, tables: Tables, query: str) -> Way | None:
         with closing(duckdb.connect(str(path), config=one_thread)) as connection:
             connection.execute("DROP TABLE IF EXISTS result")
             seconds = seconds_of(lambda: connection.execute(f"CREATE TABLE result AS {query}"))
-            return Turn(seconds, connection.sql(_COUNTED).fetchall()[0][0])
+            return Turn({"s": seconds}, connection.sql(_COUNTED).fetchall()[0][0])
 
     return way
 
@@ -100,7 +100,7 @@ def by_prolog(folder: Path, tables: Tables, program: str) -> Way | None:
         command = ["swipl", "--stack-limit=8g", "--table-space=8g", str(path)]
         ended = subprocess.run(command, capture_output=True, text=True, check=True)
         seconds, results = ended.stdout.split()
-        return Turn(float(seconds), int(results))
+        return Turn({"s": float(seconds)}, int(results))
 
     return way
 
@@ -132,13 +132,11 @@ def figures(size: Size) -> Iterator[Figure]:
         closure(size.pick(30, 600, 2000)),
         same_generation(size.pick(3, 8, 10)),
         chain(size.pick(20, 200, 2000)),
-        product(size.pick(20, 300, 1000)),
     ):
         yield from derived(work, size)
     yield from growth(size)
     yield from non_linear(size)
     yield from changes(size)
-    yield from check_of_product(size)
 
 
 # --- one derivation ---------------------------------------------------------------------------------------------------
@@ -187,7 +185,7 @@ def first_derivation(base: Path, rules: hapax.Library) -> Way:
         found: list[hapax.Derivation] = []
         with fresh(base) as kb:
             seconds = seconds_of(lambda: found.append(hapax.derive(rules, kb, seconds=SECONDS)))
-            return Turn(seconds, statements_of(found[0]))
+            return Turn({"s": seconds}, statements_of(found[0]))
 
     return way
 
@@ -204,7 +202,7 @@ def derived(work: Work, size: Size) -> list[Figure]:
             ways |= {"SQLite": by_sqlite(folder, tables, work.sql), "DuckDB": by_duckdb(folder, tables, work.sql)}
         if work.prolog:
             ways["SWI-Prolog"] = by_prolog(folder, tables, work.prolog)
-        return compared(work.name, ways, size, work.targets)
+        return compared(work.name, ways, size, {(way, "s"): most for way, most in work.targets.items()})
 
 
 # --- the works --------------------------------------------------------------------------------------------------------
@@ -355,47 +353,6 @@ def triangles(edges: int) -> Work:
     )
 
 
-def product(side: int) -> Work:
-    """Two relations that meet in a single value, so that each fact of one joins each fact of the other."""
-    return Work(
-        f"accidental product, {side:,} x {side:,}",
-        PRODUCT,
-        product_tables(side),
-        "SELECT a.x, b.x AS y, a.rowid AS first, b.rowid AS second FROM a JOIN b ON a.y = b.y",
-    )
-
-
-PRODUCT = """
-given a(Thing, Thing).
-given b(Thing, Thing).
-@name product
-@generic none
-a(Thing A, Thing C) & b(Thing B, Thing C) -> may_meet(Thing A, Thing B).
-"""
-
-
-def product_tables(side: int) -> dict[str, list[Pair]]:
-    """Two relations whose facts all have the same second value."""
-    return {name: [(f"{name}{row}", "same") for row in range(side)] for name in "ab"}
-
-
-def check_of_product(size: Size) -> Iterator[Figure]:
-    """The command `check --db` on the rule of the product, and whether it warns of it."""
-    side = size.pick(20, 300, 1000)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        path, base = folder / "product.rules", folder / "base.db"
-        path.write_text(PRODUCT, "utf-8")
-        rules = hapax.parse_rules(PRODUCT)
-        fill(base, written(folder, product_tables(side)), rules)
-        with hapax.KnowledgeBase(base) as kb:
-            # Each number of rows is in a warning of a product, and in no other.
-            is_said = any(f"{side * side:,}" in str(fault) for fault in hapax.check_rules(rules, kb))
-        work = f"`check --db` of the product ({'warns' if is_said else 'no warning'})"
-        ways = {"hapax": lambda: process_cost(["check", path, "--db", base])}
-        yield from costs_of(work, ways, size, fields=["seconds"])
-
-
 # --- growth, forms of a rule, changes ---------------------------------------------------------------------------------
 
 
@@ -440,7 +397,8 @@ def non_linear(size: Size) -> Iterator[Figure]:
             f"`why` of a non-linear closure, {path} roads": partial(question, folder / f"{path}.db", explanation),
         }
         for work, way in works.items():
-            yield from compared(work, {"hapax": way(twice), "hapax, linear": way(linear)}, size, {"hapax, linear": 2})
+            ways = {"hapax": way(twice), "hapax, linear": way(linear)}
+            yield from compared(work, ways, size, {("hapax, linear", "s"): 2})
 
 
 def question(base: Path, ask: Callable[[hapax.Library, hapax.KnowledgeBase], int], rules: hapax.Library) -> Way:
@@ -449,7 +407,8 @@ def question(base: Path, ask: Callable[[hapax.Library, hapax.KnowledgeBase], int
     def way() -> Turn:
         found: list[int] = []
         with hapax.KnowledgeBase(base) as kb:
-            return Turn(seconds_of(lambda: found.append(ask(rules, kb))), found[0])
+            seconds = seconds_of(lambda: found.append(ask(rules, kb)))
+            return Turn({"s": seconds}, found[0])
 
     return way
 

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -62,10 +62,10 @@ class Figure:
 
 
 class Turn(NamedTuple):
-    """The cost of the work, done once in one way, and the number of its results, in which all ways must agree."""
+    """The costs by unit of the work, done once in one way, and the number of its results, in which all ways agree."""
 
-    cost: float
-    results: int
+    costs: Mapping[str, float]
+    results: int = 0
 
 
 Way = Callable[[], Turn]
@@ -94,46 +94,42 @@ def _running_children() -> float:
 
 
 def compared(
-    work: str, ways: Mapping[str, Way | None], size: Size, targets: Mapping[str, float] | None = None, unit: str = "s"
+    work: str, ways: Mapping[str, Way | None], size: Size, targets: Mapping[tuple[str, str], float] | None = None
 ) -> list[Figure]:
     """Let all ways do the work in turns; Hapax comes first, and a peer that is not installed is None.
 
-    An error of Hapax, such as one of its limits, ends its work, and its figure then says so. Raises RuntimeError if the
-    numbers of results differ.
+    `targets` are by way and unit. An error of Hapax, such as one of its limits, ends its work, and its figure then says
+    so. Raises RuntimeError if the numbers of results differ.
     """
-    costs: dict[str, list[float]] = {name: [] for name, way in ways.items() if way is not None}
-    results: dict[str, int] = {}
+    turns: dict[str, list[Turn]] = {name: [] for name, way in ways.items() if way is not None}
     fault = ""
     for _ in range(size.turns):
         for name, way in ways.items():
             if way is None or (name == "hapax" and fault):
                 continue
             try:
-                cost, results[name] = way()
-                costs[name].append(cost)
+                turns[name].append(way())
             except hapax.HapaxError as error:
                 fault = f"not done: {error}".partition(". ")[0]
+    results = {name: taken[-1].results for name, taken in turns.items() if taken}
     if len(set(results.values())) > 1:
         raise RuntimeError(f"{work}: the numbers of results differ: {results}.")
-    return list(summarised(work, unit, costs, targets or {}, fault))
-
-
-def summarised(
-    work: str, unit: str, costs: Mapping[str, Sequence[float]], targets: Mapping[str, float], fault: str = ""
-) -> Iterator[Figure]:
-    """The figure of each way; `fault` is why Hapax did not do the work."""
-    for name, taken in costs.items():
-        target = targets.get(name)
-        if name == "hapax" and fault:
-            yield Figure(work, name, unit, None, target=target, note=fault)
-            continue
-        ratio = None
-        if name != "hapax" and not fault:
-            # At least a microsecond, as processor time has steps.
-            ratio = statistics.median(
-                ours / max(theirs, 1e-6) for ours, theirs in zip(costs["hapax"], taken, strict=True)
-            )
-        yield median_of(work, name, unit, taken, target=target, ratio=ratio)
+    units = dict.fromkeys(unit for taken in turns.values() for turn in taken for unit in turn.costs) or {"s": None}
+    figures = []
+    for unit in units:
+        costs = {name: [turn.costs[unit] for turn in taken] for name, taken in turns.items()}
+        for name, taken in costs.items():
+            target = (targets or {}).get((name, unit))
+            if name == "hapax" and fault:
+                figures.append(Figure(work, name, unit, None, target=target, note=fault))
+                continue
+            ratio = None
+            if name != "hapax" and not fault:
+                # At least a microsecond, as processor time has steps.
+                pairs = zip(costs["hapax"], taken, strict=True)
+                ratio = statistics.median(ours / max(theirs, 1e-6) for ours, theirs in pairs)
+            figures.append(median_of(work, name, unit, taken, target=target, ratio=ratio))
+    return figures
 
 
 def median_of(
@@ -143,26 +139,18 @@ def median_of(
     return Figure(work, by, unit, statistics.median(taken), min(taken), max(taken), ratio, target)
 
 
-class Cost(NamedTuple):
-    """Processor seconds of a process, its peak memory in MB, and the number of modules that it imported."""
-
-    seconds: float
-    memory_mb: float
-    modules: int
-
-
 _NOTED = """
 import atexit, sys
 def note():
     peak = open("/proc/self/status").read().partition("VmHWM:")[2].split()[0]
-    print(peak, len(sys.modules), file=open(sys.argv.pop(), "w"))
+    print(peak, file=open(sys.argv.pop(), "w"))
 atexit.register(note)
 """
 COMMAND = "from hapax import cli; cli.main(sys.argv[1:-1])"
 
 
-def process_cost(words: Sequence[str | Path], code: str = COMMAND) -> Cost:
-    """The cost of a Hapax command, or of other code with these arguments, in a process of its own.
+def process_cost(words: Sequence[str | Path], code: str = COMMAND) -> Turn:
+    """Processor seconds and peak MB of a Hapax command, or of other code with these arguments, in its own process.
 
     Raises RuntimeError with the end of its messages if it fails.
     """
@@ -174,28 +162,9 @@ def process_cost(words: Sequence[str | Path], code: str = COMMAND) -> Cost:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if ended.returncode != 0:
             raise RuntimeError(f"{' '.join(map(str, words))}: exit code {ended.returncode}\n{ended.stderr[-2000:]}")
-        peak_kb, modules = map(int, note.read_text("ascii").split())
+        peak_kb = int(note.read_text("ascii"))
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(seconds, peak_kb / 1024, modules)
-
-
-UNITS = {"seconds": "s", "memory_mb": "MB", "modules": "modules"}
-"""The units of the fields of `Cost`."""
-
-
-def costs_of(
-    work: str,
-    ways: Mapping[str, Callable[[], Cost]],
-    size: Size,
-    targets: Mapping[tuple[str, str], float] | None = None,
-    fields: Sequence[str] = ("seconds", "memory_mb"),
-) -> Iterator[Figure]:
-    """The figures of processes that do the same work in turns; `targets` are by field and way."""
-    turns = [{name: way() for name, way in ways.items()} for _ in range(size.turns)]
-    for field in fields:
-        taken = {name: [float(getattr(turn[name], field)) for turn in turns] for name in ways}
-        of_field = {name: target for (place, name), target in (targets or {}).items() if place == field}
-        yield from summarised(work, UNITS[field], taken, of_field)
+    return Turn({"s": seconds, "MB": peak_kb / 1024})
 
 
 def show(figures: Iterable[Figure]) -> None:

@@ -76,7 +76,7 @@ def scored(work: str, ours: Score, theirs: Score, texts: Sequence[str], size: Si
         return [value for call in batched(texts, CALL) for value in score(call)]
 
     def way(score: Score) -> Turn:
-        return Turn(seconds_of(partial(in_calls, score)), len(texts))
+        return Turn({"s": seconds_of(partial(in_calls, score))}, len(texts))
 
     largest = max(abs(own - peers) for own, peers in zip(in_calls(ours), in_calls(theirs), strict=True))
     if largest > CLOSE:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import hapax
-from benchmarks.measuring import ROOT, Figure, Size, Turn, compared, costs_of, process_cost, seconds_of
+from benchmarks.measuring import ROOT, Figure, Size, Turn, compared, process_cost, seconds_of
 
 RULES = (ROOT / "rules", ROOT / "rules" / "library")
 
@@ -69,7 +69,7 @@ def figures(size: Size) -> Iterator[Figure]:
             f"{folder}/new.db",
         ]
         work = f"command `search`, {len(names)} rules, beam {beam}"
-        yield from costs_of(work, {"hapax": lambda: process_cost(words)}, size._replace(turns=1))
+        yield from compared(work, {"hapax": lambda: process_cost(words)}, size._replace(turns=1))
 
 
 def chosen(library: hapax.Library, count: int) -> list[str]:
@@ -93,7 +93,7 @@ def overhead(rules: int, size: Size) -> Iterator[Figure]:
                 settings = hapax.SearchSettings(beam=beam)
                 seconds = seconds_of(lambda: hapax.search(library, kb, model.models, settings, only=only))
                 rows = sum(kb.counts().values())
-            return Turn(1e6 * seconds / rows, rows)
+            return Turn({"us a row": 1e6 * seconds / rows}, rows)
 
         rows = searched().results  # asks the model
 
@@ -102,11 +102,11 @@ def overhead(rules: int, size: Size) -> Iterator[Figure]:
             with closing(sqlite3.connect(path.with_name("peer.db"), isolation_level=None)) as copy:
                 seconds = seconds_of(lambda: write(copy, contents))
             path.with_name("peer.db").unlink()
-            return Turn(1e6 * seconds / rows, rows)
+            return Turn({"us a row": 1e6 * seconds / rows}, rows)
 
         work = f"search of {rules} rules, beam {beam}, {rows:,} rows"
         ways = {"hapax": searched, "executemany": written}
-        yield from compared(work, ways, size, {"hapax": 20}, "us a row")
+        yield from compared(work, ways, size, {("hapax", "us a row"): 20})
 
 
 def tables_of(path: Path) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -137,7 +136,6 @@ def test_the_plan_of_a_new_server_is_near_what_the_search_sends(tmp_path: Path) 
     rules, aliases = tmp_path / "allergy.rules", tmp_path / "models.yaml"
     rules.write_text(ALLERGY, "utf-8")
     with simulated_server(hapax.load_rules(rules), 7, 0.0) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
         alias = {"model_id": "small", "model_name": "simulated", "api_base": server.url, "price_in": 1, "price_out": 4}
         aliases.write_text(json.dumps([alias]), "utf-8")
         common = ("--likelihood", "frequency", "--db", tmp_path / "kb.db", "--beam", "30", "--json")
@@ -146,7 +144,6 @@ def test_the_plan_of_a_new_server_is_near_what_the_search_sends(tmp_path: Path) 
         assert not server.usages
         result = invoke("search", *options)
         assert result.exit_code == 0, result.output
-        server.shutdown()
     spending = json.loads(invoke("model", "ledger", "--db", tmp_path / "kb.db", "--json").stdout)["spending"]
 
     for row in spending:
