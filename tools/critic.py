@@ -87,7 +87,7 @@ def atlas_claims() -> list[Claim]:
 def subject_claims() -> list[Claim]:
     """The claims of the subjects for development."""
     library = parse_rules((SUBJECTS / "subjects.rules").read_text(encoding="utf-8"))
-    claims = []
+    claims: list[Claim] = []
     for line in (SUBJECTS / "development.tsv").read_text(encoding="utf-8").splitlines():
         truth, name, *values = line.split("\t")
         claims.append((name, truth == "true", fact_claim(Atom(name, tuple(map(Constant, values))), library)))
