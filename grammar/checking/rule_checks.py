@@ -6,6 +6,7 @@ RULE_CHECKS.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -378,12 +379,19 @@ def comparison_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnost
             if not words and other == "a text":
                 plain = f'{plain}: number(replace(T, " kg", "")) is the number of "12 kg"'
             remedy = _OF_NUMBERS.get(other, plain)
+            for side in comparison.sides:
+                # A date without quotation marks is read as a difference.
+                if date := _BARE_DATE.fullmatch(expression_text(side)):
+                    year, month, day = date.groups()
+                    remedy = f'Write the date in quotation marks: "{year}-{month:0>2}-{day:0>2}"'
             yield fault.at(place, f'"{comparison}" of {owner} compares a number with {other}', remedy)
         for text, kind in _no_moments(comparison, library):
             meaning, example = WRITTEN[kind]
             problem = f'{text} in "{comparison}" of {owner} is compared with {meaning}, but is not {meaning}'
             yield fault.at(place, problem, f'Write it as "{example}"')
 
+
+_BARE_DATE = re.compile(r"(\d{4}) - (\d\d?) - (\d\d?)")
 
 _OF_NUMBERS = {
     "a date": 'Write the date as "2012-12-01", or compare its year, such as year(D)',

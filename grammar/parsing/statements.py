@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -74,7 +75,7 @@ _NOT_INSIDE_PARENTHESES = frozenset(("ARROW", "NECK", "DEFINE"))
 _CONNECTIVES = {"and": "AND", "or": "OR"}
 """Words that join items of a premise, with their terminals."""
 
-LONGEST_GROUP = 3
+_GROUP = 3
 """Digits between the commas of a number that is written in groups."""
 
 _BEFORE_NUMBER = frozenset(("COMPARE", "LESS", "COLON", *_OPERATIONS))
@@ -553,8 +554,16 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds, keyword = _example_tokens(), _keyword(tokens)
     examples: list[tuple[Hint, list[str]]] = []
+    signs = Counter(token.type for token in tokens)
+    # A parser's state may be that of an example without the sign that its hint speaks of.
+    absent = {
+        "negation of a non-atom": not signs["NOT"] and "not" not in tokens,
+        "unclosed parenthesis": signs["LPAR"] <= signs["RPAR"],
+        "extra parenthesis": signs["LPAR"] >= signs["RPAR"],
+    }
     for entry in SYNTAX_HINTS:
-        examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
+        if not absent.get(entry.label):
+            examples.append((entry, [text for text in entry.examples if _keyword(kinds[text]) == keyword]))
     matching_hint = error.match_examples(
         lambda text: _parse(kinds[text]),  # lark only asks for the error's state
         examples,
@@ -569,23 +578,32 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
 
 
 def grouped_digits(file: str, tokens: Sequence[Token]) -> Diagnostic | None:
-    """The diagnostic of the first number such as `1,000` after a sign or a column's name, in a rule or goal."""
+    """The diagnostic of the first number such as `1,000` or `3,5` after a sign or a column's name."""
     for index, token in enumerate(tokens):
         signs = tokens[max(0, index - 1) : index]
-        is_behind_sign = bool(signs) and signs[0].type in _BEFORE_NUMBER
-        if token.type != "NUMBER" or not is_behind_sign or not token.isdigit() or len(token) > LONGEST_GROUP:
+        if token.type != "NUMBER" or not signs or signs[0].type not in _BEFORE_NUMBER:
             continue
-        last, digits = index, str(token)
+        last, groups = index, [str(token)]
         while [part.type for part in tokens[last + 1 : last + 3]] == ["COMMA", "NUMBER"]:
             comma, group = tokens[last + 1 : last + 3]
-            is_joined = (comma.start_pos, group.start_pos) == (tokens[last].end_pos, comma.end_pos)
-            if not is_joined or len(group.partition(".")[0]) != LONGEST_GROUP:
+            if (comma.start_pos, group.start_pos) != (tokens[last].end_pos, comma.end_pos):
                 break
-            digits, last = f"{digits},{group}", last + 2
-        if last > index:
+            groups.append(str(group))
+            last += 2
+        if plain := _without_commas(groups):
             place = Place(file, *span(tokens[index : last + 1]))
-            return hint("grouped digits").at(place, number=digits, plain=digits.replace(",", ""))
+            return hint("grouped digits").at(place, number=",".join(groups), plain=plain)
     return None
+
+
+def _without_commas(groups: Sequence[str]) -> str:
+    """The number that `1,000.5` or, with a decimal comma, `2.071,01` is meant to be; empty for other texts."""
+    first, *rest = groups
+    if not rest:
+        return ""
+    if first.isdigit() and len(first) <= _GROUP and all(len(group.partition(".")[0]) == _GROUP for group in rest):
+        return "".join(groups)
+    return f"{first.replace('.', '')}.{rest[0]}" if len(rest) == 1 and rest[0].isdigit() else ""
 
 
 @cache

@@ -577,9 +577,14 @@ WORD_HINTS: tuple[Hint, ...] = (
     Hint(
         "grouped digits",
         "HPX091",
-        "{number} is two numbers with a comma between them",
+        "{number} is more than one number, because of its comma",
         "Write {plain}.",
-        ("p(Age X) & X > 1,000 -> q(Age X)", "p(Age X) & X * 2 < 12,500,000 -> q(Age X)"),
+        (
+            "p(Age X) & X > 1,000 -> q(Age X)",
+            "p(Age X) & X * 2 < 12,500,000 -> q(Age X)",
+            "p(Age X) & X > 3,5 -> q(Age X)",
+            "p(Age X) & X > 2.071,01 -> q(Age X)",
+        ),
         "p(Age X) & X > 1000 -> q(Age X)",
     ),
     Hint(

@@ -396,6 +396,14 @@ def test_texts_with_numbers_in_them_have_a_remedy() -> None:
     )
 
 
+def test_a_date_without_quotation_marks_has_a_remedy() -> None:
+    """A date that is read as a difference of numbers comes back in quotation marks."""
+    program = hapax.program('given seen(ring: Text, day: Date)\nseen(a, "2024-01-08").')
+    lines = hapax.near_misses("seen(day: D), D > 2024-01-05", program.rules, program.kb)
+
+    assert any('"2024-01-05"' in line for line in lines)
+
+
 # -- the browser
 
 
