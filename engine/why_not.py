@@ -121,9 +121,14 @@ def _written(atom: Atom, library: Library) -> str:
     columns = library.columns_of(atom.predicate)
     if len(columns) != len(atom.arguments) or not any(term.is_anonymous for term in atom.variables):
         return str(atom)
-    pairs = zip(columns, atom.arguments, strict=True)
-    named = [f"{name}: {term}" for name, term in pairs if not (isinstance(term, Variable) and term.is_anonymous)]
-    return f"{atom.predicate}({', '.join(named)})"
+    named, empty = [], []
+    for name, term in zip(columns, atom.arguments, strict=True):
+        if term == Constant(MISSING):
+            empty.append(name)
+        elif not (isinstance(term, Variable) and term.is_anonymous):
+            named.append(f"{name}: {term}")
+    text = f"{atom.predicate}({', '.join(named)})"
+    return f"{text} with an empty {' and '.join(empty)}" if empty else text
 
 
 def _not_accepted(theory: Theory, atom: Atom) -> Iterator[Story]:
@@ -172,10 +177,10 @@ def _near_rows(theory: Theory, atom: Atom, signature: PredicateSignature) -> Ite
     # Without a key no index may find them.
     is_small = theory.kb.fact_count(atom.indicator, MOST_COMPARED + 1) <= MOST_COMPARED
     others = [{at: bound[at] for at in bound if at != place} for place in bound if len(bound) > 1 and is_small]
-    found: dict[str, FactRecord] = {}
-    for cells in [key] if has_key else others:
-        for fact in islice(_facts_with(theory, atom, cells), EXAMPLES):
-            found.setdefault(fact.id, fact)
+    near = [list(islice(_facts_with(theory, atom, cells), EXAMPLES)) for cells in ([key] if has_key else others)]
+    # The cells that fewest facts have say most about the row that is meant.
+    near.sort(key=len)
+    found = {fact.id: fact for fact in chain.from_iterable(near)}
     nearest = list(found.values())
     if is_small and not has_key and not found:
         rows = chain.from_iterable(islice(_facts_with(theory, atom, {at: bound[at]}), SOME_ROWS) for at in bound)
@@ -429,9 +434,20 @@ def near_misses(goal: str, rules: Library, kb: KnowledgeBase, *, assume: str | S
         names = dict.fromkeys(_names(parsed))
         lines = [_about(name, known, base) for name in names if known and name not in known]
     lines += [f"{indicator} has no facts." for indicator in base if not counts[indicator]]
+    lines += dict.fromkeys(chain.from_iterable(_with_empty_cells(theory, item.atom) for item in parsed.literals))
     if asked := [indicator for indicator in base if part.library.is_asked(indicator)]:
         lines.append(f"{Setting('models')} asks a model for facts of {some(asked)}.")
     return lines
+
+
+def _with_empty_cells(theory: Theory, atom: Atom) -> Iterator[str]:
+    """A line if a row with the atom's values has an empty cell, which a variable of the atom does not match."""
+    columns = theory.library.columns_of(atom.predicate)
+    named = [at for at, term in enumerate(atom.arguments) if isinstance(term, Variable) and not term.is_anonymous]
+    if len(columns) == len(atom.arguments) and atom.bound:
+        for fact in islice(_facts_with(theory, atom, atom.bound), 1):
+            if empty := [columns[at] for at in named if fact.arguments[at] is MISSING]:
+                yield f"{some(empty)}: empty in {fact.text}, and a variable matches no empty cell; write _ there."
 
 
 def _of_other_kinds(goal: Goal, library: Library) -> Iterator[str]:

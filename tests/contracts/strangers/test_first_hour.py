@@ -114,6 +114,7 @@ def test_an_empty_cell_is_the_reason_why_a_premise_fails() -> None:
     asked = ("--rules", "my.rules", "--db", "sea.db")
 
     assert 'in sails("S1", "Oslo", _), lands is empty' in output("why-not", "arrives('S1')", *asked)
+    assert 'lands: empty in sails("S1", "Oslo", _)' in run("query", "sails('S1', A, B)", *asked).stderr
     returns = output("why-not", "returns('S2')", *asked)
     assert 'in sails("S2", "Oslo", "Kiel"), leaves and lands are not the same' in returns
     assert "lands is Kiel and not empty" in output("why-not", "is_lost('S2')", *asked).replace('"', "")
