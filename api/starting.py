@@ -20,6 +20,7 @@ from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.values.moments import DATE, DATE_TIME, moment_of
 from hapax.grammar.writing.prolog_text import SYSTEM_NAMES
 from hapax.grammar.writing.words import short
+from hapax.kb.exchange.foreign_files import check_columns
 from hapax.kb.exchange.intake import FactFault, FactIntake, RulesForFacts
 from hapax.kb.exchange.mappings import TableMapping
 from hapax.kb.exchange.tables import OpenTable, add_rows, opened
@@ -85,7 +86,8 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
         folder / "hapax.toml": _SETTINGS,
     }
     if taken := [str(path) for path in texts if path.exists()]:
-        raise HapaxError(f"{', '.join(taken)} exists already. Name another folder, or delete it.")
+        verb = "exists" if len(taken) == 1 else "exist"
+        raise HapaxError(f"{', '.join(taken)} {verb} already. Name another folder, or delete what is there.")
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         with atomic_text_file(str(path)) as stream:
@@ -116,6 +118,7 @@ def _first_rows(table: Path, name: str | None) -> tuple[OpenTable, list[FactFaul
         read = replace(found, rows=list(islice(found.rows, ROWS_READ)), total=0, done=None)
         if not read.rows:
             raise HapaxError(f"{table} has no rows below its header, so nothing can be guessed from it.")
+        check_columns(read.columns, read.columns, f"{table}:1")
         return read, intake.faults
 
 

@@ -96,7 +96,7 @@ with_entail = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File for the answers: CSV, or JSON or Parquet if its name ends in .json or .parquet.",
+    help="File for the answers, by the end of its name: .csv, .json or .parquet.",
 )
 @with_json
 def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, ...], **options: Any) -> None:
@@ -116,6 +116,9 @@ def query(goal: str, paths: tuple[Path, ...], database: str, assume: tuple[str, 
     """
     if options["as_csv"] and out.quiet:
         raise click.UsageError("--csv and --json contradict each other.")
+    if options["output"] and options["output"].suffix not in _ANSWER_FILES:
+        endings = ", ".join(filter(None, _ANSWER_FILES))
+        raise click.UsageError(f"{options['output']}: answers are written to files that end in {endings}. Name one.")
     goals = [goal]
     with suppress(OSError):  # a goal may be longer than any path
         paths = (Path(goal), *paths) if Path(goal).is_file() else paths
@@ -312,6 +315,10 @@ def _print_answers(answers: Answers, options: Mapping[str, Any], most: int | Non
     if result.truncated:
         first = counted(len(result.rows), "answer is", "answers are")
         note(f"Only the first {first} shown. Raise the limit with --limit.")
+
+
+_ANSWER_FILES = (".csv", ".json", ".parquet", "")
+"""Ends of the names of files for answers. Without one, as of /dev/stdout, they are CSV."""
 
 
 def _write_answers(answers: Answers, output: Path) -> None:

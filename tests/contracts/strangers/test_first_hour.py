@@ -346,6 +346,15 @@ def test_init_takes_no_other_text_for_a_number(cell: str) -> None:
     assert "a number is written" not in run("init", "own.csv").stderr
 
 
+def test_init_writes_nothing_for_a_table_with_a_column_twice() -> None:
+    """The header is refused before a folder is there that a second try would find taken."""
+    Path("own.csv").write_text("id,price,price\n1,2,3\n", "utf-8")
+    refused = run("init", "own.csv", "own", code=1).stderr
+
+    assert "'price' is there twice" in refused
+    assert not Path("own").exists()
+
+
 def test_the_commands_of_init_work_from_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """They share one knowledge base without naming it."""
     told = run("init", "table.csv", "begun").stdout

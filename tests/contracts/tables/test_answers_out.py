@@ -205,6 +205,15 @@ def test_no_type_loses_anything(kb: hapax.KnowledgeBase) -> None:
     assert later - noon == dt.timedelta(hours=5)
 
 
+def test_answers_are_written_to_no_other_kind_of_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name such as x.xlsx is refused before the goal runs: no spreadsheet could open CSV under it."""
+    monkeypatch.chdir(tmp_path)
+    Path("n.rules").write_text("n(1).\n", "utf-8")
+
+    assert "answers.xlsx" in run("query", "n(X)", "n.rules", "-o", "answers.xlsx", code=2).stderr
+    assert not Path("answers.xlsx").exists()
+
+
 def test_a_command_writes_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`-o` with a name that ends in .parquet writes the table that `arrow` gives; CSV has ISO 8601."""
     monkeypatch.chdir(tmp_path)
