@@ -124,13 +124,17 @@ class Theory:
         if score is not None:
             entailments = f"{self.kb.place} holds entailments of it, the strongest of score {score:g}"
             return f"{entailments}: use {Setting('hapax.with_entailments')} {score:g} to include that one."
-        count = self.kb.fact_counts().get(indicator, 0)
+        counts = self.kb.fact_counts()
+        count, (name, _, arity) = counts.get(indicator, 0), indicator.rpartition("/")
         facts = f"{self.kb.place} holds {counted(count, 'fact')} of it"
         if any(predicate.indicator == indicator for predicate in self.kb.select(PREDICATES)):
             return f"{facts}, from a search with other rule files: name them with {Setting('rules')}."
         if not count:
+            others = [known for known in counts if known.rpartition("/")[0] == name and not self.library.knows(known)]
+            if others:
+                remedy = f"name one with {Setting('rules')}"
+                return f"{self.kb.place} has facts of {some(others)}, which no loaded rule file declares: {remedy}."
             return self._derived(indicator)
-        name, _, arity = indicator.rpartition("/")
         line = f"given {name}({', '.join(['Object'] * int(arity))})"
         return (
             f"{facts}, and no loaded rule file declares it: name one with {Setting('rules')}. The line `{line}` "

@@ -414,6 +414,16 @@ def test_a_date_without_quotation_marks_has_a_remedy() -> None:
     assert any('"2024-01-05"' in line for line in lines)
 
 
+def test_facts_whose_declaration_is_not_loaded_are_named() -> None:
+    """A goal by columns over such facts is no misspelt name: the message has their predicate and the option."""
+    Path("facts.csv").write_text("predicate,argument1,argument2,argument3\nmembers,ann,gold,2020\n", "utf-8")
+    run("import", "facts.csv", "--db", "club.db")
+    refused = run("query", "members(name: N, plan: gold)", "--db", "club.db", code=1).output
+
+    assert "members/3" in refused
+    assert "--rules" in refused
+
+
 # -- the browser
 
 
