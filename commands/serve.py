@@ -56,11 +56,6 @@ if TYPE_CHECKING:
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
 )
 @click.option("--judge", is_flag=True, help="Let people judge statements in the browser; their votes are stored.")
-@click.option(
-    "--schemas",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of Winograd schemas that people can judge, too; with --judge.",
-)
 @click.option("--control", is_flag=True, help="Let people pause running searches, have them go on, and end them.")
 @click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
 @with_models
@@ -75,17 +70,14 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     \b
     hapax serve --db hapax.db
     hapax serve --db hapax.db --port 8080 --judge
-    hapax serve --db hapax.db --judge --schemas examples/schemas/mine.jsonl
     hapax serve --db hapax.db --ask -m openai:gpt-4.1 --max-cost 1
     """
     from hapax.api.browser.app import Browser
     from hapax.api.browser.serving import browser_server
 
-    if options["schemas"] and not options["judge"]:
-        raise click.UsageError("--schemas names schemas to judge. Give --judge with it.")
     asking = asking_models(paths, database, options) if options["ask"] else None
     with working("Opening"):
-        browser = Browser(database, paths, options["judge"], options["control"], asking, options["schemas"])
+        browser = Browser(database, paths, options["judge"], options["control"], asking)
         server = browser_server(browser, options["host"], options["port"])
     note(f"{database}: {server.link} (Ctrl-C ends it)")
     with leaving(Left.STORED):

@@ -27,10 +27,9 @@ from starlette.types import ASGIApp
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.facets import RememberedCounts, facet_counts, facets_of, wanted_of
-from hapax.api.browser.judging import ANSWER_LABELS, Judging
+from hapax.api.browser.judging import ANSWER_LABELS, SHEETS, Judging
 from hapax.api.browser.pages import Fallen, NotStored, StatementReader, StoryLine, nested, story_table
-from hapax.api.browser.rendering import grouped, page_environment, plot_script, rule_map, static_text
+from hapax.api.browser.rendering import grouped, page_environment, plot_script, static_text
 from hapax.api.browser.runs import ask_run, run_page
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.api.goal_answers import Answers, query, why, why_not
@@ -41,11 +40,8 @@ from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.why_not import near_misses
 from hapax.evaluation.dataset.dataset_rows import rarest_word
-from hapax.evaluation.votes.voting_questions import WORDINGS
-from hapax.evaluation.winograd.schema_export import schema_items
-from hapax.grammar.checking.library_checks import check_read
+from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.parsing.parser import read_texts, rule_files
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
@@ -59,7 +55,7 @@ from hapax.llm_oracle.budget import BudgetReached
 
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 DEFAULT_KIND = "soundness"
-"""The sheet of an address that names none."""
+"""The question of an address that names none."""
 CHOSEN = ("rule", "end", "predicate", "most")
 """Conditions by which voters choose items."""
 INDEX_SECONDS = 0.7
@@ -78,8 +74,7 @@ class Browser:
 
     `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `judge`:
     votes are stored. `control`: running searches can be paused and ended. `asking`: asks these models what a goal
-    lacks, within their budget, after a forecast. `schemas`: a file of Winograd schemas, which can then be judged, too.
-    Raises HapaxError for files that cannot be opened.
+    lacks, within their budget, after a forecast. Raises HapaxError for files that cannot be opened.
     """
 
     database: str | Path
@@ -87,13 +82,11 @@ class Browser:
     judge: bool = False
     control: bool = False
     asking: AskingModels | None = None
-    schemas: Path | None = None
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # What cannot be opened is refused now, and not on the first page.
         KnowledgeBase(self.database, read_only=True).close()
-        self.items = {} if self.schemas is None else schema_items(self.schemas)
         self.tools = None if self.asking is None else AgentTools(self.database, self.rules, asking=self.asking)
         self.words = WordIndex(Path(self.database)) if self.tools is None else self.tools.words
 
@@ -117,16 +110,6 @@ class Browser:
             kb.leave_out(fault, "A kept rule file cannot be read: ")
         return library
 
-    def rule_texts(self, kb: KnowledgeBase) -> dict[str, str]:
-        """The texts of the rule files by name: those of `rules`, else those that the knowledge base keeps."""
-        try:
-            if self.rules:
-                return {str(file): file.read_text("utf-8", "replace") for file in rule_files(self.rules)}
-        except OSError as fault:
-            remedy = Remedy("Restore the file, or start the server with another {}.", Setting("rules"))
-            raise HapaxError(f"{fault.filename}: the rules cannot be read: {fault.strerror}.", remedy) from None
-        return {record.name: record.text for record in kb.rule_texts()}
-
 
 def browser_app(browser: Browser) -> ASGIApp:
     """The application, for behind a guard."""
@@ -146,14 +129,12 @@ def browser_app(browser: Browser) -> ASGIApp:
         views.route("/statement/{identity:path}", views.statement),
         views.route("/rule/{name:path}", views.rule),
         views.route("/rules", views.rules),
-        views.route("/edit", views.edit, takes_forms=True),
         views.route("/facts", views.facts),
         views.route("/claims", views.claims),
         views.route("/predicates", views.predicates),
         views.route("/predicate/{name:path}/{arity}", views.predicate),
         views.route("/search", views.search),
         views.route("/entity", views.entity),
-        views.route("/map", views.map),
         views.route("/ask", views.ask, takes_forms=True, places=asked),
         views.route("/why", views.why, places=lambda _: goals),
         views.route("/runs", views.runs),
@@ -180,8 +161,7 @@ class _Views:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._counts = RememberedCounts(Path(browser.database))
-        self._judging = Judging(Path(browser.database), self._counts, browser.library, browser.items)
+        self._judging = Judging(Path(browser.database), browser.library)
         self._outcomes: dict[str, str] = {}
         self._words = browser.words
         self._templates = page_environment("base.html.jinja")
@@ -274,13 +254,15 @@ class _Views:
         return self._tables(request, "table", title, {"links": table}, table.to_json, table=table, **values)
 
     def _listed(self, request: Request, kb: KnowledgeBase, name: str, table: StoredTable) -> Response:
-        """The page of a list, whose rows an address chooses by facets."""
-        facets, is_counted = list[dict[str, Any]](), True
+        """The page of a list, whose rows an address chooses by filters."""
+        filters = list[dict[str, Any]]()
         if _form(request) == "html":
-            wanted = wanted_of(request.query_params)
-            counts, is_counted = self._counts.of((name, wanted), lambda kb: facet_counts(kb, name, wanted))
-            facets = facets_of(kb, name, request.query_params, counts)
-        return self._table(request, name.capitalize(), table, facets=facets, is_counted=is_counted)
+            filters = tables.filters_of(kb, name, request.query_params, self._predicates(kb))
+        return self._table(request, name.capitalize(), table, filters=filters)
+
+    def _predicates(self, kb: KnowledgeBase) -> list[str]:
+        known = {*pages.labels(kb, self._browser.library(kb)), *kb.fact_counts()}
+        return sorted({indicator.rpartition("/")[0] for indicator in known})
 
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
@@ -298,23 +280,22 @@ class _Views:
 
     def front(self, request: Request, kb: KnowledgeBase) -> Response:
         parts = pages.front_tables(kb)
-        unjudged = self._judging.unjudged(kb, DEFAULT_KIND) if self._browser.judge else 0
         counts, title = dict(parts["counts"].rows), "What this knowledge base knows"
-        return self._tables(request, "front", title, parts, counts=counts, unjudged=unjudged)
+        return self._tables(request, "front", title, parts, counts=counts)
 
     def statements(self, request: Request, kb: KnowledgeBase) -> Response:
-        wanted = wanted_of(request.query_params)
+        wanted = Wanted.asked(request.query_params)
         # Without the index the statements about a value are looked for one by one.
         among = self._words.with_value if wanted.about and self._words.ready(INDEX_SECONDS) else lambda _: None
         return self._listed(request, kb, "statements", tables.statements(kb, wanted, _wanted_page(request), among))
 
     def facts(self, request: Request, kb: KnowledgeBase) -> Response:
-        found = tables.facts(kb, wanted_of(request.query_params), _wanted_page(request))
+        found = tables.facts(kb, Wanted.asked(request.query_params), _wanted_page(request))
         return self._listed(request, kb, "facts", found)
 
     def claims(self, request: Request, kb: KnowledgeBase) -> Response:
         """Values that models proposed, each with the verdicts of the gates."""
-        found = tables.claims(kb, wanted_of(request.query_params), _wanted_page(request))
+        found = tables.claims(kb, Wanted.asked(request.query_params), _wanted_page(request))
         return self._listed(request, kb, "claims", found)
 
     def statement(self, request: Request, kb: KnowledgeBase) -> Response:
@@ -326,21 +307,8 @@ class _Views:
 
     def rule(self, request: Request, kb: KnowledgeBase) -> Response:
         library, name = self._browser.library(kb), request.path_params["name"]
-        shown = pages.rule_page(kb, library, name, URLS["statement_url"], few=_few_or_all(request))
+        shown = pages.rule_page(kb, library, name, few=_few_or_all(request))
         return self._tables(request, "rule", f"Rule {name}", {end: shown[end] for end in tables.ENDS}, shown=shown)
-
-    def edit(self, request: Request, kb: KnowledgeBase) -> Response:
-        """The text of a rule file with the faults that `hapax check` finds in it. Nothing is stored."""
-        files, sent = self._browser.rule_texts(kb), request.state.form
-        file = sent.get("file") or request.query_params.get("file") or next(iter(files), "my.rules")
-        # A form ends its lines as Windows does.
-        text = str(sent.get("text", files.get(file, ""))).replace("\r\n", "\n")
-        if sent.get("form") == "file":
-            name = quote(Path(file).name or "my.rules", safe="")
-            return PlainTextResponse(text, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"})
-        faults = check_read(read_texts({**files, file: text}.items())) if text.strip() else ()
-        found = [fault for fault in faults if fault.place.file == file]
-        return self._page(request, "edit", title="Edit rules", files=[*files], file=file, text=text, faults=found)
 
     def predicates(self, request: Request, kb: KnowledgeBase) -> Response:
         library, page = self._browser.library(kb), _wanted_page(request)
@@ -389,12 +357,6 @@ class _Views:
 
         return self._tables(request, "search", "Search", parts, data, words=words, matches=matches)
 
-    def map(self, request: Request, kb: KnowledgeBase) -> Response:
-        library = self._browser.library(kb)
-        drawn = rule_map(library, URLS["rule_url"], URLS["predicate_url"])
-        title, table = "Map of predicates and rules", tables.rule_links(library)
-        return self._tables(request, "table", title, {"links": table}, table=table, map=drawn)
-
     def ask(self, request: Request, kb: KnowledgeBase) -> Response:
         """A goal, or a question in words, with its answers; a POST asks models for what it lacks."""
         if request.method == "POST":
@@ -433,7 +395,7 @@ class _Views:
             if _form(request) == "json":
                 return JSONResponse(answered.to_json())
         except BudgetReached:
-            values["quote"] = tools.question_forecast(question)
+            values["quote"] = tools.left
         except HapaxError as fault:
             values["faults"] = str(fault)
         return self._page(request, "ask", title="Ask", **values)
@@ -498,11 +460,9 @@ class _Views:
         asked, judging = request.query_params, self._judging
         kind, voter, last = asked.get("kind") or DEFAULT_KIND, asked.get("voter", ""), asked.get("last", "")
         chosen, shown = {name: asked[name] for name in CHOSEN if asked.get(name)}, None
-        sheet = judging.sheet(kind)
         if voter:
             skip, again = _number(request, "skip", 0), asked.get("again", "")
-            shown = judging.next(kb, kind, voter, wanted_of(chosen), skip=skip, again=again)
-        indicators = () if voter else pages.labels(kb, self._browser.library(kb))
+            shown = judging.next(kb, kind, voter, Wanted.asked(chosen), skip=skip, again=again)
         return self._page(
             request,
             "judge",
@@ -512,15 +472,15 @@ class _Views:
             last=last,
             chosen=chosen,
             shown=shown,
-            sheets=judging.sheets,
-            wording=WORDINGS[sheet.kind],
+            sheets=SHEETS,
+            wording=WORDINGS[SheetKind.SOUNDNESS],
             labels=ANSWER_LABELS,
             replaced=asked.get("replaced"),
             here=_judging_address({**asked, "kind": kind}),
             outcome=judging.outcome(kb, last) if last else "",
             agreement=judging.agreement(kb, kind),
             rules=[] if voter else [row[0] for row in tables.rules(kb).rows],
-            names=sorted({name.split("/")[0] for name in indicators}),
+            names=[] if voter else self._predicates(kb),
         )
 
     def _vote(self, form: FormData) -> Response:

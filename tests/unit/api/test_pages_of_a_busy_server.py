@@ -1,4 +1,4 @@
-"""Pages under load: rows that are still being counted, half-open connections."""
+"""The server under load: half-open connections."""
 
 from __future__ import annotations
 
@@ -6,37 +6,12 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from browser_fixture import browsing
 
-from hapax.api.browser import app, serving
+from hapax.api.browser import serving
 from hapax.api.browser.app import Browser
-from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
-
-
-def test_a_list_does_not_wait_for_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While rows are being counted the page is shown without numbers, and asks for them by itself."""
-    goes_on, counts = threading.Event(), app.facet_counts
-
-    def slow(*asked: Any) -> Any:
-        goes_on.wait(30)
-        return counts(*asked)
-
-    monkeypatch.setattr("hapax.api.browser.app.facet_counts", slow)
-    monkeypatch.setattr("hapax.api.browser.facets.COUNTING_SECONDS", 0.1)
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        kb.add_facts([FactRecord("is_sweet", ("melon",), ("Fruit",), Source.MODEL)])
-    with browsing(Browser(tmp_path / "kb.db")) as client:
-        before = client.get("/facts").text
-        goes_on.set()
-        while "data-running" in (after := client.get("/facts").text):
-            pass
-
-    assert ("melon" in before, "data-running" in before) == (True, True)
-    assert '<span class="count">1</span>' in after
 
 
 def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
