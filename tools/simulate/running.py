@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import chain
@@ -22,8 +22,6 @@ from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.rules import Library
 from hapax.kb.files.whole_files import atomic_text_file
-from hapax.kb.records import ATTEMPTS, RUNS
-from hapax.kb.schema import TABLES
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.protocols import (
     CRITIC,
@@ -38,7 +36,7 @@ from hapax.llm_oracle.protocols import (
 )
 from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
 from hapax.llm_oracle.scripts.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
-from tools.comparison import CLOCKS, SUMMARIES
+from tools.comparison import differences
 from tools.simulate.disk import DEATHS, ERRORS, Disk, DiskFault
 from tools.simulate.machine import Machine, Work
 from tools.simulate.scheduling import Stuck
@@ -204,44 +202,21 @@ def clean(place: ScenarioFolder) -> None:
 
 # --- seeds ------------------------------------------------------------------------------------------------------------
 
-Content = dict[str, tuple[str, ...]]
 
-
-def content(folder: Path, scenario: Scenario) -> Content:
-    """Everything that the folder keeps, apart from times, in an order of its own."""
-    found = whole_files(folder)
-    with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
-        made = {name for (name,) in kb.sql("SELECT name FROM sqlite_master")}
-        for table in TABLES:
-            if table is not ATTEMPTS and table.name in made:
-                ignored = CLOCKS | (SUMMARIES if table is RUNS else frozenset())
-                columns = ", ".join(name for name in table.all_columns if name not in ignored)
-                found[table.name] = _lines(kb.sql(f"SELECT {columns} FROM {table.name}"))  # noqa: S608  ours
-        if scenario.derives:
+def beside_facts(folder: Path, scenario: Scenario) -> dict[str, str]:
+    """What a scenario leaves besides the tables of its knowledge base: the export, and the statements of each rule."""
+    found = {EXPORT: export_of(folder)}
+    if scenario.derives:
+        with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
             for name in DERIVED:
-                found[f"derived {name}"] = _lines(read_statements(kb, rules(), rules().rule(name)))
-            for name in ("derivations", "relations"):
-                found[f"derived tables, {name}"] = _lines(kb.sql(f"SELECT * FROM {name}"))  # noqa: S608  ours
+                found[name] = "\n".join(sorted(map(repr, read_statements(kb, rules(), rules().rule(name)))))
     return found
 
 
-def _lines(rows: Iterable[object]) -> tuple[str, ...]:
-    return tuple(sorted(map(repr, rows)))
-
-
-def whole_files(folder: Path) -> Content:
-    """The file that must appear complete or not at all."""
+def export_of(folder: Path) -> str:
+    """The file that must appear complete or not at all; empty if it is not there."""
     path = folder / EXPORT
-    return {EXPORT: (path.read_text("utf-8", "replace"),)} if path.is_file() else {}
-
-
-def differences(found: Content, expected: Content) -> Iterator[str]:
-    """A line for each part that is not as expected."""
-    for name in sorted({*found, *expected}):
-        here, there = Counter(found.get(name, ())), Counter(expected.get(name, ()))
-        if here != there:
-            missing, excess = list((there - here).elements()), list((here - there).elements())
-            yield f"{name}: missing {missing[:2]}, too many {excess[:2]}"[:600]
+    return path.read_text("utf-8", "replace") if path.is_file() else ""
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
@@ -267,11 +242,21 @@ class Totals:
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """An undisturbed run: its content, and its crossings by kind."""
+    """An undisturbed run: a copy of its folder, what it left beside facts, and its crossings by kind."""
 
-    content: Content
+    folder: Path
+    beside: dict[str, str]
     crossings: Counter[str]
     asked: Counter[str]
+
+    def differences(self, folder: Path, scenario: Scenario) -> Iterator[str]:
+        """A line for each part of a folder that is not as in this one."""
+        for table, count in differences(folder / DATABASE, self.folder / DATABASE).items():
+            if count:
+                yield f"{table}: {count} rows are missing or too many"
+        for name, text in beside_facts(folder, scenario).items():
+            if text != self.beside[name]:
+                yield f"{name} differs"
 
 
 class Simulation:
@@ -312,7 +297,8 @@ class Simulation:
                 for process in machine.run([work]):
                     if process.fault is not None:
                         raise process.fault
-            reference = ReferenceRun(content(place.folder, scenario), machine.crossings, place.requests)
+            copy = shutil.copytree(place.folder, self._folder / scenario.name)
+            reference = ReferenceRun(copy, beside_facts(copy, scenario), machine.crossings, place.requests)
             self._references[scenario.name] = reference
             clean(place)
             gc.freeze()  # the modules that it imported: each run collects what is left of its processes
@@ -328,8 +314,8 @@ class Simulation:
         self, scenario: Scenario, reference: ReferenceRun, seed: int, stream: random.Random, totals: Totals
     ) -> Iterator[str]:
         machine, place = self._machine(scenario, seed)
-        in_flight, whole = 0, {name: reference.content[name] for name in (EXPORT,) if name in reference.content}
-        allowed: tuple[Content, ...] = ({}, whole_files(place.folder), whole)
+        in_flight = 0
+        allowed = ("", export_of(place.folder), reference.beside[EXPORT])
         try:
             for _ in range(stream.choice((1, 1, 2, 3))):
                 # Without faults only the order differs in which processes take turns.
@@ -345,15 +331,15 @@ class Simulation:
                     if not (process.is_killed or isinstance(process.fault, HapaxError | OSError | None)):
                         yield f"it ends with {process.fault!r}, which no user should see"
                 # Between the earlier file and the new one there may be none, but no part of one.
-                if (found := whole_files(place.folder)) not in allowed:
-                    yield from differences(found, whole)
+                if export_of(place.folder) not in allowed:
+                    yield f"{EXPORT} is neither the earlier one nor the new one"
             processes = machine.run(scenario.works(place))
             totals.runs += 1
             totals.injected += machine.disk.injected
             injected = sorted(machine.disk.injected.items())
             self.trace = f"{scenario.name}, {injected}, {sorted(machine.crossings.items())}, {machine.clock:.4f} s"
             yield from (f"undisturbed, it ends with {process.fault!r}" for process in processes if process.fault)
-            yield from differences(content(place.folder, scenario), reference.content)
+            yield from reference.differences(place.folder, scenario)
             with KnowledgeBase(place.database, read_only=True) as kb:
                 yield from (f"verify: {damage}" for damage in hapax.verify(kb).damages)
             if missing := reference.asked - place.requests:
