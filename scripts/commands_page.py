@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from inspect import cleandoc
-from itertools import takewhile
 
 import click
 
 from hapax.cli import main
 
 WIDTH = 100
-MANY = 3
-"""An option of at least so many commands is a shared one."""
-
 EXAMPLES = 1
 """The most examples of a command on the page."""
-
-SHARED = "Shared options"
-SEARCHES = "Options of plan and search"
-BUNDLES = {
-    "models": ("--knowledge", "--critic", "--likelihood", "--evaluator"),
-    "thresholds": ("--fact-threshold", "--type-threshold", "--profile"),
-    "budget": ("--max-calls", "--max-tokens", "--max-cost"),
-    "batches": ("--queue", "--results"),
-    "probabilities": ("--probability", "--method", "--proofs", "--nodes"),
-}
-"""Options that many commands share as a group, under the word that names them on the page."""
 
 _TOP = """# Commands
 
 <!-- Made by `python -m scripts.commands_page > docs/commands.md`; change the docstrings and options in commands/. -->
 
 `hapax search --help` prints all options of `search`, with more examples. On this page an option of many commands is
-once, under [shared options](#shared-options).
+once, under [shared options](#shared-options), and a command names it below its own.
 
 | Exit code | Meaning |
 |---|---|
@@ -94,11 +80,6 @@ Put `eval "$(_HAPAX_COMPLETE=bash_source hapax)"` into `~/.bashrc`. For zsh writ
 `_HAPAX_COMPLETE=fish_source hapax | source`.
 """
 
-_SEARCHES = f"""## {SEARCHES}
-
-A plan takes the options of the search that it describes.
-"""
-
 _NATURAL = re.compile(r"; x>=[01](?=\])|\[x>=[01]\]")
 
 Option = tuple[str, str]
@@ -111,39 +92,12 @@ def commands_page() -> str:
         main, info_name="hapax", terminal_width=WIDTH, max_content_width=WIDTH, **main.context_settings
     )
     contexts = list(_contexts(root))
-    homes = _homes(contexts)
-    shared, searches = (_block(root, _at_home(homes, heading)) for heading in (SHARED, SEARCHES))
-    sections = [_section(context, homes) for context in contexts]
-    return "\n".join([_TOP, f"## {SHARED}\n", _bundles(), shared, _SEARCHES, searches, *sections])
-
-
-def _bundles() -> str:
-    """The names of groups of options, with the options."""
-    lines = [f"- *{word}*: {', '.join(f'`{name}`' for name in names)}" for word, names in BUNDLES.items()]
-    return "\n".join(["Below a command, one word names a group of options:\n", *lines, ""])
-
-
-def _homes(contexts: Sequence[click.Context]) -> dict[Option, str]:
-    """The heading below which an option of several commands is described; an option of one command has none."""
-    users: dict[Option, list[str]] = {}
-    for context in contexts:
-        for option in _options(context):
-            users.setdefault(option, []).append(context.command_path)
-    homes = {}
-    for option, paths in users.items():
-        columns = zip(*(path.split() for path in paths), strict=False)
-        group = " ".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, columns))
-        if {"hapax plan", "hapax search"} == set(paths):
-            homes[option] = SEARCHES
-        elif len(paths) > 1 and group != "hapax":
-            homes[option] = group
-        elif len(paths) >= MANY:
-            homes[option] = SHARED
-    return homes
-
-
-def _at_home(homes: Mapping[Option, str], heading: str) -> list[Option]:
-    return [option for option, home in homes.items() if home == heading]
+    users = Counter(option for context in contexts for option in _options(context))
+    shared = [option for option, count in users.items() if count > 1]
+    formatter = root.make_formatter()
+    formatter.write_dl(shared)
+    sections = [_section(context, shared) for context in contexts]
+    return "\n".join([_TOP, "## Shared options\n", _fenced(formatter.getvalue()), *sections])
 
 
 def _contexts(context: click.Context) -> Iterator[click.Context]:
@@ -166,43 +120,27 @@ def _options(context: click.Context) -> list[Option]:
     ]
 
 
-def _block(context: click.Context, options: Sequence[Option]) -> str:
-    formatter = context.make_formatter()
-    formatter.write_dl(options)
-    return _fenced(formatter.getvalue())
-
-
-def _section(context: click.Context, homes: Mapping[Option, str]) -> str:
-    """Usage, description and own options of a command, then the names of those described elsewhere on the page."""
+def _section(context: click.Context, shared: Sequence[Option]) -> str:
+    """Usage, description and own options of a command, then the names of its shared options."""
     command = context.command
     path = context.command_path
     formatter = context.make_formatter()
     options = _options(context)
-    own = [option for option in options if homes.get(option, path) == path]
     if isinstance(command, click.Group):
-        # The rest is above, or with the commands of the group.
-        formatter.write_text(cleandoc(command.help or "").partition("\n\n")[0])
+        formatter.write_text(cleandoc(command.help or "").partition("\n\n")[0])  # the rest is above
     else:
         if any(isinstance(parameter, click.Argument) for parameter in command.params):
             formatter.write(f"{path} {' '.join(command.collect_usage_pieces(context)[1:])}\n\n")
         formatter.write(_with_few_examples(_help_text(context)))
-    if own:
+    if own := [option for option in options if option not in shared]:
         with formatter.section("Options"):
             formatter.write_dl(own)
     if isinstance(command, click.Group):
         with formatter.section("Commands"):
             formatter.write_text(", ".join(command.list_commands(context)))
-        common = _at_home(homes, path)
-        if common:
-            with formatter.section("Options of several of these commands"):
-                formatter.write_dl(common)
     parts = [f"## {path}\n", _fenced(formatter.getvalue())]
-    elsewhere = [option for option in options if option not in own]
-    for home in dict.fromkeys(homes[option] for option in elsewhere):
-        here = [option for option in elsewhere if homes[option] == home]
-        link = f"[{home.removesuffix(' options')}](#{home.lower().replace(' ', '-')})"
-        names = "all" if len(here) == len(_at_home(homes, home)) > 1 else ", ".join(_names(here))
-        parts.append(f"{link}: {names}\n")
+    if names := [f"`{_long_name(option)}`" for option in options if option in shared]:
+        parts.append(f"[Shared](#shared-options): {', '.join(names)}\n")
     return "\n".join(parts)
 
 
@@ -217,17 +155,6 @@ def _with_few_examples(text: str) -> str:
     lines = text.splitlines(keepends=True)
     examples = [number for number, line in enumerate(lines) if line.startswith("  hapax ")]
     return "".join(line for number, line in enumerate(lines) if number not in examples[EXAMPLES:])
-
-
-def _names(options: Sequence[Option]) -> list[str]:
-    """The long names of options, with the word of a bundle in place of all its options."""
-    names = [_long_name(option) for option in options]
-    words = []
-    for word, bundle in BUNDLES.items():
-        if set(bundle) <= set(names):
-            names = [name for name in names if name not in bundle]
-            words.append(f"*{word}*")
-    return [*(f"`{name}`" for name in names), *words]
 
 
 def _long_name(option: Option) -> str:
