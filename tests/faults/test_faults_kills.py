@@ -15,7 +15,7 @@ from fault_harness import SEARCH, Command, Stage, Warm, die, is_same, journal, l
 from money_fixture import RULES as MONEY
 from money_fixture import WORLD
 from openai_fake import FakeServer, answered
-from votes_fixture import fill_csv
+from papers_fixture import fill_csv
 
 import hapax
 

@@ -1,6 +1,6 @@
 """Every case of red_team.yaml is contained: it leaves no file, and what it says is refused, bounded or only text.
 
-`unit/engine/test_hostile_goals.py` has its goals meet the walls behind the grammar.
+`unit/engine/test_worker_isolation.py` has its goals meet the walls behind the grammar.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The Python API: its page runs, its names exist, its results are Python values, and its errors name argument and remedy."""
+"""Hapax from Python: what is imported, what calls give and print, and faults."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
 from collections.abc import Callable, Iterator
@@ -9,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from money_fixture import RULES as MONEY_RULES
 
 import hapax
+
+# --- api --------------------------------------------------------------------------------------------------------------
+
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "python.md"
@@ -180,3 +185,122 @@ def test_a_limit_of_a_goal_names_its_argument(rules: hapax.Library, kb: hapax.Kn
     options = hapax.QueryOptions(hapax.QueryLimits(seconds=0.2))
     with pytest.raises(hapax.LimitExceeded, match=r"limits\.seconds"):
         hapax.query("findall(X, (between(1, 100000000, X), X < 0), Xs)", rules, kb, options=options)
+
+
+# --- front door -------------------------------------------------------------------------------------------------------
+
+
+TESTS = Path(__file__).parents[2]
+UNIT = TESTS / "unit"
+COMMAND_LINE = {"hapax.cli", "hapax.cli.main"}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Names that a file imports, or replaces by their full names."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
+            yield from (name.value for name in node.args[:1] if isinstance(name, ast.Constant))
+
+
+def test_only_unit_tests_import_inner_names() -> None:
+    """No other test imports or replaces anything below the front door, nor a name with an underscore."""
+    exported = {"hapax", *COMMAND_LINE, *(f"hapax.{name}" for name in hapax.__all__)}
+    files = [path for path in sorted(TESTS.rglob("*.py")) if UNIT not in path.parents]
+
+    names = [(path.name, name) for path in files for name in imported(path)]
+    inner = [(file, name) for file, name in names if name.split(".")[0] == "hapax" and name not in exported]
+    marked = [(file, name) for file, name in names if name.rpartition(".")[2].startswith("_")]
+
+    assert len(files) > 50
+    assert inner == []
+    assert [row for row in marked if row[1] != "__future__.annotations"] == []
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def outputs_kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hapax.KnowledgeBase]:
+    """A knowledge base that holds a search with simulated models."""
+    path = tmp_path_factory.mktemp("outputs") / "money.db"
+    rules = hapax.parse_rules(MONEY_RULES)
+    with hapax.KnowledgeBase(path) as outputs_kb:
+        hapax.search(rules, outputs_kb, hapax.open_models("simulated:3", library=rules))
+        yield outputs_kb
+
+
+@pytest.fixture
+def _silent(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """No operation prints."""
+    yield
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("_silent")
+def test_contents_are_counted(outputs_kb: hapax.KnowledgeBase) -> None:
+    """`stats` gives the rows of each table and the calls by role, as a frame and as JSON."""
+    contents = hapax.stats(outputs_kb)
+
+    assert contents.counts["statements"] == len(outputs_kb.statements())
+    assert contents.to_json()["calls_by_role"] == outputs_kb.call_counts()
+    assert contents.df().set_index("table").loc["facts", "rows"] == len(outputs_kb.facts())
+
+
+@pytest.mark.usefixtures("_silent")
+def test_a_report_is_a_page(outputs_kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """`report` gives the page as text and as values; a notebook shows it in a frame that cannot reach the notebook."""
+    page = hapax.report(outputs_kb, hapax.parse_rules(MONEY_RULES), hapax.ReportOptions(outputs_kb.place, statements=1))
+    page.write(tmp_path / "report.html")
+
+    assert (tmp_path / "report.html").read_text("utf-8") == page.html
+    shown = page._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts"')
+    assert shown.count("<") == 2
+
+
+@pytest.mark.usefixtures("_silent")
+def test_a_dataset_is_written_with_its_table(outputs_kb: hapax.KnowledgeBase, tmp_path: Path) -> None:
+    """`write_dataset` writes the formats of its target and gives LINK's table 16."""
+    target = hapax.Target(tmp_path / "out", ("jsonl",))
+    written = hapax.write_dataset(outputs_kb, target, hapax.SelectionOptions(sample=5))
+
+    assert list((tmp_path / "out").glob("**/*.jsonl"))
+    assert written.value.formats == ("jsonl",)
+    assert len(written.tables[0].df()) > 0
+    assert written.to_json()
+
+
+@pytest.mark.usefixtures("_silent")
+def test_shipped_rules_have_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`shipped` names the rules that ship, beside own files; a file of that name in the working folder comes first."""
+    monkeypatch.chdir(tmp_path)
+    mine = "@name mine\nis_ingredient_in(Ingredient A, Dish B) -> is_in(Ingredient A, Dish B)\n"
+    (tmp_path / "my.rules").write_text(mine, "utf-8")
+    shipped, own = hapax.load_rules(), hapax.load_rules("my.rules")
+
+    assert hapax.load_rules("shipped") == shipped
+    assert len(hapax.load_rules("my.rules", "shipped").rules) == len(own.rules) + len(shipped.rules)
+    assert len(hapax.load_rules("shipped/library").rules) > 400
+    (tmp_path / "shipped").write_text(mine, "utf-8")
+    assert hapax.load_rules("shipped") == own
+
+
+@pytest.mark.usefixtures("_silent")
+def test_answers_come_out_as_data_frames() -> None:
+    """Whole numbers are int64 and others float64, thirds too; a number with more digits than a float stays as it is."""
+    program = hapax.program("""
+        weighs(ann, 61.5). weighs(bob, 70). lives_in(ann, 3). lives_in(bob, 4). owes(ann, 0.1). owes(bob, 12345678901234567.89).
+    """)
+    frame = program.query("weighs(N, K), lives_in(N, F), owes(N, M)").df()
+    table = program.query("weighs(N, K), lives_in(N, F)").arrow()
+
+    thirds = program.query("weighs(ann, K), lives_in(ann, F), T = F / 9").df()
+
+    assert list(thirds["T"] * 1.5) == [0.5]
+    assert sorted(frame["K"]) == [61.5, 70.0]
+    assert [str(frame[name].dtype) for name in ("K", "F", "M")] == ["float64", "int64", "object"]
+    assert [str(table.schema.field(name).type) for name in ("N", "K", "F")] == ["string", "double", "int64"]

@@ -19,7 +19,7 @@ import html5lib
 import pytest
 from cli_fixture import invoke, run
 from money_fixture import RULES, WORLD
-from page_server import Served, serving
+from served import Served, serving
 from worlds import copied
 
 import hapax

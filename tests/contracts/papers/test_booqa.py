@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from booqa_fixture import CORE, Planted, install, parsed, planted
 from cli_fixture import invoke, run
-from papers_fixture import fault, flat, lines, script
+from papers_fixture import CORE, Planted, fault, flat, install, lines, parsed, planted, script
 
 import hapax
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from cli_fixture import run
-from entailment_fixture import VERBS, couple, levy_holt, pair, score_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from papers_fixture import fault, script
+from papers_fixture import VERBS, couple, fault, levy_holt, pair, score_file, script
 from random_cases import cases
 
 import hapax

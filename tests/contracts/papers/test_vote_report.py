@@ -13,8 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from cli_fixture import invoke, run
-from papers_fixture import bring, fault, judge, lines, notes, script, search, statements, told
-from votes_fixture import fill_csv, fill_tasks
+from papers_fixture import bring, fault, fill_csv, fill_tasks, judge, lines, notes, script, search, statements, told
 
 import hapax
 

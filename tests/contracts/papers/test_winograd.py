@@ -14,8 +14,7 @@ import pytest
 import winograd_fixture as fixture
 from cli_fixture import run
 from other_programs import loaded, python
-from papers_fixture import fault, lines
-from votes_fixture import Answer, fill_csv
+from papers_fixture import Answer, fault, fill_csv, lines
 
 import hapax
 

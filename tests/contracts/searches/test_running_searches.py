@@ -19,7 +19,7 @@ from cli_fixture import EVERY_END, invoke
 from click.testing import Result
 from money_fixture import RULES, WORLD
 from openai_fake import Asked, FakeServer
-from page_server import Served, serving
+from served import Served, serving
 
 import hapax
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import invoke, run
-from page_server import serving
+from served import serving
 
 import hapax
 

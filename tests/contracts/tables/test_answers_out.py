@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cli_fixture import run
+from papers_fixture import fill_csv
 from pyarrow import parquet
-from votes_fixture import fill_csv
 
 import hapax
 

@@ -42,4 +42,4 @@ def check(data: bytes) -> None:
 
 def test_any_rules() -> None:
     """A library prints as text that gives it again, and the layout of its text is stable."""
-    check_any_input(check, SEEDS, "rules")
+    check_any_input(check, SEEDS, [b"fact e(1e99999999999999999999)"])
