@@ -6,7 +6,7 @@ let client;
 
 function activate() {
   const settings = workspace.getConfiguration("hapax");
-  const server = { command: settings.get("command"), args: ["lsp", ...settings.get("arguments")] };
+  const server = { command: settings.get("command"), args: ["rules", "lsp", ...settings.get("arguments")] };
   client = new LanguageClient("hapax", "Hapax", server, { documentSelector: [{ language: "hapax" }] });
   return client.start();
 }
