@@ -245,7 +245,7 @@ class AgentTools:
 
     @property
     def left(self) -> Budget:
-        """What the budget leaves."""
+        """The budget that is left."""
         return self._models_to_ask().budget.less(self._used)
 
     def _models_to_ask(self) -> AskingModels:

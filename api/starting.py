@@ -19,7 +19,6 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.values.moments import DATE, DATE_TIME, moment_of
 from hapax.grammar.writing.prolog_text import SYSTEM_NAMES
-from hapax.grammar.writing.words import short
 from hapax.kb.exchange.foreign_files import check_columns
 from hapax.kb.exchange.intake import FactFault, FactIntake, RulesForFacts
 from hapax.kb.exchange.mappings import TableMapping
@@ -77,11 +76,11 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
     predicate = _names([name or table.stem])[0]
     predicate = f"{predicate}_row" if predicate in (*SYSTEM_NAMES, "mod") else predicate
     columns = _guessed_columns(read)
-    key, repeats = _guessed_key(columns, read)
-    notes = _other_notations(columns)
+    key, is_repeated = _guessed_key(columns)
     rule, goal = _first_rule(predicate, columns, key or columns[0])
+    folder = Path(folder or table.parent / predicate)
     texts = {
-        (folder := Path(folder or table.parent / predicate)) / "map.yaml": _mapping(predicate, columns, key, name),
+        folder / "map.yaml": _mapping(predicate, columns, key, name, is_repeated),
         folder / f"{predicate}.rules": _rules(table, predicate, columns, rule),
         folder / "hapax.toml": _SETTINGS,
     }
@@ -94,14 +93,6 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
             stream.write(text)
     mapping, rules_file, _ = texts
     faults += _refused(read, TableMapping.read(mapping), texts[rules_file], table)
-    if key is not None and repeats:
-        # The faults already report rows that are refused.
-        lines = repeats.keys() - {fault.line for fault in faults}
-        of_key = (
-            f"{key.header} is taken for the key, although some rows repeat one. If it is no key, delete the line with "
-        )
-        of_key += "key in map.yaml, or import with --same-key keep."
-        notes = [*(f"{table}:{line}: {key.header} {repeats[line]}" for line in sorted(lines)), of_key, *notes]
     rules = quote(f"{predicate}.rules")
     skipping = " --skip-faulty" if faults else ""
     commands = (
@@ -109,7 +100,8 @@ def start_folder(table: str | Path, folder: str | Path | None = None, name: str 
         f"hapax query {quote(goal)} {rules}",
         f"hapax derive {rules}",
     )
-    return StartedFolder(tuple(texts), commands, tuple(sorted(faults, key=lambda fault: fault.line)), tuple(notes))
+    faults.sort(key=lambda fault: fault.line)
+    return StartedFolder(tuple(texts), commands, tuple(faults), tuple(_other_notations(columns)))
 
 
 def _first_rows(table: Path, name: str | None) -> tuple[OpenTable, list[FactFault]]:
@@ -160,26 +152,21 @@ def _type_of(values: Sequence[object]) -> str:
     return "Number" if len(numbers) > _NUMBERS * len(known) else "Text"
 
 
-def _guessed_key(columns: Sequence[GuessedColumn], read: OpenTable) -> tuple[GuessedColumn | None, dict[int, str]]:
-    """The first column, or one named like a key, that no two rows have in common.
+def _guessed_key(columns: Sequence[GuessedColumn]) -> tuple[GuessedColumn | None, bool]:
+    """The first column, or one named like a key, that no two rows have in common; True if some rows repeat it.
 
-    One that nearly is a key is one, too, with a text for the line of each row that repeats it: without a key an empty
-    cell would be a text.
+    One that nearly is a key is one, too: without a key an empty cell would be a text.
     """
-    lines = [line for line, row in read.rows if len(row) == len(columns)]
     rows = list(zip(*(column.values for column in columns), strict=True))
     for column in columns:
         if column is not columns[0] and not _KEY_NAME.search(column.name):
             continue
-        first: dict[object, int] = {}
-        repeats = {}
-        for number, value in enumerate(column.values):
-            earlier = first.setdefault(value, number)
-            if rows[earlier] != rows[number]:
-                repeats[lines[number]] = f"{short(value)} is that of line {lines[earlier]}, too."
-        if None not in first and (not repeats or len(first) > _KEYS * len(rows)):
-            return column, repeats
-    return None, {}
+        # A row that is there twice is one fact.
+        first = dict(zip(reversed(column.values), reversed(rows), strict=True))
+        is_repeated = any(first[value] != row for value, row in zip(column.values, rows, strict=True))
+        if None not in first and (not is_repeated or len(first) > _KEYS * len(rows)):
+            return column, is_repeated
+    return None, False
 
 
 def _other_notations(columns: Sequence[GuessedColumn]) -> list[str]:
@@ -215,7 +202,9 @@ def _plain_number(found: re.Match[str]) -> str:
     return re.sub("[.,'’ ]", "", found["whole"]) + (found["decimals"] or "").replace(",", ".")
 
 
-def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None, name: str | None) -> str:
+def _mapping(
+    predicate: str, columns: Sequence[GuessedColumn], key: GuessedColumn | None, name: str | None, is_repeated: bool
+) -> str:
     lines = [f"table: {encode_value(name)}"] if name else []
     if key is None and any(None in column.values for column in columns):
         lines.append('empty: fact  # an empty cell is the text ""; skip leaves out its row')
@@ -223,7 +212,10 @@ def _mapping(predicate: str, columns: Sequence[GuessedColumn], key: GuessedColum
     lines += [f"- predicate: {predicate}", "  columns:"]
     lines += [f"  - {encode_value(column.header)}" for column in columns]
     if key:
-        lines.append(f"  key: {encode_value(key.header)}  # no two rows have the same one")
+        remark = (
+            "some rows repeat it; delete this line if it is no key" if is_repeated else "no two rows have the same one"
+        )
+        lines.append(f"  key: {encode_value(key.header)}  # {remark}")
     return "".join(f"{line}\n" for line in lines)
 
 

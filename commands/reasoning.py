@@ -421,21 +421,17 @@ def derive(
 
 
 def _print_report(derivation: Derivation) -> None:
-    report, expected = derivation.report, derivation.expected
+    report = derivation.report
     figures = asdict(report)
     # Without probabilities nothing is expected of any rule.
-    for figure, value in zip(figures["rules"], expected, strict=False):
+    for figure, value in zip(figures["rules"], derivation.expected, strict=False):
         figure["expected"] = value
     print_json(figures)
     if out.quiet:
         return
-    rows = [(rule.rule, str(rule.statements), f"{rule.seconds:.2f}") for rule in report.rules]
-    # With probabilities the expected number of true statements, too.
-    numbers = [f"{value:.1f}" for value in expected]
-    shown = [(*row, number) for row, number in zip(rows, numbers, strict=True)] if numbers else rows
-    if shown:
-        print_table(("rule", "statements", "seconds", *(["expected true"] if numbers else [])), shown)
-    if numbers:
+    if report.rules:
+        print_table(derivation.columns, derivation.cells())
+    if derivation.basis:
         note(derivation.basis)
     if report.atoms:
         print_table(("derived predicate", "atoms"), report.atoms.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import indent
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "sarif", "github"]),
+    type=click.Choice(["text", "json", "sarif"]),
     default="text",
     show_default=True,
-    help="Form of the faults; github: annotations of a workflow.",
+    help="Form of the faults.",
 )
 @click.option(
     "--entailment-from",
@@ -102,9 +102,6 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, **options: A
     print_json(list(map(diagnostic_json, checked.diagnostics)))
     if form == "sarif":
         click.echo(sarif_text(checked.diagnostics))
-    elif form == "github":
-        for diagnostic in checked.diagnostics:
-            click.echo(github_annotation(diagnostic))
     elif form == "text":
         print_diagnostics(checked.diagnostics, options["every"])
         for code, number, text in checked.proofs:
@@ -217,8 +214,6 @@ def serve_editor(paths: tuple[Path, ...], database: Path | None) -> None:
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-_ANNOTATIONS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
-
 
 def sarif_text(diagnostics: Iterable[Diagnostic]) -> str:
     """A SARIF log with one run and one result for each diagnostic."""
@@ -252,25 +247,3 @@ def _location(place: Place) -> dict[str, Any]:
     # GitHub takes a relative address as one in the repository.
     address = path.as_uri() if path.is_absolute() else quote(path.as_posix())
     return {"physicalLocation": {"artifactLocation": {"uri": address}, "region": region}}
-
-
-def github_annotation(diagnostic: Diagnostic) -> str:
-    """The workflow command that shows the diagnostic beside its line."""
-    place = diagnostic.place
-    fields: dict[str, object] = {"file": place.file, "line": place.line}
-    if place.end_line is not None and place.end_column is not None:
-        # GitHub counts the last column in.
-        fields |= {"endLine": place.end_line, "col": place.column, "endColumn": place.end_column - 1}
-    else:
-        fields["col"] = place.column
-    fields["title"] = diagnostic.code
-    # The escapes of workflow commands.
-    escapes = {"%": "%25", "\r": "%0D", "\n": "%0A"}
-    properties = []
-    for name, value in fields.items():
-        properties.append(f"{name}={_escaped(value, escapes | {':': '%3A', ',': '%2C'})}")
-    return f"::{_ANNOTATIONS[diagnostic.severity]} {','.join(properties)}::{_escaped(diagnostic.text, escapes)}"
-
-
-def _escaped(value: object, escapes: Mapping[str, str]) -> str:
-    return "".join(escapes.get(sign, sign) for sign in str(value))

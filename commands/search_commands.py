@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len
 from rich.markup import escape
 
 from hapax.api.searching import run_search
@@ -51,13 +50,12 @@ from hapax.commands.shared.model_options import (
     with_search_settings,
 )
 from hapax.engine.kept_rules import chosen_rules
-from hapax.engine.questions.account import cut_text, step_text
+from hapax.engine.questions.account import step_text
 from hapax.engine.questions.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
 from hapax.grammar.dependencies import SearchPlan
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import missing_of
 from hapax.grammar.plug_ins import load, plug_ins
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
@@ -74,11 +72,8 @@ if TYPE_CHECKING:
 DEFAULT_RANKERS = ("smollm2", "frequency")
 """The first of these that is installed ranks the embedded model's findings; that model itself has read no texts."""
 
-SCREEN_WIDTH = 100
-"""Columns of the screen that a search fits, which has 40 lines."""
-
-STATEMENT_LINES, RULE_LINES, REMARKS = 16, 8, 5
-"""Lines of statements, rules and remarks of the account that a search prints without --account."""
+RULES_SHOWN = 5
+"""Rules of which a search prints statements and figures without --account."""
 
 EXECUTORS = "hapax.executors"
 """Entry-point group of executors, by the names of --executor.
@@ -148,7 +143,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
 @click.option(
     "--examples",
     type=click.IntRange(0),
-    default=2,
+    default=1,
     show_default=True,
     help="Example statements per rule and distribution.",
 )
@@ -156,7 +151,7 @@ def plan(paths: tuple[Path, ...], chosen: tuple[str, ...], graph: str | None, **
     "--account",
     "all_accounts",
     is_flag=True,
-    help="Print all statements asked for, rules and remarks, and what became of the values at each step.",
+    help="Print all rules, and what became of the values at each step.",
 )
 @click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.option("--dry-run", is_flag=True, help="Print the estimated cost, and ask nothing.")
@@ -198,8 +193,8 @@ def search(paths: tuple[Path, ...], chosen: tuple[str, ...], **options: Any) -> 
     # Before anything is opened: Ray may be missing, or options contradict each other.
     name = options["executor"]
     executor = None if name == "process" else load(plug_ins(EXECUTORS)[name])(library, options)
-    # After the defaults were chosen, which it names.
-    _explain_default(options)
+    if is_default("knowledge"):
+        note("Searching with the embedded model, made for a first try. Name another with -m (`hapax model list`).")
     kb = opened()
     journal = open_journal(kb, options)
     models = load_models(library, options, journal)
@@ -281,7 +276,8 @@ def print_estimate(estimate: RunEstimate) -> None:
             rows.append((rule.rule, rule.generic, " ".join(rule.order), values, *totals))
     print_table(("rule", "generic", "order", "values by step", "questions", "calls", "claims judged"), rows)
     skipped = {rule.rule: rule.skipped for rule in estimate.rules if rule.skipped is not None}
-    _print_remarks(_skipped(skipped), with_details=True)
+    for text, lines in _skipped(skipped):
+        _print_remark("skipped", text, lines)
     out.print()
     costs = []
     for role, need in estimate.roles.items():
@@ -322,28 +318,16 @@ def _duration(seconds: float) -> str:
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-class Remark(NamedTuple):
-    """A sentence of a search's account. `label`: of a warning, which goes to stderr. `details`: lines of --account."""
-
-    text: str
-    label: str = ""
-    details: Sequence[str] = ()
-
-
-def _print_remarks(remarks: Iterable[Remark], with_details: bool) -> None:
-    """Print each remark as one paragraph, and its details if they are wanted."""
-    for text, label, details in remarks:
-        stream, head = (err, f"[yellow]{label}[/] ") if label else (out, "")
-        lines = [head + escape(text), *(escape(f"  {detail}") for detail in details if with_details)]
-        stream.print("\n".join(lines), soft_wrap=True, highlight=False)
-
-
 def _print_search(report: SearchReport, library: Library, options: dict[str, Any]) -> None:
-    """Print statements, a line for each rule and the account; without --account as much as fits a screen."""
+    """Print typical statements, a line for each rule, and the account; without --account of the first rules."""
     every = options["all_accounts"]
-    # A number that somebody asked for is not cut to a screen.
-    _print_statements(report, options["examples"], every or not is_default("examples"))
-    rules = report.searched if every else report.searched[:RULE_LINES]
+    rules = report.searched if every else report.searched[:RULES_SHOWN]
+    stated = [rule for rule in report.searched if any(rule.statements.values())]
+    for rule in stated if every else stated[:RULES_SHOWN]:
+        for end in Distribution:
+            for text in rule.examples(end, options["examples"]):
+                out.print(f"[dim]{end.value:>9}[/]  {escape(text)}")
+    out.print()
     # The gates in the order in which the run has asked them, with the share that each let pass.
     gates = [gate.name for gate in gates_in_order(options["compat"]) if gate.in_tables] if every else []
     rows = []
@@ -351,119 +335,105 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
         # A gate that is switched off has judged nothing.
         shares = [rule.gates[gate].share if gate in rule.gates else None for gate in gates]
         percents = ["-" if share is None else f"{share:.0%}" for share in shares]
-        ends = [rule.count(end) for end in (Distribution.HEAD, Distribution.LONG_TAIL)]
         # A budget ended the search before the rule was through.
         name = rule.rule + (" (cut)" if rule.cut else "")
-        rows.append((name, *ends, rule.in_both, *percents, two_decimals(rule.delta), rule.calls))
+        counts = (*map(rule.count, Distribution), rule.in_both)
+        rows.append((name, *counts, *percents, two_decimals(rule.delta), rule.calls))
     print_table(("rule", "head", "long tail", "in both", *gates, "delta", "calls"), rows)
     if more := len(report.searched) - len(rules):
         out.print(f"{counted(more, 'more rule')}: --account prints all.")
     out.print()
-    remarks = list(_remarks(report, library, options))
-    shown = remarks if every or len(remarks) <= REMARKS else remarks[: REMARKS - 1]
-    _print_remarks(shown, every)
-    if len(shown) < len(remarks):
-        out.print(f"{counted(len(remarks) - len(shown), 'more remark')}: run the same command with --account.")
+    for label, text, details in _remarks(report, library, options):
+        _print_remark(label, text, details if every else ())
     if report.budget:
         note(report.budget)
 
 
-def _print_statements(report: SearchReport, count: int, every: bool) -> None:
-    """Print `count` statements of each rule and distribution; if they have no room, fewer of some of the rules."""
-    rules = [rule for rule in report.searched if any(rule.statements.values())]
-    if not every and 2 * count * len(rules) > STATEMENT_LINES:
-        # Every second or third rule, so that all domains are seen.
-        count, rules = 1, rules[:: -(-2 * len(rules) // STATEMENT_LINES)]
-    left = STATEMENT_LINES
-    for rule in rules:
-        for distribution in Distribution:
-            for text in rule.examples(distribution, count):
-                left -= -(-(cell_len(text) + 11) // SCREEN_WIDTH)
-                if every or left >= 0:
-                    out.print(f"[dim]{distribution.value:>9}[/]  {escape(text)}")
-    out.print()
+def _print_remark(label: str, text: str, details: Iterable[str]) -> None:
+    """Print a sentence of the account and its details; one with a label is a warning, and goes to stderr."""
+    stream, head = (err, f"[yellow]{label}[/] ") if label else (out, "")
+    lines = [head + escape(text), *(escape(f"  {detail}") for detail in details)]
+    stream.print("\n".join(lines), soft_wrap=True, highlight=False)
 
 
-def _remarks(report: SearchReport, library: Library, options: dict[str, Any]) -> Iterator[Remark]:
-    """The account of a search, the most important first."""
+def _remarks(
+    report: SearchReport, library: Library, options: dict[str, Any]
+) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """The account of a search, the most important first: label of a warning, sentence, and lines of --account."""
     counts, probe = report.summary()["statements"], report.critic_probe
     ends = f"{counts['head']} head and {counted(counts['long_tail'], 'long-tail statement')} in {options['database']}"
     judge = "" if report.mean_delta is None else f" by {report.evaluator}"
     if judge and report.is_circular:
         judge += ", which also ranked, so it proves nothing (name another --evaluator)"
-    both = counted(counts["in_both"], "statement is", "statements are") if counts["in_both"] else ""
-    cuts = "" if options["beam"] is None else " (--keep-share, --beam)"
-    shared = f". {both} in both, because a step had few values{cuts}" if both else ""
-    yield Remark(f"{ends}; mean delta {two_decimals(report.mean_delta)}{judge}{shared}.")
+    yield "", f"{ends}; mean delta {two_decimals(report.mean_delta)}{judge}.", ()
     if messages := [_empty(rule, report, library, options) for rule in report.rules if rule.is_empty]:
         more = f" {counted(len(messages) - 1, 'more rule has', 'more rules have')} none." if messages[1:] else ""
-        yield Remark(messages[0] + more, "empty", messages[1:])
+        yield "empty", messages[0] + more, messages[1:]
     if probe is not None and probe.says_no(FACT_FLOOR):
         remedy = "choose another one with --critic, or set --fact-threshold and --type-threshold"
-        yield Remark(f"it says no to everything: {probe}; {remedy}.", "critic")
+        yield "critic", f"it says no to everything: {probe}; {remedy}.", ()
     if report.certificates:
-        yield Remark(f"promise: {report.certificates[0]}", details=report.certificates[1:])
+        yield "", f"promise: {report.certificates[0]}", report.certificates[1:]
     if uncertain := sum(rule.uncertain for rule in report.searched):
-        yield Remark(f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.")
-    yield from _ends([rule for rule in report.searched if rule.pool])
-    yield from _withdrawn(report, library)
-    yield from _skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None})
+        yield "", f"{counted(uncertain, 'statement')} left out below the threshold of the promise on statements.", ()
+    yield from _left_out(report, library)
     if report.conflicts:
-        per_thousand = f"{report.conflicts_per_thousand:.1f} per 1,000 facts"
-        yield Remark(
-            f"{counted(report.conflicts, 'conflict')} of facts with declarations, {per_thousand}; `hapax why-not` "
-            "explains each fact that lost."
-        )
+        conflicts = f"{counted(report.conflicts, 'conflict')} of facts with declarations"
+        yield "", f"{conflicts}; `hapax why-not` explains each fact that lost.", ()
+    yield from _figures(report, library, options)
+
+
+def _left_out(report: SearchReport, library: Library) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """The rules with too few statements for ends, and those that were not searched."""
+    if small := [f"{rule.rule} ({rule.pool})" for rule in report.searched if rule.is_small]:
+        yield "", f"Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}.", ()
+    withdrawn = [f"{rule.name}: {rule.withdrawn}" for rule in library.rules if rule.withdrawn is not None]
+    # With --rule the other rules were not wanted.
+    if withdrawn and len(withdrawn) + len(report.rules) == len(library.rules):
+        rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
+        yield "", f"{rules} not searched (`@withdrawn` in the file says why).", withdrawn
+    for text, rule_lines in _skipped({rule.rule: rule.skipped for rule in report.rules if rule.skipped is not None}):
+        yield "skipped", text, rule_lines
+
+
+def _figures(
+    report: SearchReport, library: Library, options: Mapping[str, Any]
+) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """The worth of ranker and critic, the requests, what was left out, and the accounts of the rules."""
     if equal := {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}:
         # The knowledge model ranks unless another one was named.
-        yield Remark(
+        text = (
             f"{options['likelihood'] or options['knowledge']} gives more than half of the ranked texts of "
             f"{counted(len(equal), 'rule')} a score that another text has, too. Among these, chance decides between "
-            "head and long tail. Choose another ranker with --likelihood.",
-            "ties",
-            [f"{rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()],
+            "head and long tail. Choose another ranker with --likelihood."
         )
-    yield from _figures(report, library, options)
-    for rule in report.searched if options["all_accounts"] else ():
-        if rule.account:
-            yield Remark(f"Account of {rule.rule}:", details=list(map(step_text, rule.account)))
-
-
-def _figures(report: SearchReport, library: Library, options: Mapping[str, Any]) -> Iterator[Remark]:
-    """The worth of the critic, the requests, and the numbers of what was cut."""
+        yield "ties", text, [f"{rule}: {tied} of {counted(texts, 'text')}" for rule, (tied, texts) in equal.items()]
     if (probe := report.critic_probe) is not None:
         area = "unknown"
         if probe.preference is not None and probe.interval is not None:
             area = "{:.2f} ({:.2f} to {:.2f})".format(probe.preference, *probe.interval)
-        judged = f"{probe.judged} of {len(probe.scores)} judged"
         needed = f"; facts need {report.threshold:.2f}" if report.threshold > START else ""
-        promised = "" if report.certificates else ", with no certificate"
-        yield Remark(f"critic: AUC {area} on {probe.claims.source} (chance: 0.50), {judged}{needed}{promised}")
-    yield Remark(_requests_text(report, options))
+        judged = f"{probe.judged} of {len(probe.scores)} judged{needed}"
+        yield "", f"critic: AUC {area} on {probe.claims.source} (chance: 0.50), {judged}", ()
+    yield "", _requests_text(report, options), ()
     if capped := {rule.rule: sum(rule.capped.values()) for rule in report.searched if any(rule.capped.values())}:
         were = counted(sum(capped.values()), "statement was", "statements were")
         lines = [f"{rule}: {count} (@most {library.rule(rule).cap})" for rule, count in capped.items()]
-        yield Remark(f"{were} left out because one value occurred too often (@most).", details=lines)
-    cuts, settings = [], search_settings(dict(options))
-    for rule in report.searched:
-        # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
-        has_middle = rule.pool and settings.end_size.of(rule.pool) < settings.width
-        steps = rule.account[:-1] if has_middle else rule.account
-        cuts += [f"{rule.rule}, {cut}" for cut in map(cut_text, steps) if cut]
-    if cuts:
-        more = f"; {counted(len(cuts) - 1, 'more step')}" if cuts[1:] else ""
-        yield Remark(f"{cuts[0]}{more} (--beam, --keep-share; --beam all keeps all).", details=cuts[1:])
+        yield "", f"{were} left out because one value occurred too often (@most).", lines
+    for rule in report.searched if options["all_accounts"] else ():
+        if rule.account:
+            yield "", f"Account of {rule.rule}:", list(map(step_text, rule.account))
 
 
-def _skipped(skipped: Mapping[str, Unanswerable]) -> Iterator[Remark]:
-    """A remark for each model that does not know what rules ask for, with the remedy."""
+def _skipped(skipped: Mapping[str, Unanswerable]) -> Iterator[tuple[str, list[str]]]:
+    """A sentence for each model that does not know what rules ask for, with the remedy, and a line for each rule."""
     lines_by_model: dict[tuple[str, str], list[str]] = {}
     for rule, reason in skipped.items():
         line = f"{rule}: {', '.join(reason.unknown)}"
         lines_by_model.setdefault((reason.model, reason.remedy), []).append(line)
     for (model, remedy), lines in lines_by_model.items():
         rules = counted(len(lines), "rule that asks", "rules that ask")
-        yield Remark(f"{rules} for what {model} does not know. {remedy}", "skipped", lines)
+        yield f"{rules} for what {model} does not know. {remedy}", lines
 
 
 def _empty(rule: RuleReport, report: SearchReport, library: Library, options: Mapping[str, Any]) -> str:
@@ -479,57 +449,22 @@ def _empty(rule: RuleReport, report: SearchReport, library: Library, options: Ma
         message += f" {shortage.fact} {another if guesses and is_of_threshold else shortage.remedy}"
     indicators = {literal.atom.indicator for literal in library.rule(rule.rule).literals}
     if wordless := sorted(name for name in indicators if library.signature(name).templates is None):
-        message += (
-            f" {', '.join(wordless)} {'has' if len(wordless) == 1 else 'have'} no template, so the model was asked in "
-            "words made from the names. Declare them, or add the files that declare them to the command."
-        )
+        message += f" No template words {', '.join(wordless)} for the model: declare them, or name files that do."
     return message
 
 
-def _withdrawn(report: SearchReport, library: Library) -> Iterator[Remark]:
-    """A remark about rules that a search of all rules passed over."""
-    withdrawn = [f"{rule.name}: {rule.withdrawn}" for rule in library.rules if rule.withdrawn is not None]
-    # With --rule the other rules were not wanted.
-    if withdrawn and len(withdrawn) + len(report.rules) == len(library.rules):
-        rules = counted(len(withdrawn), "rule is withdrawn and was", "rules are withdrawn and were")
-        yield Remark(f"{rules} not searched (`@withdrawn` in the file says why).", details=withdrawn)
-
-
-def _ends(divided: Sequence[RuleReport]) -> Iterator[Remark]:
-    """The sizes of disjoint ends, and the rules with too few statements for meaningful ones."""
-    if not divided:
-        return
-    pool = sum(rule.pool for rule in divided)
-    # The pool has each text once, whatever the number of its proofs.
-    head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
-    text = f"Of {counted(pool, 'sentence')} the likeliest {head} are head, the least likely {long_tail} long tail"
-    text += f", and the {pool - head - long_tail} between them in neither"
-    if small := [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]:
-        text += f". Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}"
-    yield Remark(f"{text}.")
-
-
 def _requests_text(report: SearchReport, options: Mapping[str, Any]) -> str:
-    """The requests of a run in words: those that were sent, and those that models in this process answered."""
+    """The requests of a run by role: those that were sent, and those that models in this process answered."""
     sent: dict[str, int] = {}
     local: dict[str, int] = {}
     for role, statistics in report.statistics.items():
         model = options.get(role) or options["knowledge"]  # also of probes
         (local if runs_in_process(model) else sent)[role] = statistics.calls
-    parts = []
-    if any(sent.values()) or not any(local.values()):
-        requests = counted(sum(sent.values()), "request")
-        by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
-        parts.append(f"{requests} sent in this run, retries and votes included{by_role}.")
-    count = sum(rule.count(distribution) for rule in report.searched for distribution in Distribution)
-    if count and any(sent.values()):
-        shares = ", ".join(f"{role} {calls / count:.2f}" for role, calls in sent.items() if calls)
-        parts.append(f"For each statement: {shares}.")
+    by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
+    text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
     if any(local.values()):
-        requests = counted(sum(local.values()), "request")
-        parts.append(f"{requests} answered in this process: {counts_text(local)}.")
-        parts += [] if any(sent.values()) else ["Nothing was sent."]
-    return " ".join(parts)
+        text += f" {counted(sum(local.values()), 'request')} answered in this process: {counts_text(local)}."
+    return text
 
 
 # --- the embedded model as the default --------------------------------------------------------------------------------
@@ -567,23 +502,6 @@ def _explain_ranker(models: Models, options: dict[str, Any]) -> None:
     if options["compat"]:
         raise HapaxError(f"{said}, by which LINK ranks.", Remedy("Choose another {}.", Setting("likelihood")))
     note(f"{said}, so word frequencies rank. Choose another ranker with --likelihood.")
-
-
-def _explain_default(options: dict[str, Any]) -> None:
-    """Say that the embedded model searches if no model was named, and what judges and ranks beside it."""
-    if not is_default("knowledge"):
-        return
-    lines = ["Searching with the embedded model, made for a first try. Name another with -m (`hapax model list`)."]
-    judged = f"Critics: {options['critic']}. " if (options["critic"] or "").startswith("reference:") else ""
-    ranked = f"Ranker: {options['likelihood']}." if options["likelihood"] in DEFAULT_RANKERS else ""
-    lines += [f"{judged}{ranked}".strip()] if judged or ranked else []
-    extras: list[str] = []
-    if not options["no_critic"] and not options["compat"]:
-        extras += ["references"] if missing_of("references") else []
-        extras += ["smollm2"] if options["likelihood"] is None and options["beam"] is not None else []
-    if extras:
-        lines.append(f"`pip install 'hapax-kb[{','.join(extras)}]'` adds tables and models that judge and rank better.")
-    note("\n".join(lines))
 
 
 def _warn_of_doubtful_facts(models: Models, options: dict[str, Any]) -> None:

@@ -379,40 +379,18 @@ def merge(path: Path, database: str) -> None:
 @click.command()
 @with_database
 @declared(hapax.ledger)
-@click.option(
-    "--reconcile",
-    "export",
-    metavar="CSV",
-    type=click.Path(path_type=Path),
-    help="Compare with a provider's usage export; exit code 1 if a figure differs.",
-)
 @with_json
-def ledger(export: Path | None, **options: Any) -> None:
+def ledger(**options: Any) -> None:
     """List the requests that left for servers in all runs, with tokens and cost.
 
     A request without a whole reply was perhaps billed, and counts at the most it can use. Requests of --queue are
-    queued until their results are read. docs/reference/faults.md describes the table of --reconcile.
+    queued until their results are read.
 
     \b
     hapax model ledger --db hapax.db
-    hapax model ledger --reconcile usage.csv --since 2026-11 --until 2026-12
+    hapax model ledger --since 2026-11 --until 2026-12
     """
-    kb = opened(read_only=True)
-    if export is not None:
-        compared = from_options(hapax.reconcile, options, kb=kb, path=export)
-        show(compared)
-        if compared.unknown:
-            note(f"Models of the export that this knowledge base never asked: {', '.join(compared.unknown)}")
-        raise click.exceptions.Exit(0 if compared.agrees else 1)
-    contents = from_options(hapax.ledger, options, kb=kb)
-    if not contents.spending:
-        print_json(contents)
-        say("No request left for a server.")
-        return
-    show(contents)
-    perhaps = sum(row.perhaps for row in contents.spending)
-    if perhaps:
-        out.print(f"\n{counted(perhaps, 'request')} without a whole reply, counted as the most that it can cost.")
+    show(from_options(hapax.ledger, options, kb=opened(read_only=True)))
 
 
 # --- withdrawn facts --------------------------------------------------------------------------------------------------
@@ -440,7 +418,10 @@ def retract(  # noqa: PLR0917  one parameter an option
     hapax data retract --undo 'is_ingredient_in(butter, hummus)'
     hapax data retract --list
     """
-    _check_usage(facts, reason, undo, listing)
+    if listing is bool(facts):
+        raise click.UsageError("Name facts, such as 'is_ingredient_in(butter, hummus)', or use --list without any.")
+    if facts and undo is bool(reason.strip()):
+        raise click.UsageError("A withdrawal needs --reason TEXT, and --undo takes none.")
     if listing:
         withdrawn = hapax.withdrawn_facts(opened(read_only=True))
         print_json(withdrawn)
@@ -463,18 +444,6 @@ def retract(  # noqa: PLR0917  one parameter an option
     note(f"{counted(len(change.facts), 'fact')} {done}")
     if undo and not change.risen and not change.derived:
         note("No stored statement waited for it; the next search or derivation finds those that rest on it.")
-
-
-def _check_usage(facts: Sequence[str], reason: str, undo: bool, listing: bool) -> None:
-    """Raise UsageError for options that do not go together."""
-    if listing and (facts or undo or reason):
-        raise click.UsageError("--list takes neither facts nor --undo nor --reason.")
-    if not listing and not facts:
-        raise click.UsageError("Name the facts, such as 'is_ingredient_in(butter, hummus)', or use --list.")
-    if undo and reason:
-        raise click.UsageError("--undo takes no --reason.")
-    if facts and not undo and not reason.strip():
-        raise click.UsageError("A withdrawal needs --reason TEXT.")
 
 
 def _print_statements(outcome: str, statements: Sequence[StatementRecord]) -> None:

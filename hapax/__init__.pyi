@@ -23,10 +23,8 @@ from .api.searching import SearchAccount as SearchAccount
 from .api.searching import SearchResult as SearchResult
 from .api.searching import plan as plan
 from .api.searching import search as search
-from .api.spending import Reconciliation as Reconciliation
 from .api.spending import SpendingLedger as SpendingLedger
 from .api.spending import ledger as ledger
-from .api.spending import reconcile as reconcile
 from .api.starting import StartedFolder as StartedFolder
 from .api.starting import start_folder as start_folder
 from .api.statements import Derivation as Derivation

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,15 +85,6 @@ class Report:
     rejected: StoredTable
     certificates: tuple[StoredCertificate, ...]
     truth: tuple[str, ...]
-
-    def command(self, **changed: object) -> str:
-        """The command that writes this report with other options, such as `statements=60, rule="allergy"`."""
-        words = ["hapax", "report", "--db", self.options.database]
-        if self.run is not None:
-            words += ["--run", self.run.run.id]
-        for name, value in changed.items():
-            words += [f"--{name}", str(value)]
-        return shlex.join([*words, "-o", "more.html"])
 
 
 @dataclass(frozen=True)
@@ -238,9 +228,6 @@ def _environment(content: Report) -> Environment:
     def rule_url(name: object) -> str:
         return f"#{_rule_anchor(str(name))}" if name in rules else ""
 
-    def more_command(rule: str) -> str:
-        return content.command(rule=rule, statements=10 * (content.options.statements or STATEMENTS))
-
     environment = page_environment("report/part.html.jinja")
     environment.globals |= {
         **dict.fromkeys(("entity_url", "predicate_url", "why_url"), lambda _: ""),
@@ -249,7 +236,6 @@ def _environment(content: Report) -> Environment:
         "rule_url": rule_url,
         "run_url": lambda identity: "#run" if identity == run else "",
         "linked": {"rule": ("rule", rule_url)},
-        "more_command": more_command,
         "controls": False,
     }
     return environment

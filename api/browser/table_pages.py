@@ -432,8 +432,6 @@ def fact_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
     for word in wanted.words.split():
         select.where("instr(lower(arguments), lower(?)) > 0", word)
     if wanted.about:
-        condition, parameters = _mention("arguments", wanted.about)
-        select.where(condition, *parameters)
         select.only(kb.relations.refs_with(list(_values(wanted.about))))
     if wanted.source:
         select.where("source = ?", wanted.source)
@@ -595,9 +593,6 @@ def runs(kb: KnowledgeBase, page: Page) -> StoredTable:
 _WHOLE = re.compile("-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]+)?")
 
-_EXACT_DIGITS = 18
-"""Digits of a whole number that SQLite reads from JSON as it is; a longer one may become a float."""
-
 
 def _json_texts(name: str) -> list[str]:
     """The JSON texts of the values that are printed as this name: the text, the decimal and the whole number."""
@@ -618,16 +613,9 @@ def _values(name: str) -> Iterator[Value]:
 
 def _mention(column: str, name: str) -> tuple[str, list[str]]:
     """SQL condition, with its parameters, that a cell of JSON has a value that is printed as this name."""
-    # The text of a decimal is a text within its object.
-    text, condition = json.dumps(name, ensure_ascii=False), f"instr({column}, ?) > 0"
-    if not _WHOLE.fullmatch(name):
-        return condition, [text]
-    if len(name) > _EXACT_DIGITS:
-        return f"({condition} OR {condition})", [text, name]
-    # 5 is in neither 15 nor "5 rooms". Only cells with its digits are parsed.
-    cells = f"json_tree(CASE WHEN json_valid({column}) THEN {column} END)"
-    number = f"SELECT 1 FROM {cells} WHERE type = 'integer' AND CAST(value AS TEXT) = ?"  # noqa: S608  ours
-    return f"({condition} OR {condition} AND EXISTS ({number}))", [text, name, name]
+    # Only cells with the text are parsed.
+    atoms = f"SELECT CAST(atom AS TEXT) FROM json_tree(CASE WHEN json_valid({column}) THEN {column} END)"  # noqa: S608  ours
+    return f"(instr({column}, ?) > 0 AND ? IN ({atoms}))", [json.dumps(name, ensure_ascii=False)[1:-1], name]
 
 
 def _value(cell: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import logging
 import os
@@ -12,14 +11,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
 from io import TextIOWrapper
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +27,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from hapax.commands.shared.groups import MOVED, CommandGroup
+from hapax.commands.shared.groups import CommandGroup
 from hapax.grammar.arguments import ArgumentRejected
 from hapax.grammar.errors import (
     UNREADABLE_FILE,
@@ -82,19 +80,9 @@ def _open_streams() -> None:
         # Python has None in place of a stream that was closed when it began.
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w" if number else "r", encoding="utf-8"))  # noqa: SIM115  for good
-    codecs.register_error("json escapes", _json_escapes)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="json escapes")
-
-
-def _json_escapes(fault: UnicodeError) -> tuple[str, int]:
-    """Escapes, as in JSON, for signs that the encoding of a stream does not have."""
-    if not isinstance(fault, UnicodeEncodeError):
-        raise fault
-    # JSON escapes a character beyond U+FFFF as two units of UTF-16; a lone surrogate is one already.
-    units = fault.object[fault.start : fault.end].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)), fault.end
+            stream.reconfigure(errors="backslashreplace")
 
 
 # Before the consoles below take the streams.
@@ -103,9 +91,6 @@ _open_streams()
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 1_000_000)
 err = Screen(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
-
-ROWS_AT_ONCE = 1_000
-"""Rows of a table that are laid out together."""
 
 NOTES_SHOWN = 3
 """Notes of one kind at one place that `check` prints without --all."""
@@ -125,20 +110,6 @@ SECONDS_BETWEEN_LINES = 10
 
 class Commands(CommandGroup):
     """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of these words; of an earlier spelling, with a line that has today's."""
-        for old, new in MOVED.items():
-            prefix, todays = (f"HAPAX_{words.upper().replace(' ', '_')}_" for words in (old, new))
-            for name in [name for name in os.environ if name.startswith(prefix)]:
-                err.print(f"{name} is now {name.replace(prefix, todays)}.")
-                os.environ.setdefault(name.replace(prefix, todays), os.environ[name])
-        if args and args[0] in MOVED:
-            err.print(f"`hapax {args[0]}` is now `hapax {MOVED[args[0]]}`.")
-            args = [*MOVED[args[0]].split(), *args[1:]]
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         with worded_for(CommandLine(ctx.meta)):
@@ -283,8 +254,9 @@ def print_json(value: Any) -> None:
 
 def say_json(value: Any) -> None:
     """Print a value as one line of JSON."""
-    # By `echo`: `out` would escape signs, and take brackets for markup.
-    click.echo(json.dumps(value, ensure_ascii=False, default=_as_json))
+    # By `echo`: `out` would escape signs, and take brackets for markup. A narrow encoding gets the escapes of JSON.
+    is_wide = (sys.stdout.encoding or "").lower().startswith("utf")
+    click.echo(json.dumps(value, ensure_ascii=not is_wide, default=_as_json))
 
 
 def _as_json(value: Any) -> Any:
@@ -351,28 +323,16 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print a table without lines, in parts as its rows come. Cells are data, never markup."""
+    """Print a table without lines. Cells are data, never markup."""
     from rich.table import Column, Table
 
-    title = None if title is None else escape(title)
-    waiting = (tuple(map(cell_text, row)) for row in rows)
-    widths = list(map(cell_len, columns))
-    is_first = not out.quiet
-    while (part := list(islice(waiting, ROWS_AT_ONCE if not out.quiet else 0))) or is_first:
-        # A column is as wide as in the parts before, unless it would take more than its share of the screen.
-        least = [0 if is_first else min(width, out.width // len(columns)) for width in widths]
-        # Folded, not cut: at 80 columns two rows must not read alike.
-        headers = [
-            Column(escape(name), min_width=width, overflow="fold") for name, width in zip(columns, least, strict=True)
-        ]
-        table = Table(*headers, box=None, pad_edge=False, header_style="bold", show_header=is_first)
-        if is_first:
-            table.title, table.title_justify = title, "left"
-        for row in part:
-            table.add_row(*map(escape, row))
-            widths = list(map(max, widths, map(cell_len, row)))
-        out.print(table)
-        is_first = False
+    # Folded, not cut: at 80 columns two rows must not read alike.
+    headers = [Column(escape(name), overflow="fold") for name in columns]
+    table = Table(*headers, box=None, pad_edge=False, header_style="bold", title_justify="left")
+    table.title = None if title is None else escape(title)
+    for row in () if out.quiet else rows:
+        table.add_row(*(escape(cell_text(cell)) for cell in row))
+    out.print(table)
 
 
 def cell_text(cell: object) -> str:
@@ -416,52 +376,36 @@ def progress_display(visible: bool) -> Iterator[Watcher | None]:
             yield lambda now: bar.update(task, completed=now.share, description=now.counts + now.left)
 
 
-class Work:
-    """A line that says what goes on, for how long, and the time left where the number of parts is known."""
-
-    def __init__(self, doing: str) -> None:
-        self._text, self._left = doing, ""
-        self._began = self._since = time.perf_counter()
-
-    def __call__(self, text: str, done: int = 0, total: int = 0) -> None:
-        """Say something else: a text, and how many parts are done of how many."""
-        self._text, self._left = text, ""
-        if total:
-            self._text = f"{text}: {done:,} of {total:,}"
-        if 0 < done < total:
-            seconds = (time.perf_counter() - self._since) * (total - done) / done
-            self._left = f", about {timedelta(seconds=round(seconds))} left"
-        else:
-            # The next parts have a pace of their own.
-            self._since = time.perf_counter()
-
-    def line(self) -> Text:
-        """The line as it is now."""
-        return Text(
-            f"{visible(self._text)} ({timedelta(seconds=round(time.perf_counter() - self._began))}{self._left})"
-        )
+Tell = Callable[..., None]
+"""Says what goes on: a text, and perhaps how many parts are done of how many."""
 
 
 @contextmanager
-def working(doing: str) -> Iterator[Work]:
+def working(doing: str) -> Iterator[Tell]:
     """Show on a terminal what the block does once that takes longer than PATIENCE. It may print nothing on stdout."""
-    work = Work(doing)
     if not doing or not err.is_terminal or err.is_dumb_terminal:
-        yield work
+        yield lambda *_: None
         return
-    from rich.live import Live
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    columns = (TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     # Redirected, stdout would come out on stderr, even where it is a pipe.
-    live = Live(console=err, transient=True, redirect_stdout=False, redirect_stderr=False, get_renderable=work.line)
-    timer = threading.Timer(PATIENCE, live.start)
+    bar = Progress(*columns, console=err, transient=True, redirect_stdout=False, redirect_stderr=False)
+    task = bar.add_task(visible(doing), total=None)
+
+    def tell(text: str, done: int = 0, total: int = 0) -> None:
+        bar.columns = (*columns, MofNCompleteColumn(), TimeRemainingColumn()) if total else columns
+        bar.update(task, description=visible(text), completed=done, total=total or None)
+
+    timer = threading.Timer(PATIENCE, bar.start)
     timer.daemon = True
     timer.start()
     try:
-        yield work
+        yield tell
     finally:
         timer.cancel()
         timer.join()
-        live.stop()
+        bar.stop()
 
 
 @contextmanager

@@ -15,7 +15,6 @@ import click
 from click.core import ParameterSource
 
 from hapax.commands.shared.console import note
-from hapax.commands.shared.groups import MOVED
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Declared, Option, declarations
 from hapax.llm_oracle.backend import OpeningOptions
@@ -50,12 +49,28 @@ def use_defaults(context: click.Context, path: Path, *, is_named: bool) -> None:
     if is_of_environment and not path.is_absolute():
         # It would name another file in each folder that the user enters, a stranger's too.
         raise click.UsageError(f"HAPAX_CONFIG is {path}, which is another file in each folder. Set it to a whole path.")
-    reader = _ConfigurationReader(path, is_named, str(context.invoked_subcommand))
-    context.default_map = reader.defaults(context.command)
-    if context.default_map:
+    defaults, ignored = dict[str, Any](), []
+    for place, name, value in _entries(_read_table(path), ()):
+        below = list(_options_below(_command(context.command, place, path), place))
+        known = [(where, options[name]) for where, options in below if name in options]
+        if not known:
+            every = {option for _, options in below for option in options}
+            raise _unknown(path, place, f"{name} is not an option{_of(place)}", name, every)
+        settable = [(where, option) for where, option in known if is_named or isinstance(option, SearchSetting)]
+        if not settable:
+            ignored.append(f"[{'.'.join(place)}] {name}" if place else name)
+        for where, option in settable:
+            # A value for all commands may be of another kind than those take that do not run.
+            if place or where[0] == context.invoked_subcommand:
+                own = defaults
+                for word in where:
+                    own = own.setdefault(word, {})
+                own[str(option.name)] = _value(option, name, value, f"{path}: {name}{_of(where)}")
+    context.default_map = defaults
+    if defaults:
         note(f"Options from {path}")
-    if reader.ignored:
-        names = ", ".join(reader.ignored[:MOST_NAMES]) + (" ..." if len(reader.ignored) > MOST_NAMES else "")
+    if ignored:
+        names = ", ".join(ignored[:MOST_NAMES]) + (" ..." if len(ignored) > MOST_NAMES else "")
         note(
             f"{path}: ignored {names}. Nobody named this file, so it sets search settings only. If you trust it, use "
             f"hapax --config {path}.",
@@ -73,73 +88,43 @@ def _read_table(path: Path) -> dict[str, Any]:
         raise HapaxError(f"{path}: {reason}. Correct the file, or name another by --config.") from None
 
 
-class _ConfigurationReader:
-    """Reads one file. `called`: the command that runs, or its group; `ignored`: options that the file may not set."""
+def _entries(table: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, str, Any]]:
+    """Options and values with the command or group that they are for, those of a group first."""
+    tables = {name: value for name, value in table.items() if isinstance(value, dict)}
+    yield from ((place, name, value) for name, value in table.items() if name not in tables)
+    for name, values in tables.items():
+        yield from _entries(values, (*place, name))
 
-    def __init__(self, path: Path, is_named: bool, called: str) -> None:
-        self._path, self._is_named, self._called = path, is_named, called
-        self.ignored: list[str] = []
 
-    def defaults(self, program: click.Command) -> dict[str, Any]:
-        """The values by command and parameter, as click takes them; one for a command comes before one for all."""
-        defaults: dict[str, Any] = {}
-        for command, place, name, value in self._entries(program, _read_table(self._path), ()):
-            known = [(where, options) for where, options in _options_below(command, place) if name in options]
-            if not known:
-                every = {option for _, options in _options_below(command, place) for option in options}
-                self._fail(place, f"{name} is not an option{_of(place)}", name, every)
-            settable = [
-                (where, options[name])
-                for where, options in known
-                if self._is_named or isinstance(options[name], SearchSetting)
-            ]
-            if not settable:
-                self.ignored.append(f"[{'.'.join(place)}] {name}" if place else name)
-            for where, option in settable:
-                # A value for all commands may be of another kind than those take that do not run.
-                if place or where[0] == self._called:
-                    below = defaults
-                    for word in where:
-                        below = below.setdefault(word, {})
-                    below[str(option.name)] = self._value(option, name, value, where)
-        return defaults
+def _command(program: click.Command, place: Place, path: Path) -> click.Command:
+    """The command or group that these words call."""
+    for number, name in enumerate(place):
+        below = getattr(program, "commands", {})
+        if name not in below:
+            named = ".".join(place[: number + 1])
+            raise _unknown(path, place[:number], f"[{named}] names no command", name, below)
+        program = below[name]
+    return program
 
-    def _entries(
-        self, command: click.Command, table: Mapping[str, Any], place: Place
-    ) -> Iterator[tuple[click.Command, Place, str, Any]]:
-        """Options and values with the command or group that they are for, those of a group first."""
-        tables = {name: value for name, value in table.items() if isinstance(value, dict)}
-        yield from ((command, place, name, value) for name, value in table.items() if name not in tables)
-        for name, values in tables.items():
-            if not place and name in MOVED:
-                group, _, own = MOVED[name].partition(" ")
-                note(f"{self._path}: [{name}] is now [{group}.{own}].")
-                name, values = group, {own: values}  # noqa: PLW2901  today's place
-            below = getattr(command, "commands", {})
-            if name not in below:
-                self._fail(place, f"[{'.'.join((*place, name))}] names no command", name, below)
-            yield from self._entries(below[name], values, (*place, name))
 
-    def _fail(self, place: Place, fault: str, name: str, known: Iterable[str]) -> None:
-        from difflib import get_close_matches
+def _unknown(path: Path, place: Place, fault: str, name: str, known: Iterable[str]) -> HapaxError:
+    from difflib import get_close_matches
 
-        near = get_close_matches(name, list(known), 1)
-        remedy = f"Did you mean {near[0]}?" if near else f"`hapax {' '.join((*place, '-h'))}` lists them."
-        raise HapaxError(f"{self._path}: {fault}. {remedy}")
+    near = get_close_matches(name, list(known), 1)
+    remedy = f"Did you mean {near[0]}?" if near else f"`hapax {' '.join((*place, '-h'))}` lists them."
+    return HapaxError(f"{path}: {fault}. {remedy}")
 
-    def _value(self, option: click.Option, name: str, value: Any, place: Place) -> Any:
-        """The value as a command line would have it: text, or a list of texts where the option may be repeated."""
-        if option.is_flag and isinstance(value, bool):
-            # `no-verbs = true` means `--no-verbs`, which sets the flag to false.
-            return not value if f"--{name}" in option.secondary_opts else value
-        is_wrong = option.is_flag or isinstance(value, bool) or (isinstance(value, list) and not option.multiple)
-        if is_wrong:
-            takes = "is true or false" if option.is_flag else f"takes {'one' if isinstance(value, list) else 'a'} value"
-            raise HapaxError(
-                f"{self._path}: {name}{_of(place)} {takes}. Correct the file, or name another by --config."
-            )
-        # Text, as on a command line, so that the option itself checks and converts it.
-        return [str(part) for part in value] if isinstance(value, list) else str(value)
+
+def _value(option: click.Option, name: str, value: Any, place: str) -> Any:
+    """The value as a command line would have it: text, or a list of texts where the option may be repeated."""
+    if option.is_flag and isinstance(value, bool):
+        # `no-verbs = true` means `--no-verbs`, which sets the flag to false.
+        return value is not (f"--{name}" in option.secondary_opts)
+    if option.is_flag or isinstance(value, bool) or (isinstance(value, list) and not option.multiple):
+        takes = "is true or false" if option.is_flag else "takes one value"
+        raise HapaxError(f"{place} {takes}. Correct the file, or name another by --config.")
+    # Text, as on a command line, so that the option itself checks and converts it.
+    return [str(part) for part in value] if isinstance(value, list) else str(value)
 
 
 def _of(place: Place) -> str:
@@ -328,24 +313,15 @@ with_program = _program_options()
 
 
 def of_program(command: F) -> F:
-    """The command with the program's options, given before it, in the environment, or in a file for it.
-
-    A command line that has them behind the command is understood, too, and told where they belong.
-    """
+    """The command with the program's options, which may stand before it or behind it."""
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
         context = click.get_current_context()
-        late = []
         for parameter in context.command.params:
-            if isinstance(parameter, click.Option) and parameter.hidden and parameter.name is not None:
-                source = context.get_parameter_source(parameter.name)
-                if source is ParameterSource.DEFAULT:
-                    options[parameter.name] = context.find_root().params.get(parameter.name, options[parameter.name])
-                elif source is ParameterSource.COMMANDLINE:
-                    late.append(parameter.opts[0])
-        if late:
-            note(f"{', '.join(late)}: write options of models before the command, `hapax {late[0]} ...`.")
+            name = parameter.name or ""
+            if getattr(parameter, "hidden", False) and context.get_parameter_source(name) is ParameterSource.DEFAULT:
+                options[name] = context.find_root().params.get(name, options[name])
         return command(*arguments, **options)
 
     # The command reads them; the program lists them.

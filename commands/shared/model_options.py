@@ -18,7 +18,7 @@ from hapax.commands.shared.console import (
     BUDGET_REACHED,
     DONE,
     Left,
-    Work,
+    Tell,
     counts_text,
     leaving,
     note,
@@ -295,7 +295,7 @@ class Asking(NamedTuple):
 
     kb: KnowledgeBase
     opening: OpeningOptions
-    show: Work
+    show: Tell
 
 
 @contextmanager
@@ -321,7 +321,7 @@ def _foreseeing(options: Mapping[str, Any], library: Library | None) -> Iterator
         journal = PlanningJournal(kb)
         # The journal raises where answers are missing, once it has noted what would be asked.
         with suppress(BudgetReached):
-            yield Asking(kb, opening_options(library, options, journal), Work(""))
+            yield Asking(kb, opening_options(library, options, journal), lambda *_: None)
     requests, answered = len(journal.missing), journal.total.hits
     print_json({"requests": requests, "answered": answered, "most_tokens": journal.tokens})
     say(

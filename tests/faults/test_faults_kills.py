@@ -107,7 +107,7 @@ def test_a_merge_survives_death_at_every_commit(warm: Warm, searched: Path, tmp_
     def prepare(folder: Path) -> None:
         shutil.copy(searched / "kb.db", folder / "other.db")
 
-    assert Stage(warm, ("merge", "other.db", "--db", "kb.db"), tmp_path, prepare).check_every_commit() >= 3
+    assert Stage(warm, ("data", "merge", "other.db", "--db", "kb.db"), tmp_path, prepare).check_every_commit() >= 3
 
 
 def test_a_question_survives_death_at_every_commit(warm: Warm, searched: Path, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_derivation_survives_death_at_every_commit(warm: Warm, tmp_path: Path)
     stage = Stage(warm, ("derive", "join.rules", "--rule", "join", "--rule", "on", "--db", "kb.db"), tmp_path, prepare)
     commits = stage.check_every_commit()
     whole = statements("whole")
-    stats_of = ("stats", "--db", "kb.db")
+    stats_of = ("data", "stats", "--db", "kb.db")
     stats = [warm.run(Command(stats_of, tmp_path / "whole", name="told")).stdout]
 
     assert commits >= 1

@@ -108,7 +108,7 @@ def test_who_asks_keeps_no_reader_out(stage: Stage) -> None:
     """While a search asks, the file can be counted, asked and exported."""
     search = stage.started("read", "first", batches=2)
     for arguments in (
-        ("stats", "--db", "kb.db"),
+        ("data", "stats", "--db", "kb.db"),
         ("query", "is_sealed(M)", "--rules", "world.rules", "--db", "kb.db"),
         ("export", "--db", "kb.db"),
     ):

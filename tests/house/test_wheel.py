@@ -160,7 +160,7 @@ def test_the_core_works_without_extras(tmp_path: Path) -> None:
     simulated = ("-m", "simulated", "--no-progress")
     for arguments in (
         ("check", "thin.rules"),
-        ("compile", "thin.rules"),
+        ("rules", "compile", "thin.rules"),
         ("import", "facts.csv"),
         ("derive", "thin.rules"),
         ("query", "lies_at(A, E), E > 8000", "--rules", "thin.rules"),
@@ -168,8 +168,8 @@ def test_the_core_works_without_extras(tmp_path: Path) -> None:
         ("plan", "thin.rules", "-m", "simulated"),
         ("search", "thin.rules", *simulated),
         ("export",),
-        ("stats",),
-        ("models",),
+        ("data", "stats"),
+        ("model", "list"),
     ):
         done = without_extras(tmp_path, arguments)
         assert done.returncode == 0, (arguments, done.stderr)
@@ -194,8 +194,8 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("search", "thin.rules", "-m", "smollm2", "--no-progress"), "smollm2"),
         (("search", "thin.rules", "-m", "simulated", "--evaluator", "gguf:any.gguf", "--no-progress"), "gguf"),
         (("derive", "thin.rules", "-o", "out.parquet"), "evaluation"),
-        (("compile", "thin.rules", "--to", "duckdb"), "sql"),
-        (("dataset", "out"), "evaluation"),
+        (("rules", "compile", "thin.rules", "--to", "duckdb"), "sql"),
+        (("data", "dataset", "out"), "evaluation"),
         (("report", "-o", "report.html"), "evaluation"),
         (("search", "thin.rules", "-m", "simulated", "--executor", "ray"), "ray"),
         (("search", "thin.rules", "-m", "simulated", "--likelihood", "vectors:x.bin"), "vectors"),

@@ -26,7 +26,7 @@ def folder(searched: Path) -> Path:
 
 def asked(options: list[Any], *questions: Question) -> tuple[set[str], list[Any]]:
     """The names of the tools of a server process, and its replies: structured answers, or the texts of errors."""
-    server = StdioServerParameters(command=sys.executable, args=[str(ROOT / "cli.py"), "mcp", *map(str, options)])
+    server = StdioServerParameters(command=sys.executable, args=[str(ROOT / "cli.py"), "kb", "mcp", *map(str, options)])
 
     async def talk() -> tuple[set[str], list[Any]]:
         async with Client(stdio_client(server)) as client:

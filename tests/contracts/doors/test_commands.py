@@ -346,8 +346,8 @@ FAULTY = """id;day;amount;at
 
 @pytest.mark.usefixtures("folder")
 def test_faults_of_a_table_are_told_at_the_beginning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bad dates and numbers, short rows and repeated ids, by line; what nearly is a key is one, and commands take the
-    rest, empty cells too."""
+    """Bad dates and numbers and short rows, by line; what nearly is a key is one, and commands take the rest, empty cells
+    too."""
     Path("orders.csv").write_text(FAULTY, "utf-8")
     begun = invoke("init", "orders.csv")
     commands = [shlex.split(line)[1:] for line in begun.stdout.splitlines() if line.startswith("  hapax")]
@@ -355,10 +355,10 @@ def test_faults_of_a_table_are_told_at_the_beginning(folder: Path, monkeypatch: 
     results = [invoke(*command) for command in commands]
     rules, mapping = Path("orders.rules").read_text("utf-8"), Path("map.yaml").read_text("utf-8")
 
-    for line, word in {3: "2024-02-30", 4: "n/a", 5: "id 3", 6: "3 cells"}.items():
+    for line, word in {3: "2024-02-30", 4: "n/a", 6: "3 cells"}.items():
         assert any(text.startswith(f"orders.csv:{line}:") and word in text for text in begun.stderr.splitlines())
     assert "given orders(id: Number, day: Date, amount: Number, at: Time)" in rules
-    assert 'key: "id"' in mapping
+    assert 'key: "id"  # some rows repeat it' in mapping
     assert [result.exit_code for result in results] == [0, 0, 0], [result.output for result in results]
     assert "6 facts read" in results[0].output
     assert not any("has no value for" in result.output for result in results)

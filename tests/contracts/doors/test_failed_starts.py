@@ -27,12 +27,12 @@ FAILING = {
     "a goal at a wrong URL": f"query lies_in(X,italy) --ask --rules my.rules -m {NOWHERE}",
     "import of a missing file": "import nosuch.csv",
     "import of a faulty row": "import faulty.csv --rules my.rules",
-    "merge of a missing file": "merge nosuch.db",
+    "merge of a missing file": "data merge nosuch.db",
     "an evaluation without a key": "evaluate instruct my.rules -m openai:gpt-4.1",
     "expansion without a key": "rules expand my.rules --rules my.rules --variable C -m openai:gpt-4.1 -o new.rules",
     "mining": "rules mine my.rules",
     "a plan": "plan my.rules -m nosuch:model",
-    "an agent's server": "mcp --ask --max-calls 3 --rules my.rules -m openai:gpt-4.1",
+    "an agent's server": "kb mcp --ask --max-calls 3 --rules my.rules -m openai:gpt-4.1",
     "a browser's server": "serve --ask --max-calls 3 --rules my.rules -m openai:gpt-4.1",
 }
 

@@ -449,7 +449,7 @@ def test_the_head_of_the_text_names_the_loss_and_what_is_left_out() -> None:
 def test_the_text_is_the_same_each_time(tmp_path: Path) -> None:
     """`compile --to` prints the same text in processes with other hash seeds."""
     (tmp_path / "my.rules").write_text(RECURSIVE, "utf-8")
-    command = [sys.executable, "-m", "hapax.cli", "compile", str(tmp_path / "my.rules"), "--to", "postgres"]
+    command = [sys.executable, "-m", "hapax.cli", "rules", "compile", str(tmp_path / "my.rules"), "--to", "postgres"]
     texts = [
         subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
         for seed in ("1", "2")

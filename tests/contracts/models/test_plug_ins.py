@@ -37,7 +37,7 @@ def test_the_example_package_installs_and_searches(tmp_path: Path) -> None:
         "lives_in(Person X, Country A) & uses_currency(Country A, Currency B) -> can_pay_with(Person X, Currency B)\n"
     )
 
-    listed = run(target, "models", "--json")
+    listed = run(target, "model", "list", "--json")
     searched = run(target, "search", rules, "-m", "echo:krone,franc", "--db", tmp_path / "kb.db", "--beam", "2")
 
     assert listed.returncode == 0, listed.stderr

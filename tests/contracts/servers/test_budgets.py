@@ -215,32 +215,9 @@ def test_a_lost_reply_is_perhaps_billed(tmp_path: Path) -> None:
     critic = next(row for row in rows if row["role"] == "critic")
     assert kinds == []
     assert (critic["perhaps"], critic["requests"] - critic["answered"]) == (1, 2)
-    assert critic["perhaps_completion_tokens"] > 0
+    # Each reply has one token, and a lost one counts at the most.
+    assert critic["completion_tokens"] == critic["answered"] + critic["perhaps"]
     assert json.loads(until.stdout)["spending"] == []
-
-
-def test_a_providers_export_is_compared(tmp_path: Path) -> None:
-    """Figures within the ledger's range agree, and errors are not billed; one beyond it is named, with exit code 1."""
-    with FakeServer(WORLD) as fake:
-        busy = (503, {}, RETRY_AT_ONCE)
-        fake.misbehave = lambda number, asked: busy if number % 4 == 0 else None
-        search(tmp_path, "openai:small", *PLAIN, *priced(tmp_path, fake))
-    export, sums = tmp_path / "usage.csv", spending(tmp_path)
-    header = "model,num_model_requests,input_tokens,output_tokens\n"
-    tokens = f"{sums['prompt_tokens']},{sums['completion_tokens']}"
-    charged = f"tiny-2026-01-01,{sums['requests'] - sums['errors']},{tokens}\n"
-    with_errors = f"tiny-2026-01-01,{sums['requests']},{tokens}\n"
-    results = []
-    for text in (f"{header}{charged}other,9,9,9\n", f"{header}{with_errors}", "name,sum\n"):
-        export.write_text(text, "utf-8")
-        results.append(invoke("model", "ledger", "--db", tmp_path / "kb.db", "--reconcile", export, "--json"))
-    good, bad, foreign = results
-
-    compared = json.loads(good.stdout)
-    assert (good.exit_code, compared["agrees"], compared["unknown_models"]) == (0, True, ["other"])
-    assert sums["errors"] > 0
-    assert (bad.exit_code, foreign.exit_code) == (1, 1)
-    assert "column" in flat(foreign)
 
 
 # A file that another process locks

@@ -200,7 +200,7 @@ The uncle could not lift his nephew because he was so heavy.,he,The uncle,The ne
 ASKING = {
     "query": """query uses_currency("Norway",Currency),uses_currency("Peru",Currency) --ask --rules money.rules""",
     "search": "search money.rules --no-progress",
-    "calibrate": "calibrate --rules money.rules --labels labels.tsv --critic openai:small",
+    "calibrate": "model calibrate --rules money.rules --labels labels.tsv --critic openai:small",
     "instruct": "evaluate instruct money.rules --calls 1",
     "grid": "evaluate grid grid.yaml",
     "likelihood": "evaluate likelihood --rules money.rules --evaluator openai:small --evaluator openai:other",
@@ -244,7 +244,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "schemas.csv").write_text(SCHEMAS, "utf-8")
     given = ("search", folder / "money.rules", "-m", f"scripted:{folder / 'script.json'}", "--db", folder / "kb.db")
     assert invoke(*given, "--no-progress").exit_code == 0
-    frozen = ("dataset", folder / "frozen", "--db", folder / "kb.db", "--format", "jsonl", "--in-both", "keep")
+    frozen = ("data", "dataset", folder / "frozen", "--db", folder / "kb.db", "--format", "jsonl", "--in-both", "keep")
     assert invoke(*frozen).exit_code == 0
     return folder
 

@@ -74,9 +74,9 @@ def changed(database: Path) -> Path:
     [
         ("why", "uses_currency('Norway', 'arsenic')"),
         ("export", "-o", "-"),
-        ("dataset", "dataset", "--in-both", "keep"),
-        ("merge", "kb.db", "--db", "other.db"),
-        ("backup", "copy.db"),
+        ("data", "dataset", "dataset", "--in-both", "keep"),
+        ("data", "merge", "kb.db", "--db", "other.db"),
+        ("kb", "backup", "copy.db"),
     ],
 )
 def test_a_changed_fact_is_served_by_no_command(
@@ -99,11 +99,11 @@ def test_a_changed_fact_is_served_by_no_command(
     [
         (
             "statements SET substitution = replace(substitution, 'krone', 'arsenic')",
-            ("dataset", "out", "--in-both", "keep"),
+            ("data", "dataset", "out", "--in-both", "keep"),
         ),
         ("statements SET substitution = 'null'", ("report", "-o", "page.html")),
         ("statements SET log_likelihood = 9e999", ("report", "-o", "page.html")),
-        ("fact_origins SET probability = 9e999", ("dataset", "out", "--in-both", "keep")),
+        ("fact_origins SET probability = 9e999", ("data", "dataset", "out", "--in-both", "keep")),
         ("fact_origins SET probability = -0.1", ("export", "-o", "-")),
         ("assessments SET score = 9e999", ("why", "uses_currency('Norway', 'Norwegian krone')")),
     ],

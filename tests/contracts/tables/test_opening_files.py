@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -182,7 +183,7 @@ def ended(command: str, folder: Path, **environment: str) -> subprocess.Complete
 def test_closed_streams_are_no_error(tmp_path: Path, closed: str) -> None:
     """The command does its work as with /dev/null in their place, and writes nothing else into its file."""
     path = add(tmp_path / "kb.db", "Ur")
-    result = ended(f"stats {closed}", tmp_path)
+    result = ended(f"data stats {closed}", tmp_path)
 
     assert result.returncode == 0
     assert b"Traceback" not in result.stderr
@@ -191,20 +192,28 @@ def test_closed_streams_are_no_error(tmp_path: Path, closed: str) -> None:
 
 
 def test_narrow_output_shows_escapes_and_refuses_exports(tmp_path: Path) -> None:
-    """Signs that the encoding of stdout lacks are escapes of JSON in answers; an export is never changed."""
+    """Signs that the encoding of stdout lacks are escapes in answers, those of JSON in JSON; an export is never changed."""
     add(tmp_path / "kb.db", "Łódź 😀")
     (tmp_path / "old.rules").write_text("given is_old(City)\n", "utf-8")
     shown = ended("query 'is_old(X)' --rules old.rules", tmp_path, PYTHONIOENCODING="latin-1")
+    found = ended("query 'is_old(X)' --rules old.rules --json", tmp_path, PYTHONIOENCODING="latin-1")
     exported = ended("export -o -", tmp_path, PYTHONIOENCODING="latin-1")
 
     assert shown.returncode == 0, shown.stderr
-    assert b"\\u0141\xf3d\\u017a \\ud83d\\ude00" in shown.stdout
+    assert b"\\u0141\xf3d\\u017a \\U0001f600" in shown.stdout
+    assert json.loads(found.stdout)["answers"] == [{"X": "Łódź 😀"}]
     assert exported.returncode == 1
     assert b"PYTHONIOENCODING=utf-8" in exported.stderr
     assert b"Traceback" not in exported.stderr
 
 
-@pytest.mark.parametrize("command", [("export", "-o"), ("dataset",)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "-o"),
+        ("data", "dataset"),
+    ],
+)
 def test_links_in_a_circle_are_no_place_for_output(tmp_path: Path, command: tuple[str, ...]) -> None:
     """They are named like any other place that cannot be written."""
     add(tmp_path / "kb.db", "Ur")
