@@ -172,9 +172,12 @@ def broken_declarations(library: Library, breaking_rule: RuleFault, breaking_fac
     stated = _as_rule(tuple(Literal(fact) for fact in library.facts))
     for constraint in library.constraints:
         forbidden = _as_rule(constraint.premise)
-        if _is_broken(constraint, stated, library):
+        if breaking := _breaking(constraint, stated, library):
             yield breaking_facts.at(
-                constraint.place, f'the stated facts break "{constraint.origin}"', "Remove a fact, or the declaration"
+                constraint.place,
+                f'{_verb_of(breaking)} "{constraint.origin}"',
+                "Remove a fact, or the declaration",
+                *(fact.place for fact in breaking if fact.place is not None),
             )
         for rule in library.rules:
             broken = ""
@@ -189,11 +192,10 @@ def broken_declarations(library: Library, breaking_rule: RuleFault, breaking_fac
     for item in library.disjoint_types:
         of_first, of_second = (_stated_texts(library, data_type) for data_type in (item.first, item.second))
         for text in filter(of_second.__contains__, of_first):
-            facts = dict.fromkeys((of_first[text], of_second[text]))
-            verb = "breaks" if len(facts) == 1 else "break"
+            facts = list(dict.fromkeys((of_first[text], of_second[text])))
             yield breaking_facts.at(
                 item.place,
-                f'{" and ".join(map(str, facts))} {verb} "{item}"',
+                f'{_verb_of(facts)} "{item}"',
                 "Remove a fact, or the declaration",
                 *(fact.place for fact in facts if fact.place is not None),
             )
@@ -210,15 +212,22 @@ def _stated_texts(library: Library, data_type: str) -> dict[str, Atom]:
     return found
 
 
-def _is_broken(constraint: Constraint, stated: Rule, library: Library) -> bool:
-    """True if the premise of `stated`, which are facts, has what the constraint forbids."""
+def _verb_of(facts: Sequence[Atom]) -> str:
+    """`p(1) breaks`, or `p(1) and q(2) break`."""
+    return f"{' and '.join(map(str, facts))} {'breaks' if len(facts) == 1 else 'break'}"
+
+
+def _breaking(constraint: Constraint, stated: Rule, library: Library) -> list[Atom]:
+    """The first facts among the premise of `stated` that the constraint forbids together; none if it forbids none."""
+    facts = {str(literal.atom): literal.atom for literal in stated.literals}
     whole = _as_rule(constraint.premise)
     # Facts have no variables, so that the comparisons are calculated rather than deduced from all facts together.
     for binding in Matcher(library).bindings(whole.literals, stated):
         values = {name: term.value for name, term in binding.items() if isinstance(term, Constant)}
         if all(variable_names([item]) <= values.keys() and holds(item, values) for item in whole.comparisons):
-            return True
-    return False
+            found = (str(item.replaced(binding).atom) for item in whole.literals)
+            return [facts[text] for text in dict.fromkeys(found) if text in facts]
+    return []
 
 
 def _as_rule(premise: tuple[BodyLiteral, ...]) -> Rule:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from hapax.grammar.checking.satisfiable import contradiction, denied
+from hapax.grammar.data_types import OBJECT
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     MISSING,
@@ -159,7 +160,10 @@ class Matcher:
     def _fits(self, term: Term, data_type: str) -> bool:
         if isinstance(term, Variable):
             return self.library.is_subtype(term.data_type, data_type)
-        return term.is_number == self.library.is_numeric(data_type)
+        if not term.is_number:
+            return not self.library.is_numeric(data_type)
+        # A type below no kind, such as that of a variable without one, takes numbers and texts.
+        return self.library.may_be_numeric(data_type) or self.library.kind_of(data_type) == OBJECT
 
 
 TURNED = {"<": ">", ">": "<", "=<": ">=", ">=": "=<"}
