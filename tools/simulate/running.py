@@ -204,7 +204,7 @@ def clean(place: ScenarioFolder) -> None:
 
 
 def beside_facts(folder: Path, scenario: Scenario) -> dict[str, str]:
-    """What a scenario leaves besides the tables of its knowledge base: the export, and the statements of each rule."""
+    """The export of a folder and, where its scenario derives, the statements of each rule."""
     found = {EXPORT: export_of(folder)}
     if scenario.derives:
         with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
@@ -220,24 +220,6 @@ def export_of(folder: Path) -> str:
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
-
-
-@dataclass
-class Totals:
-    """Counts over seeds."""
-
-    seeds: int = 0
-    failed: int = 0
-    runs: int = 0
-    seconds: float = 0.0
-    scenarios: Counter[str] = field(default_factory=Counter)
-    injected: Counter[str] = field(default_factory=Counter)
-
-    def __str__(self) -> str:
-        lines = [f"{self.seeds} seeds, {self.failed} failed, {self.runs} runs, {self.seconds:.0f} s of processor time"]
-        for title, counts in (("scenario", self.scenarios), ("fault", self.injected)):
-            lines += [f"  {title} {name}: {count}" for name, count in sorted(counts.items()) if count]
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -274,17 +256,13 @@ class Simulation:
         self._temporary = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None, prefix="hapax-simulate-")
         return Path(self._temporary.name)
 
-    def run(self, seed: int, totals: Totals) -> list[str]:
+    def run(self, seed: int) -> list[str]:
         """Run a seed; returns what went wrong."""
         stream = random.Random(f"seed {seed}")  # noqa: S311  no secret
         scenario = SCENARIOS[self._only or stream.choice(list(SCENARIOS))]
-        totals.seeds += 1
-        totals.scenarios[scenario.name] += 1
         try:
             reference = self._reference(scenario)
-            return [
-                f"{scenario.name}: {failure}" for failure in self._disturbed(scenario, reference, seed, stream, totals)
-            ]
+            return [f"{scenario.name}: {failure}" for failure in self._disturbed(scenario, reference, seed, stream)]
         except Stuck as stuck:
             return [f"{scenario.name}: {stuck}"]
         except (sqlite3.Error, HapaxError) as fault:
@@ -311,7 +289,7 @@ class Simulation:
         return machine, place
 
     def _disturbed(
-        self, scenario: Scenario, reference: ReferenceRun, seed: int, stream: random.Random, totals: Totals
+        self, scenario: Scenario, reference: ReferenceRun, seed: int, stream: random.Random
     ) -> Iterator[str]:
         machine, place = self._machine(scenario, seed)
         in_flight = 0
@@ -323,7 +301,6 @@ class Simulation:
                 if faults and stream.random() < 0.3:
                     faults.append(_drawn(stream, reference.crossings))
                 processes = machine.run(scenario.works(place), faults, stream.choice((0.0, 0.05, 0.3)))
-                totals.runs += 1
                 ended = sum(process.is_killed or process.fault is not None for process in processes)
                 # The model answers batch by batch, and the last one of each process may be lost.
                 in_flight += sum(map(len, place.asked[-ended:])) if ended else 0
@@ -334,8 +311,6 @@ class Simulation:
                 if export_of(place.folder) not in allowed:
                     yield f"{EXPORT} is neither the earlier one nor the new one"
             processes = machine.run(scenario.works(place))
-            totals.runs += 1
-            totals.injected += machine.disk.injected
             injected = sorted(machine.disk.injected.items())
             self.trace = f"{scenario.name}, {injected}, {sorted(machine.crossings.items())}, {machine.clock:.4f} s"
             yield from (f"undisturbed, it ends with {process.fault!r}" for process in processes if process.fault)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from money_fixture import WORLD
+from cli_fixture import invoke
+from money_fixture import RULES, WORLD
 from openai_fake import FAULTS, FRAME, Asked, FakeServer, Faulty, Reply
 from served import (
     CLAIMS,
@@ -457,3 +459,222 @@ def test_a_search_reads_every_manner_alike(manner: Callable[[Sequence[str]], str
     else:
         assert found(tmp_path) == found(tmp_path, "plain.db")
         assert found(tmp_path)[1]
+
+
+# Critics of several claims, and what they are worth
+
+KNOWN = [
+    (
+        "The Danube flows through [].",
+        "Germany, Austria, Slovakia, Bulgaria, Moldova, Ukraine",
+        "Spain, Egypt, Italy, Finland, Albania, Lesotho",
+    ),
+    (
+        "[] is a planet of the Solar System.",
+        "Mercury, Venus, Earth, Saturn, Uranus, Neptune",
+        "Sirius, Titan, Halley's Comet, Vega, Ganymede, Betelgeuse",
+    ),
+    (
+        "[] is a city in Japan.",
+        "Tokyo, Osaka, Kyoto, Okayama, Kanazawa, Naha",
+        "Madrid, Chicago, Shanghai, Busan, Tainan, Vladivostok",
+    ),
+    (
+        "William Shakespeare wrote [].",
+        "Hamlet, Macbeth, Othello, Henry IV, Henry VI, Henry VIII",
+        "Faust, Cyrano de Bergerac, Oedipus Rex, The Cherry Orchard, Volpone, Phaedra",
+    ),
+    (
+        "[] is played with a bow.",
+        "Violin, Viola, Cello, Erhu, Rebec, Fiddle",
+        "Trumpet, Piano, Drum, Oboe, Harpsichord, Shakuhachi",
+    ),
+]
+"""What a model that knows something says of the claims of a probe: true and false values."""
+TRUTHS, FALSEHOODS = (
+    [row[0].replace("[]", value) for row in KNOWN for value in row[place].split(", ")] for place in (1, 2)
+)
+
+
+def judged(lacks: set[str], verdicts: dict[str, float]) -> FakeServer:
+    """A server that judges several claims at a time, and knows the claims of a probe."""
+    truths = {**dict.fromkeys(TRUTHS, 0.97), **dict.fromkeys(FALSEHOODS, 0.03)}
+    capitals = {"Paris is the capital of France.": 0.99, "Paris is the capital of Spain.": 0.02}
+    return FakeServer({**WORLD, "critic": {**truths, **capitals, **verdicts}}, frozenset({"systemone", *lacks}))
+
+
+@pytest.mark.parametrize("lacks", [set(), {"logprobs"}, {"logprobs", "n"}], ids=["log-probabilities", "votes", "no n"])
+def test_claims_are_asked_together_where_a_sample_is_judged_the_same_alone(lacks: set[str]) -> None:
+    """Twenty claims take one request, or one for each vote; each gets its own score, whatever their order."""
+    verdicts = {claim: 0.9 if number % 3 else 0.1 for number, claim in enumerate(CLAIMS)}
+    with judged(lacks, verdicts) as fake:
+        models = opened(fake)
+        before = len(fake.asked)
+        found = probabilities(models, CLAIMS)
+        requests = len(fake.asked) - before
+
+    assert requests == (10 if "n" in lacks else 1)
+    assert [score > 0.5 for score in found] == [verdicts[claim] > 0.5 for claim in CLAIMS]
+
+
+def test_a_claim_that_a_reply_leaves_out_is_asked_alone() -> None:
+    """A reply about several claims may have fewer lines: the others get a request each."""
+
+    def forgets(number: int, asked: Asked) -> Any:
+        def shortened(body: Any) -> Any:
+            content = body["choices"][0].get("logprobs", {}).get("content", [])
+            if "\nStatements:\n" in prompt_of(asked) and CLAIMS[0] in prompt_of(asked):
+                body["choices"][0]["logprobs"]["content"] = content[: 4 * 9]
+            return body
+
+        return shortened
+
+    with judged(set(), {}) as fake:
+        models = opened(fake)
+        fake.misbehave = forgets
+        before = len(fake.asked)
+        found = probabilities(models, CLAIMS)
+        requests = len(fake.asked) - before
+
+    assert found == [pytest.approx(found[0])] * len(CLAIMS)
+    assert requests == 1 + len(CLAIMS) - 9
+
+
+def test_claims_are_asked_alone_where_they_want_to_be(tmp_path: Path) -> None:
+    """`--claims 1`, LINK's ways, and a server whose verdicts on several claims are others than alone."""
+    with judged(set(), {}) as fake:
+        url = f"openai:tiny@{fake.url}"
+        for options in (["--claims", "1"], ["--compat", "paper"]):
+            fake.asked.clear()
+            result = search(tmp_path, url, "--likelihood", "frequency", *options, database=f"{options[0]}.db")
+            assert result.exit_code == 0, result.output
+            assert not any("\nStatements:\n" in prompt_of(asked) for asked in fake.asked)
+
+    def contrary(number: int, asked: Asked) -> Any:
+        def swapped(body: Any) -> Any:
+            text = json.dumps(body)
+            if "\nStatements:\n" not in prompt_of(asked):
+                return body
+            return json.loads(text.replace(" Yes", " Maybe").replace(" No", " Yes").replace(" Maybe", " No"))
+
+        return swapped
+
+    with judged(set(), {}) as fake:
+        fake.misbehave = contrary
+        models = opened(fake)
+        before = len(fake.asked)
+        probabilities(models, CLAIMS)
+
+        assert len(fake.asked) - before == len(CLAIMS)
+
+
+@pytest.mark.parametrize(("false", "area"), [(0.03, 1.0), (0.97, 0.5)], ids=["good", "always yes"])
+def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, area: float, tmp_path: Path) -> None:
+    """The AUC on claims of known truth stands in the table and in JSON, and the threshold of facts follows it."""
+    with judged(set(), dict.fromkeys(FALSEHOODS, false)) as fake:
+        url = f"openai:tiny@{fake.url}"
+        options = ("--likelihood", "frequency", "--claims", "12")
+        printed = search(tmp_path, url, *options)
+        told = json.loads(search(tmp_path, url, *options, "--json").stdout)
+
+    worth = told["critic"]
+    low, high = worth["interval"]
+    assert low < area <= high
+    assert f"critic: AUC {area:.2f} ({low:.2f} to {high:.2f}) on claims of known truth" in flat(printed)
+    assert (worth["auc"], worth["judged"], worth["asked"], worth["certificates"]) == (area, 60, 60, [])
+    # Facts need more than a critic gave to known falsehoods, so that one that says yes to all accepts none.
+    assert worth["threshold"] == (0.85 if false < 0.5 else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "asked", "area"), [(set(), 12, 0.5), ({"logprobs", "n"}, 0, None)], ids=["one a request", "votes"]
+)
+def test_a_critic_of_one_claim_a_request_is_tried_by_twelve_requests(
+    lacks: set[str], asked: int, area: float | None, tmp_path: Path
+) -> None:
+    """Twelve claims say with a wide interval what it is worth, and move no threshold; of one that takes ten requests
+    for a claim it stays unknown. The same search asks nothing again."""
+    with judged(lacks, dict.fromkeys(FALSEHOODS, 0.97)) as fake:
+        options = ("--likelihood", "frequency", "--claims", "1", "--json")
+        worth = json.loads(search(tmp_path, f"openai:tiny@{fake.url}", *options).stdout)["critic"]
+        sent = len(fake.asked)
+        search(tmp_path, f"openai:tiny@{fake.url}", *options)
+        again = len(fake.asked) - sent
+
+    assert (worth["auc"], worth.get("asked", 0), worth["threshold"]) == (area, asked, 0.85)
+    assert area is None or worth["interval"][1] - worth["interval"][0] > 0.5
+    assert again == 0
+
+
+def test_a_critic_is_tried_on_what_the_user_gave(tmp_path: Path) -> None:
+    """Given facts of a functional predicate are the claims of known truth, and with each other's values the false ones."""
+    towns = {f"Town {number} is a city in Land {number}.": 0.97 for number in range(31)}
+    exchanged = {f"Town {number} is a city in Land {number + 1}.": 0.9 for number in range(31)}
+    facts = "".join(f'is_a_city_in("Town {number}", "Land {number}").\n' for number in range(31))
+    (tmp_path / "own.rules").write_text(RULES + facts, "utf-8")
+    with judged(set(), {**towns, **exchanged}) as fake:
+        options = ("--likelihood", "frequency", "--claims", "12", "--no-progress", "--json", "--db", tmp_path / "kb.db")
+        told = json.loads(invoke("search", tmp_path / "own.rules", "-m", f"openai:tiny@{fake.url}", *options).stdout)
+
+    worth = told["critic"]
+    assert (worth["source"], worth["auc"], worth["asked"]) == ("given facts", 1.0, 60)
+    assert 0.9 < worth["threshold"] <= 0.97
+
+
+def spoken(yes: str, no: str, answer: str, *, scored: bool) -> FakeServer:
+    """A critic that answers in these words within this text, one token for each piece between bars."""
+    worlds = {**dict.fromkeys(TRUTHS, 0.97), **dict.fromkeys(FALSEHOODS, 0.03), "Sure.": 0.9, "Never.": 0.1}
+    worlds |= {"Paris is the capital of France.": 0.99, "Paris is the capital of Spain.": 0.02}
+
+    def misbehave(number: int, asked: Asked) -> Any:
+        if "Answer:" not in prompt_of(asked):
+            return None
+        listed = prompt_of(asked).partition("\nStatements:\n")[2].splitlines()[:-1]
+        claims = [line.partition(". ")[2] for line in listed]
+        claims = claims or [prompt_of(asked).partition("Statement: ")[2].removesuffix("\nAnswer:").strip()]
+        content: list[Any] = []
+        for place, claim in enumerate(claims, 1):
+            true = worlds[claim]
+            pieces = [f"{place}", ". "] * (len(claims) > 1) + answer.split("|") + ["\n"] * (len(claims) > 1)
+            for piece in pieces:
+                said = (yes if true > 0.5 else no) if piece == "VERDICT" else piece
+                top = {yes: math.log(true), no: math.log(1 - true)} if piece == "VERDICT" else {piece: -0.01}
+                entries = [{"token": token, "logprob": score} for token, score in top.items()]
+                content.append({"token": said, "logprob": -0.01, "top_logprobs": entries})
+        content = content[: asked.body["max_tokens"]]
+
+        def changed(body: Any) -> Any:
+            text = "".join(entry["token"] for entry in content)
+            for choice in body["choices"]:
+                choice["message"]["content"] = text
+            body["choices"][0]["logprobs"] = {"content": content} if scored else None
+            return body
+
+        return changed
+
+    return FakeServer(WORLD, frozenset({"systemone"}), misbehave=misbehave)
+
+
+@pytest.mark.parametrize("scored", [True, False], ids=["log-probabilities", "votes"])
+@pytest.mark.parametrize(
+    ("yes", "no", "answer"),
+    [
+        ("Ja", "Nein", "VERDICT|."),
+        ("Oui", "Non", "**|VERDICT|**"),
+        ("Sí", "No", '{"|answer|":| "|VERDICT|"}'),
+        ("是", "否", "VERDICT|。"),
+        ("Да", "Нет", "Ответ|:| |VERDICT|"),
+        ("はい", "いいえ", "VERDICT|、"),
+        ("true", "false", '```|json|\n{"|correct|":| |VERDICT|}\n```'),
+        ("Yes", "No", "**|VERDICT|.**"),
+    ],
+)
+def test_a_critic_may_answer_in_its_own_language_and_form(yes: str, no: str, answer: str, scored: bool) -> None:
+    """Yes and no count in the words that the probe saw, in bold, after a label and in JSON, alone and among others."""
+    with spoken(yes, no, answer, scored=scored) as fake:
+        models = opened(fake)
+        found = probabilities(models, ["Sure.", "Never."])
+
+    expected = [0.9, 0.1] if scored else [1.0, 0.0]
+    assert found == pytest.approx(expected, abs=0.01)
+    assert ("vote" in models.critic.identity.revision) is not scored
