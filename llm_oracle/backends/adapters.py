@@ -1,8 +1,7 @@
 """LoRA adapters (Hu et al. 2022, section 4): small matrices that are added to the weights of a network once, at load.
 
 An adapter is a safetensors file. For a linear layer `NAME` with weight W (out x in) it has `NAME.down` (rank x in) and
-`NAME.up` (out x rank), and W becomes W + scale * up @ down. `scale` and what else concerns the adapter are in the
-file's metadata.
+`NAME.up` (rank x out), both in 8-bit integers, and `NAME.scale` (rank), and W becomes W + up.T @ (scale * down).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from hapax.grammar.errors import HapaxError
 from hapax.llm_oracle.backends.weights import check_sums, file_hash
 
-DOWN, UP = ".down", ".up"
+PARTS = (".down", ".up", ".scale")
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,9 @@ class Adapter:
     revision: str
 
     @property
-    def scale(self) -> float:
-        return float(self.metadata.get("scale", "1"))
-
-    @property
     def layers(self) -> tuple[str, ...]:
         """Names of the adapted layers."""
-        return tuple(name.removesuffix(DOWN) for name in self.tensors if name.endswith(DOWN))
+        return tuple(name.removesuffix(PARTS[0]) for name in self.tensors if name.endswith(PARTS[0]))
 
 
 def read_adapter(path: Path) -> Adapter:
@@ -51,10 +46,9 @@ def read_adapter(path: Path) -> Adapter:
     except (OSError, SafetensorError) as fault:
         raise HapaxError(f"{path} cannot be read as an adapter: {fault}. Install Hapax anew.") from fault
     adapter = Adapter(path, tensors, metadata, revision)
-    # Neither half of a layer may be missing, and there is nothing else.
-    halves = {name + DOWN for name in adapter.layers} | {name + UP for name in adapter.layers}
-    if not halves or halves != set(tensors):
-        raise HapaxError(f"{path} is not an adapter: its tensors are not pairs of NAME{DOWN} and NAME{UP}.")
+    # No part of a layer may be missing, and there is nothing else.
+    if not tensors or {name + part for name in adapter.layers for part in PARTS} != set(tensors):
+        raise HapaxError(f"{path} is not an adapter: its tensors are not NAME{', NAME'.join(PARTS)} of each layer.")
     return adapter
 
 
@@ -62,16 +56,16 @@ def read_adapter(path: Path) -> Adapter:
 def merge(network: Any, adapter: Adapter) -> None:
     """Add the adapter to the network's weights, in place. Raises HapaxError if it is made for another network."""
     for name in adapter.layers:
-        down, up = adapter.tensors[name + DOWN].float(), adapter.tensors[name + UP].float()
+        down, up, scale = (adapter.tensors[name + part].float() for part in PARTS)
         try:
             weight = network.get_submodule(name).weight
         except AttributeError:
             weight = None
-        if weight is None or tuple(weight.shape) != (up.shape[0], down.shape[1]):
+        if weight is None or tuple(weight.shape) != (up.shape[1], down.shape[1]):
             raise HapaxError(
-                f"{adapter.path.name} does not fit the model: there is no layer {name} of {up.shape[0]} x "
+                f"{adapter.path.name} does not fit the model: there is no layer {name} of {up.shape[1]} x "
                 f"{down.shape[1]}. Use the model that it was trained for: {adapter.metadata.get('base', 'unknown')}."
             )
         # The sum is rounded once, to the weight's own format.
-        product = adapter.scale * (up @ down)
+        product = up.T @ (scale[:, None] * down)
         weight.copy_((weight.float() + product.to(weight.device)).to(weight.dtype))

@@ -250,8 +250,11 @@ def test_a_merged_weight_is_the_sum_of_base_and_product(tmp_path: Path) -> None:
     """The product of both halves of an adapter is added to its layer, and to no other."""
     network = tiny_llama(tiny_tokenizer())
     name = "model.layers.1.self_attn.q_proj"
-    down, up = torch.randn(3, 32), torch.randn(32, 3)
-    save_file({f"{name}.down": down, f"{name}.up": up}, tmp_path / "a.safetensors", {"base": "tiny"})
+    down, up = (torch.randint(-100, 100, (3, 32), dtype=torch.int8) for _ in range(2))
+    scale = torch.tensor([0.001, 0.0005, 0.0002])
+    save_file(
+        {f"{name}.down": down, f"{name}.up": up, f"{name}.scale": scale}, tmp_path / "a.safetensors", {"base": "tiny"}
+    )
     before = {key: value.clone() for key, value in network.state_dict().items()}
 
     merge(network, read_adapter(tmp_path / "a.safetensors"))
@@ -259,7 +262,7 @@ def test_a_merged_weight_is_the_sum_of_base_and_product(tmp_path: Path) -> None:
     changed = {key for key, value in network.state_dict().items() if not torch.equal(value, before[key])}
     assert changed == {f"{name}.weight"}
     found = network.state_dict()[f"{name}.weight"]
-    assert torch.allclose(found, before[f"{name}.weight"] + up @ down, atol=1e-4)
+    assert torch.allclose(found, before[f"{name}.weight"] + (up.T * scale) @ down.float(), atol=1e-4)
 
 
 def test_the_longest_template_that_fits_is_the_claims() -> None:
