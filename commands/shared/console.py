@@ -281,17 +281,17 @@ def note(text: object, label: str = "") -> None:
 def show(found: Any) -> None:
     """Print what an operation found: with --json as JSON, otherwise its tables and lines; its notes on stderr."""
     print_json(found)
-    result = getattr(found, "result", None)
-    tables = [found] if result is None else result.tables
+    tables = getattr(found, "tables", [found])
     for number, table in enumerate(tables):
         if number:
             out.print()
         print_table(table.columns, table.cells(), title=getattr(table, "title", "") or None)
-    if result is not None and result.tables and result.details:
+    details = getattr(found, "details", ())
+    if tables and details:
         out.print()
-    for line in () if result is None else result.details:
+    for line in details:
         out.print(escape(line))
-    for remark in () if result is None else result.notes:
+    for remark in getattr(found, "notes", ()):
         note(remark)
 
 

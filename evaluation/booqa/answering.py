@@ -29,7 +29,7 @@ from hapax.evaluation.entailment.scorers import (
     ScorerOptions,
     ScorerSession,
 )
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, file_name
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, file_name
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
@@ -383,7 +383,7 @@ def answer_questions(
     note = f"{sum(counts) / len(counts):.1f} premises per question; {counts.count(0)} of {len(counts)} have none."
     table = ResultTable("", ("scorer", "set", "questions", *report.FIGURE_COLUMNS), rows)
     figures = [report.main_figures(scored.result) for scored in answers]
-    return Evaluation(AnsweredQuestions(tuple(answers), sets), ExperimentResult([table], figures, notes=[note]))
+    return Evaluation(AnsweredQuestions(tuple(answers), sets), [table], figures, notes=[note])
 
 
 @checked

@@ -37,7 +37,7 @@ from hapax.evaluation.entailment.published_graphs import (
     spans,
 )
 from hapax.evaluation.entailment.scorers import Language, Measure, ScorerOptions, ScorerSession
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, Seed
@@ -353,7 +353,7 @@ class Built:
     slices: Mapping[str, str]
     steps: Sequence[Step]
 
-    def result(self, settings: BuildSettings) -> ExperimentResult:
+    def evaluation(self, settings: BuildSettings) -> Evaluation[Built]:
         """The steps as a table; the settings, the steps, and the number of questions in each set as figures."""
         rows = []
         for step in self.steps:
@@ -367,7 +367,7 @@ class Built:
                 "slices": sum(home == name for home in self.slices.values()),
             }
         figures = {"settings": settings, "steps": [step._asdict() for step in self.steps], "sets": sets}
-        return ExperimentResult([ResultTable("", ("step", "left", "dropped"), rows)], figures)
+        return Evaluation(self, [ResultTable("", ("step", "left", "dropped"), rows)], figures)
 
 
 def build(
@@ -441,7 +441,7 @@ def build_questions(
         built = build([Path(path) for path in paths], lexicon, choose, settings, scratch)
     for name, questions in built.sets.items():
         write_questions(questions, folder / f"{name}.jsonl", settings.language)
-    evaluation = Evaluation(built, built.result(settings))
+    evaluation = built.evaluation(settings)
     replace_file(folder / REPORT, json.dumps(evaluation.to_json(), ensure_ascii=False, indent=2) + "\n")
     return evaluation
 

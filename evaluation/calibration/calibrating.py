@@ -50,7 +50,6 @@ from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.result_tables import (
     COLOURS,
     Evaluation,
-    ExperimentResult,
     ResultTable,
     single,
     write_figure,
@@ -245,7 +244,7 @@ class CalibrationResult:
     forecast: ThresholdChoice
     written: tuple[Path, ...] = ()
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[CalibrationResult]:
         """The table of measures, with all figures and the reliability diagram's data."""
         columns = ("labels", "scores", "Brier", "log loss", "ECE", "AUC")
         rows: list[tuple[str, ...]] = []
@@ -270,7 +269,7 @@ class CalibrationResult:
             "forecast": self.forecast,
             "figures": list(map(str, self.written)),
         }
-        return ExperimentResult((ResultTable(title, columns, rows),), figures, notes=tuple(self._notes()))
+        return Evaluation(self, (ResultTable(title, columns, rows),), figures, notes=tuple(self._notes()))
 
     def _foreseen(self) -> str:
         choice = self.forecast
@@ -307,7 +306,7 @@ def calibrate(
     """
     # A simulated model makes its world from the rules.
     opening = replace(opening or OpeningOptions(), library=rules)
-    return Evaluation.of(Calibrator(kb, rules, options or CalibrationOptions(), opening).run())
+    return Calibrator(kb, rules, options or CalibrationOptions(), opening).run().evaluation()
 
 
 class Calibrator:

@@ -26,7 +26,7 @@ from hapax.evaluation.dataset.dataset_rows import (
 )
 from hapax.evaluation.dataset.formats import DatasetSummary, RowCounter, Sink, open_sinks
 from hapax.evaluation.link.lint_import import table_16
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult
+from hapax.evaluation.shared.result_tables import Evaluation
 from hapax.evaluation.votes.voting_items import judged_derived
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -103,7 +103,7 @@ def write_dataset(
             )
     # LINK's table 16 counts statements by domain.
     tables = [table_16(summary.tally.domains.counts())]
-    return Evaluation(summary, ExperimentResult(tables, summary.to_json(), notes=summary.notes))
+    return Evaluation(summary, tables, summary.to_json(), notes=summary.notes)
 
 
 def _fed(sinks: Sequence[Sink], source: DatasetSource, progress: Callable[[int, int], None] | None) -> RowCounter:

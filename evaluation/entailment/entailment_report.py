@@ -37,7 +37,6 @@ from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.result_tables import (
     COLOURS,
     Evaluation,
-    ExperimentResult,
     ResultTable,
     file_name,
     single,
@@ -442,7 +441,7 @@ def subset_result(
 FIGURE_COLUMNS = ("true", "AUC50", "F1", "AUCnorm", "AUCREL")
 
 
-def experiment_result(results: Sequence[SubsetResult], remarks: Sequence[str] = ()) -> ExperimentResult:
+def evaluation_of(results: list[SubsetResult], remarks: Sequence[str] = ()) -> Evaluation[list[SubsetResult]]:
     """The results as two tables for each scorer, all figures, and as notes the remarks and the findings explained."""
     tables, figures = [], []
     for scorer in dict.fromkeys(result.scorer for result in results):
@@ -463,7 +462,7 @@ def experiment_result(results: Sequence[SubsetResult], remarks: Sequence[str] = 
         figures.append({**main_figures(result), "sees": result.sees, **twin_figures})
     findings = dict.fromkeys(result.finding for result in results if result.finding)
     notes = [*remarks, *(f"{name}: {FINDINGS[name]}" for name in findings)]
-    return ExperimentResult(tables, figures, notes=notes)
+    return Evaluation(results, tables, figures, notes=notes)
 
 
 def figure_cells(result: SubsetResult) -> tuple[str, ...]:
@@ -584,7 +583,7 @@ def score_entailments(
     # A scorer that is named twice is measured once.
     scorers = [session.scorer(name) for name in dict.fromkeys(options.scorers)]
     results = list(measure(scorers, pairs, options, session.seed))
-    return Evaluation(results, experiment_result(results, [warning] if warning else []))
+    return evaluation_of(results, [warning] if warning else [])
 
 
 DRAWS = 100

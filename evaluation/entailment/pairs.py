@@ -15,7 +15,7 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
@@ -494,7 +494,7 @@ class DataReport:
     splits: Splits
     leaks: int
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[DataReport]:
         """The counts, those that the paper prints, and a note on the effect of splitting again."""
         sizes = {name: counts(pairs) for name, pairs in self.splits.items()}
         together = counts(list(chain.from_iterable(self.splits.values())))
@@ -534,7 +534,7 @@ class DataReport:
             if self.leaks
             else "No pair has its converse in another split."
         )
-        return ExperimentResult(tables, figures, notes=[note])
+        return Evaluation(self, tables, figures, notes=[note])
 
 
 def _true_pairs(sizes: Mapping[SubGroup, int]) -> int:
@@ -584,7 +584,7 @@ def split_entailments(
     Each file is a split and gives it its name. `seed` decides where pairs go whose converse is in another file.
     """
     splits = read_splits([Path(path) for path in paths])
-    return Evaluation.of(DataReport(splits, split_again(splits, seed), leaks(splits)))
+    return DataReport(splits, split_again(splits, seed), leaks(splits)).evaluation()
 
 
 @checked

@@ -433,7 +433,7 @@ def evaluate_likelihood(
             except FigureUnavailable as fault:
                 # Most knowledge bases lack the searches that some figures compare; the notes say how to add them.
                 unavailable[number] = str(fault)
-    return Evaluation.of(replace(report, written=written, unavailable=unavailable))
+    return replace(report, written=written, unavailable=unavailable).evaluation()
 
 
 def _write_scores(report: LikelihoodReport, folder: Path) -> None:

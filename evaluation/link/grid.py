@@ -33,7 +33,7 @@ from hapax.engine.search.search_report import SearchReport
 from hapax.engine.search.settings import SearchJob, SearchSettings
 from hapax.evaluation.link.instruct import Instructed, InstructSettings, instruct
 from hapax.evaluation.link.judging import COLUMNS, PAPER, UNKNOWN_CELLS, JudgedAccuracy, judge_of, printed_table
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.dependencies import BEAM
 from hapax.grammar.errors import HapaxError
@@ -249,7 +249,7 @@ class GridResult:
         """1 if a cell could not run."""
         return int(any(result.failed for result in self.cells.values()))
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[GridResult]:
         """Each of tables 7 to 10 in the paper's layout, followed by the paper's own; and the calls of each cell."""
         tables: list[ResultTable] = []
         rows_by_table: dict[str, list[dict[str, object]]] = {}
@@ -273,7 +273,7 @@ class GridResult:
             "links_paper": {str(number): PAPER["accuracy"][number]["rows"] for number in _TABLES},
             "stopped": self.budget,
         }
-        return ExperimentResult([*tables, overview], shown, notes=[*notes, *([self.budget] if self.budget else [])])
+        return Evaluation(self, [*tables, overview], shown, notes=[*notes, *([self.budget] if self.budget else [])])
 
     def _table(self, number: int) -> ResultTable:
         part, name = _TABLES[number]
@@ -459,7 +459,7 @@ def evaluate_grid(
     opening = replace(opening or OpeningOptions(), library=sound_rules(rules))
     if grid.seed is not None:  # before the caller's seed, so that the file alone reproduces its grid
         opening = replace(opening, seed=grid.seed)
-    return Evaluation.of(GridRun(grid, kb, opening).result(progress))
+    return GridRun(grid, kb, opening).result(progress).evaluation()
 
 
 def _skipped(report: SearchReport) -> str | None:

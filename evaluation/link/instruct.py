@@ -16,7 +16,7 @@ from hapax.engine.search.oracle import GENERATION_BATCH
 from hapax.evaluation.link.judging import COLUMNS, JudgedAccuracy, judge_of, printed_table
 from hapax.evaluation.link.likelihood import KNOWLEDGE_MODEL
 from hapax.evaluation.link.lint_import import GivenStatementWriter
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, INSTRUCT
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -488,7 +488,7 @@ class InstructResult:
             for statement in stream.statements[:count]:
                 yield stream.writer.distribution, statement.text
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[InstructResult]:
         """Statements by rule, delta by wording, accuracy, and LINK's table 3."""
         by_rule, by_wording, accuracies, wordings = [], [], [], []
         for report, judged in zip(self.reports, self.accuracies, strict=True):
@@ -535,7 +535,7 @@ class InstructResult:
         )
         calls = {"sent": self.calls.calls, "from_journal": self.calls.hits}
         shown = {"model": model, "calls": calls, "stopped": self.budget, "wordings": wordings}
-        return ExperimentResult(tables, shown, notes=tuple(self._notes()))
+        return Evaluation(self, tables, shown, notes=tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
         streams = list(chain.from_iterable(report.streams for report in self.reports))
@@ -603,4 +603,4 @@ def evaluate_instruction(
     # A budget that ends one report ends those after it as well; the first message tells why.
     budgets = [report.budget for report in reports if report.budget] + ([str(judge.budget)] if judge.budget else [])
     budget = budgets[0] if budgets else None
-    return Evaluation.of(InstructResult(tuple(reports), tuple(accuracies), journal.total, budget))
+    return InstructResult(tuple(reports), tuple(accuracies), journal.total, budget).evaluation()

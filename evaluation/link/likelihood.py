@@ -29,7 +29,7 @@ from hapax.evaluation.shared.estimates import (
     rank_correlation,
     share,
 )
-from hapax.evaluation.shared.result_tables import ExperimentResult, ResultTable, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import INSTRUCT
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -374,7 +374,7 @@ class LikelihoodReport:
     written: Mapping[int, tuple[Path, ...]] = field(default_factory=dict)
     unavailable: Mapping[int, str] = field(default_factory=dict)
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[LikelihoodReport]:
         """Tables of deltas, rerankings and agreement, with all measures as figures."""
         rerankings = []
         for found in self.mean_deltas:
@@ -391,7 +391,7 @@ class LikelihoodReport:
             "figures": {str(number): list(map(str, paths)) for number, paths in self.written.items()},
             "lacking": {str(number): reason for number, reason in self.unavailable.items()},
         }
-        return ExperimentResult(self.tables(), figures, notes=tuple(self._notes()))
+        return Evaluation(self, self.tables(), figures, notes=tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
         circular = [found.circular for found in self.mean_deltas]

@@ -23,7 +23,7 @@ from typing import Any
 from hapax.engine.inference.proof import By, Proof
 from hapax.engine.judgements import ENTAILMENT_QUESTION, LINK_ANNOTATORS
 from hapax.evaluation.shared.estimates import Estimate, mean
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import NO_DOMAIN, TOTAL, ordered_domains
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -184,7 +184,7 @@ class LintReport:
     incomplete: int
     turned: int
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[LintReport]:
         """Table 16, with notes on the rows left out and on the share of LINT that was imported."""
         figures = {
             "table_16": table_16_json(self.domains),
@@ -205,7 +205,7 @@ class LintReport:
         )
         if total.rules == RELEASED_RULES:
             size_note += f" These are LINK's released rules, {RELEASED_RULES} according to its README."
-        return ExperimentResult([table_16(self.domains)], figures, notes=(rows_note, size_note))
+        return Evaluation(self, [table_16(self.domains)], figures, notes=(rows_note, size_note))
 
 
 @dataclass
@@ -343,7 +343,7 @@ def import_lint(
         kb.add_statements(statements)
         kb.add(VOTES, votes)
         kb.finish_run(reader.run_id, summary={"statements": len(statements), "labels_turned": len(votes)})
-    return Evaluation.of(report)
+    return report.evaluation()
 
 
 def _votes(file: LintFile, flipped: frozenset[int]) -> Iterator[VoteRecord]:

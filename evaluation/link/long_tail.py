@@ -19,7 +19,7 @@ from hapax.engine.search.ranking import Ends, Values, ends, pair_pool, random_sc
 from hapax.evaluation.link.likelihood import statements_of
 from hapax.evaluation.shared.estimates import Estimate, auc, mean_difference, mean_share, share
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, single, write_figure
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, single, write_figure
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
@@ -102,7 +102,7 @@ class LongTailStudy:
         """Each judge with each measure by which it judges."""
         return list(dict.fromkeys(chain.from_iterable(self.cells.values())))
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[LongTailStudy]:
         """The tables, with all figures. A circular judgement is marked: it is no evidence."""
         judged = []
         for names, row in self.cells.items():
@@ -122,7 +122,7 @@ class LongTailStudy:
             "statement of its rule, by the judge; .5 is chance. In brackets, the rules with a delta above 0.",
             "*: circular. The judge is the ranker, or one of them taught the other: no evidence.",
         ]
-        return ExperimentResult(tables, self, notes=notes)
+        return Evaluation(self, tables, self, notes=notes)
 
     def draw(self, folder: Path) -> tuple[Path, ...]:
         """Write `long-tail.png`, `.svg` and `.csv`: a row for each split, a column for each judge.
@@ -250,7 +250,7 @@ def evaluate_long_tail(
             judged.append(_judged(split, pools, scorer, Measure.PAIR))
     statements = sum(len(pool.values) for pool in pools)
     sizes = tuple(_size(split, pools) for split in splits)
-    return Evaluation.of(LongTailStudy(statements, len(pools), sizes, tuple(judged)))
+    return LongTailStudy(statements, len(pools), sizes, tuple(judged)).evaluation()
 
 
 def _pools(kb: KnowledgeBase, rules: Sequence[str]) -> list[_Pool]:

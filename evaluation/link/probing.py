@@ -43,7 +43,7 @@ from hapax.evaluation.shared.estimates import (
     share,
     share_of_clusters,
 )
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, for_batches, grouped
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     TOTAL,
@@ -465,7 +465,7 @@ class ProbeResult:
         """All answers as JSON objects, for a file of lines."""
         return map(answer_json, self.answers)
 
-    def to_result(self, most_wrong: int) -> ExperimentResult:
+    def evaluation(self, most_wrong: int) -> Evaluation[ProbeResult]:
         """Tables and figures, with at most `most_wrong` wrong answers of each distribution as examples.
 
         Our figures are shares of 1; those under `link` are LINK's, in percent.
@@ -505,7 +505,7 @@ class ProbeResult:
             "wrong": list(map(answer_json, wrong)),
         }
         lines = list(chain.from_iterable(map(answer_lines, wrong)))
-        return ExperimentResult([*probe_tables(self.report), *printed_tables()], figures, lines, tuple(self._notes()))
+        return Evaluation(self, [*probe_tables(self.report), *printed_tables()], figures, lines, tuple(self._notes()))
 
     @property
     def _labels(self) -> list[bool]:
@@ -609,4 +609,4 @@ def evaluate_probe(
     report = measure(answers)
     message = str(stopped) if stopped else None
     probed = ProbeResult(model.identity, options, found, tuple(answers), report, journal.total, message)
-    return Evaluation(probed, probed.to_result(wrong))
+    return probed.evaluation(wrong)

@@ -1,6 +1,6 @@
 """Results of experiments as values (tables, JSON, notes), which the command line shows all alike, and their figures.
 
-An experiment gives an `Evaluation`; `show` in commands/shared/console.py prints its `result`, as text or as JSON.
+An experiment gives an `Evaluation`; `show` in commands/shared/console.py prints it, as text or as JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hapax.evaluation.shared.lazy import np
 from hapax.grammar.writing.notebook import Tabular
@@ -66,55 +66,24 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentResult:
-    """The outcome of an experiment.
+@dataclass(frozen=True)
+class Evaluation(Generic[V]):
+    """The outcome of an experiment. `value`: everything that was measured; the rest is what the command line prints.
 
-    `figures` is everything for programs: `--json` prints it, by way of `json_value`. `details` are lines printed below
-    the tables, such as examples; `notes` say how to read the figures, and go to stderr.
+    `figures` is everything for programs: `--json` prints it, by way of `json_value`. `tables` each give a data frame by
+    `df()`. `details` are lines printed below the tables, such as examples; `notes` tell a reader how to take the
+    figures, and go to stderr.
     """
 
+    value: V
     tables: Sequence[ResultTable]
     figures: object
     details: Sequence[str] = ()
     notes: Sequence[str] = ()
 
-
-class Measured(Protocol):
-    """Measures of an experiment."""
-
-    def to_result(self) -> ExperimentResult:
-        """The tables, with all figures."""
-
-
-M = TypeVar("M", bound=Measured)
-
-
-@dataclass(frozen=True)
-class Evaluation(Generic[V]):
-    """The outcome of an experiment. `value`: everything that was measured; `result`: what the command line prints."""
-
-    value: V
-    result: ExperimentResult
-
-    @classmethod
-    def of(cls, value: M) -> Evaluation[M]:
-        """The outcome with this value, which says itself how it is shown."""
-        return Evaluation(value, value.to_result())
-
-    @property
-    def tables(self) -> Sequence[ResultTable]:
-        """The tables; each gives a data frame by `df()`."""
-        return self.result.tables
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Remarks on the figures, such as what a budget left out."""
-        return self.result.notes
-
     def to_json(self) -> Any:
         """All figures as a JSON value."""
-        return json_value(self.result.figures)
+        return json_value(self.figures)
 
     def _repr_html_(self) -> str:
         pieces = []

@@ -24,7 +24,7 @@ from hapax.engine.judgements import (
 )
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, of_groups, percent, share
 from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     JudgedCounts,
@@ -73,7 +73,7 @@ class SoundnessResult:
         """The rules below the bar."""
         return [rule.rule for rule in self.rules if rule.is_below(self.bar)]
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[SoundnessResult]:
         """The tables, the false statements with the readers' comments, and notes."""
         summary = [(name, percent(estimate), estimate.count) for name, estimate in self.shares.items()]
         by_rule, figures = [], {}
@@ -91,7 +91,7 @@ class SoundnessResult:
         )
         shown = {"bar": self.bar, "voters": self.voters, "shares": self.shares, "rules": figures, "below": self.below}
         details = [f"{answer}: {record.text}{f' ({note})' if note else ''}" for record, answer, note in self.false]
-        return ExperimentResult(tables, shown, details, tuple(self._notes()))
+        return Evaluation(self, tables, shown, details, tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
         readers = ", ".join(self.voters) or "nobody"
@@ -107,7 +107,7 @@ def evaluate_soundness(kb: KnowledgeBase, options: SoundnessOptions | None = Non
     `options`: the statements that count, and the bar for rules. `export_sheets` writes sheets of soundness, and
     `import_sheets` reads them.
     """
-    return Evaluation.of(measure(kb, options or SoundnessOptions()))
+    return measure(kb, options or SoundnessOptions()).evaluation()
 
 
 def measure(kb: KnowledgeBase, options: SoundnessOptions) -> SoundnessResult:

@@ -27,7 +27,7 @@ from hapax.evaluation.link.likelihood import methods_by_run, runs_of
 from hapax.evaluation.link.probing import ProbeReport, measure
 from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
 from hapax.evaluation.shared.estimates import AnnotatorAgreement, Estimate, agreement, percent, share
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     NO_DOMAIN,
@@ -271,7 +271,7 @@ def report_votes(kb: KnowledgeBase, failures: int | None = None) -> Evaluation[N
                 Operation("import_sheets"),
             ),
         )
-    return Evaluation(None, _VoteReport(kb, votes).to_result(failures))
+    return _VoteReport(kb, votes).evaluation(failures)
 
 
 class _VoteReport:
@@ -308,7 +308,7 @@ class _VoteReport:
         people = [vote.voter for vote in votes if vote.voter != LINK_ANNOTATORS]
         self._own, self._people, self._imported = len(people), len(set(people)), len(votes) - len(people)
 
-    def to_result(self, failures: int | None) -> ExperimentResult:
+    def evaluation(self, failures: int | None) -> Evaluation[None]:
         """Tables, ours before LINK's, figures, the first wrong statements, and notes."""
         statements = self._statement_figures()
         notes = [*self._notes(statements), self._counts.sentence(), *share_lines(self._kb)]
@@ -354,7 +354,7 @@ class _VoteReport:
             "derived": derived,
         }
         details = list(self._failure_lines(self._failed[:failures]))
-        return ExperimentResult(tables, figures, details, [*notes, *mended_lines(self._kb)])
+        return Evaluation(None, tables, figures, details, [*notes, *mended_lines(self._kb)])
 
     def _sections(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, AnnotatorAgreement]]:
         """Tables 3, 17 and 19, by the statements that were asked about on LINK's sheet; empty without any."""

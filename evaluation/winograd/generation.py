@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.engine.search.ranking import kept
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, grouped
 from hapax.evaluation.winograd.schema_asking import (
     ANALOGIES,
     AskSettings,
@@ -257,7 +257,7 @@ class Generated:
         sizes = {"source pairs": self.sources, "candidates": len(self.candidates)}
         return {**sizes, **left_out, "pairs made": len(self.accepted)}
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[Generated]:
         """The counts, and every candidate with its scores."""
         candidates = []
         for candidate in self.candidates:
@@ -272,7 +272,7 @@ class Generated:
                 }
             )
         table = ResultTable("", ("", "count"), list(self.counts.items()))
-        return ExperimentResult([table], {"counts": self.counts, "candidates": candidates, "stopped": self.stopped})
+        return Evaluation(self, [table], {"counts": self.counts, "candidates": candidates, "stopped": self.stopped})
 
     def lines(self) -> Iterator[str]:
         """The new pairs as lines of JSONL, which `evaluate winograd data` and `ask` can read."""
@@ -332,7 +332,7 @@ def generate_schemas(
     with kb.transaction():
         kb.add(DECISIONS, generated.decisions)
         kb.finish_run(run_id, "budget" if generated.stopped else "done", {"counts": generated.counts})
-    return Evaluation.of(generated)
+    return generated.evaluation()
 
 
 @dataclass

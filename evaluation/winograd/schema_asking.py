@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from hapax.evaluation.shared.estimates import Estimate, share
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, for_batches, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, for_batches, grouped
 from hapax.evaluation.winograd.reply_reading import Answers, named, read_as_released, read_strictly
 from hapax.evaluation.winograd.schema_files import (
     MACHINE,
@@ -575,10 +575,10 @@ class AskedSchemas:
     runs: tuple[StoredRun, ...]
     stopped: str = ""
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[AskedSchemas]:
         """Scores of the runs, finished or not, with intervals."""
         readings = readings_table(shortened(self.runs), "Asked, with 95 % intervals")
-        return ExperimentResult([readings], [run.figures for run in self.runs])
+        return Evaluation(self, [readings], [run.figures for run in self.runs])
 
 
 def readings_table(runs: Sequence[StoredRun], title: str) -> ResultTable:
@@ -645,7 +645,7 @@ def ask_schemas(
         # Requests deferred to a queue do not keep the other runs from being asked.
         if reached and not isinstance(reached, Deferred):
             break
-    return Evaluation.of(AskedSchemas(tuple(runs), str(stopped or "")))
+    return AskedSchemas(tuple(runs), str(stopped or "")).evaluation()
 
 
 def _record(pairs: Sequence[Pair], settings: AskSettings, published: bool, model: str, revision: str) -> RunRecord:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.formats import group_files
 from hapax.evaluation.shared.estimates import agreement, share
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
 from hapax.evaluation.votes.voting_items import subject_id
 from hapax.evaluation.votes.voting_questions import (
@@ -197,7 +197,7 @@ class AnnotatedSchemas:
     def kept(self) -> list[Pair]:
         return [schema.pair for schema in self.judged if not schema.discarded]
 
-    def to_result(self) -> ExperimentResult:
+    def evaluation(self) -> Evaluation[AnnotatedSchemas]:
         """Agreement by question, and numbers of kept and discarded schemas."""
         outcomes = dict(sorted(Counter(schema.discarded or "kept" for schema in self.judged).items()))
         # Among those with two annotators or more.
@@ -227,7 +227,7 @@ class AnnotatedSchemas:
             "agreement": agreements,
             "fates": outcomes,  # the key that was always written
         }
-        return ExperimentResult(tables, for_programs)
+        return Evaluation(self, tables, for_programs)
 
     def lines(self) -> Iterator[str]:
         """The schemas that are kept, as lines of JSONL."""
@@ -293,7 +293,7 @@ def export_schema_sheets(
 @checked
 def judge_schemas(kb: KnowledgeBase, path: str | Path) -> Evaluation[AnnotatedSchemas]:
     """The annotators' agreement on the schemas of a file, and the schemas to keep, which `write_schemas` writes."""
-    return Evaluation.of(annotated(kb, Path(path)))
+    return annotated(kb, Path(path)).evaluation()
 
 
 @checked

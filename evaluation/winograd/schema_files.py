@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, grouped
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.writing.words import counted
@@ -525,4 +525,4 @@ def count_schemas(*paths: str | Path, published: bool = False) -> Evaluation[Non
         rows.append((source, len(items), len(pairs), len({pair[0].family for pair in pairs})))
     figures = {"sources": [dict(zip(names, row, strict=True)) for row in rows], "faults": faults}
     table, notes = ResultTable("", names, rows), [counted(len(faults), "fault")]
-    return Evaluation(None, ExperimentResult([table], figures, details=list(map(str, faults)), notes=notes))
+    return Evaluation(None, [table], figures, details=list(map(str, faults)), notes=notes)

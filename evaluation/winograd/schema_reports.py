@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.lazy import scipy
-from hapax.evaluation.shared.result_tables import Evaluation, ExperimentResult, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.evaluation.winograd.schema_asking import (
     ABSENT,
     PAPER,
@@ -152,7 +152,7 @@ def tabulate_schemas(
     if not runs:
         notes.append(f"Nothing was asked yet. Ask with {Operation('ask_schemas', 'FILE', knowledge='MODEL')}.")
     notes += [f"printed, but not possible: {text}" for text in impossible()]
-    return Evaluation(runs, ExperimentResult(tables, [run.figures for run in runs], notes=notes))
+    return Evaluation(runs, tables, [run.figures for run in runs], notes=notes)
 
 
 def _tables(runs: Sequence[StoredRun], released: bool) -> Iterator[ResultTable]:
@@ -350,7 +350,7 @@ def compare_cases(
         )
     shown = [case for run_cases in by_run.values() for case in run_cases[:most]]
     lines = list(chain.from_iterable(case.lines() for case in shown))
-    return Evaluation(by_run, ExperimentResult((), [case.figures for case in shown], details=lines))
+    return Evaluation(by_run, (), [case.figures for case in shown], details=lines)
 
 
 def cases(kb: KnowledgeBase, pairs: dict[str, Pair], first: StoredRun, second: StoredRun) -> Iterator[CaseComparison]:

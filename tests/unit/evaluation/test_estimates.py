@@ -497,5 +497,5 @@ def test_a_circular_judge_is_marked(kb: KnowledgeBase) -> None:
     assert judged(found, "pupil", "numbers", "span") == (1.0, True)
     assert judged(found, "numbers", "pupil", "span") == (1.0, True)
     assert judged(found, "pupil", "stranger", "span") == (1.0, False)
-    cells = next(row for row in found.to_result().tables[0].rows if row[:2] == ("pupil", "span"))
+    cells = next(row for row in found.evaluation().tables[0].rows if row[:2] == ("pupil", "span"))
     assert cells[2:5] == ("1.00 (2/2)*", "1.00 (2/2)*", "1.00 (2/2)")
