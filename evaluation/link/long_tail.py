@@ -36,9 +36,6 @@ from hapax.llm_oracle.rankers.word_frequency import zipf_frequency
 COMMON_NAME = 4.22
 """Zipf frequency from which a name is common: that of the English word of rank 5,000."""
 
-EQUALLY_COMMON = 0.25
-"""Largest difference of two statements' priors, in standard deviations within the rule, to compare their pairs."""
-
 DARK = 0.25
 """Distance of an AUC from chance above which its cell in the figure is too dark for black letters."""
 
@@ -50,9 +47,8 @@ STORED = "as stored"
 class JudgedSplit:
     """A split of the statements into two ends, as one judge sees it. All estimates are over rules.
 
-    `auc`: mean AUC; `auc_equal_tokens`: the same over pairs of statements whose names differ by one token at most;
-    `auc_equally_common`: of pair rarity, over pairs of statements whose names are equally common; `positive`:
-    share of rules with a delta above 0. `circular`: the judge equals the ranker, or one of them taught the other.
+    `auc`: mean AUC; `positive`: share of rules with a delta above 0. `circular`: the judge equals the ranker, or one of
+    them taught the other.
     """
 
     ranker: str
@@ -61,8 +57,6 @@ class JudgedSplit:
     judged_by: Measure
     circular: bool
     auc: Estimate
-    auc_equal_tokens: Estimate
-    auc_equally_common: Estimate
     positive: Estimate
 
 
@@ -190,10 +184,6 @@ class _Scorer:
         known = {text: self.by_text[text].scores.get(measure, math.nan) for text in texts if text in self.by_text}
         return {text: score for text, score in known.items() if math.isfinite(score)}
 
-    def priors(self, texts: Iterable[str]) -> list[float]:
-        """The popularity of each text's names; nan if unknown."""
-        return [self.by_text[text].scores.get(Measure.PRIOR, math.nan) for text in texts]
-
 
 @dataclass(frozen=True, slots=True)
 class _Split:
@@ -303,19 +293,7 @@ def _scorer(model: LikelihoodModel, name: str, pools: Sequence[_Pool], journal: 
     for measure in wanted:
         if len({answer.scores[measure] for answer in known.values() if measure in answer.scores}) > 1:
             telling.append(measure)
-    if Measure.PAIR in wanted and Measure.PRIOR not in wanted:
-        known = _with_word_priors(known, asked)
     return _Scorer(name, model.identity, tuple(telling), judged_by, known)
-
-
-def _with_word_priors(known: Mapping[str, TextMeasures], asked: Mapping[str, RankedText]) -> dict[str, TextMeasures]:
-    """The measures with priors by word frequency: pairs are compared only where their names are equally common."""
-    texts = [asked[text] for text in known]
-    found = {}
-    for (text, own), words in zip(known.items(), measured(FrequencyLikelihood(), texts, [Measure.PRIOR]), strict=True):
-        prior = math.nan if words is None else words.scores.get(Measure.PRIOR, math.nan)
-        found[text] = TextMeasures({**own.scores, Measure.PRIOR: prior}, own.name_tokens)
-    return found
 
 
 def _ends(pool: _Pool, scorer: _Scorer, measure: Measure, seed: int) -> Ends:
@@ -353,36 +331,13 @@ def _all_common(values: Values) -> bool:
 
 def _judged(split: _Split, pools: Sequence[_Pool], scorer: _Scorer, measure: Measure) -> JudgedSplit:
     """The judgement of a split, over the rules of which the judge scored statements of both ends."""
-    whole, equal_tokens, equally_common, positive = [], [], [], []
+    areas, positive = [], []
     for pool in pools:
         scores, division = scorer.scores(pool.values, measure), split.by_rule[pool.rule]
-        head, tail = ([text for text in end if text in scores] for end in (division.head, division.long_tail))
-        if not head or not tail:
-            continue
-        left, right = (np.array([scores[text] for text in end]) for end in (head, tail))
-        tokens = [[scorer.by_text[text].name_tokens for text in end] for end in (head, tail)]
-        # Names are equally common by the judge's prior, within the rule and over both ends; nan, and so no pair of
-        # statements, if a prior is missing.
-        priors = [scorer.priors(end) for end in (head, tail)]
-        near = EQUALLY_COMMON * float(np.std([*priors[0], *priors[1]]))
-        whole.append(auc(left, right))
-        # By statement of the head and of the tail: where the names differ by one token at most.
-        equal_tokens.append(_auc_of_pairs(left, right, np.abs(np.subtract.outer(*tokens)) <= 1))
-        equally_common.append(_auc_of_pairs(left, right, np.abs(np.subtract.outer(*priors)) <= near))
-        positive.append(mean_difference(left, right) > 0)
-    # Means over the rules where something could be compared.
-    areas = []
-    for values in (whole, equal_tokens, equally_common):
-        areas.append(mean_share([value for value in values if not math.isnan(value)]))
+        left, right = ([scores[text] for text in end if text in scores] for end in (division.head, division.long_tail))
+        if left and right:
+            areas.append(auc(left, right))
+            positive.append(mean_difference(left, right) > 0)
     circular = split.identity is not None and is_circular(scorer.identity, split.identity)
     names = (split.ranker, split.measure, scorer.name, measure)
-    return JudgedSplit(*names, circular, areas[0], areas[1], areas[2], share(positive))
-
-
-def _auc_of_pairs(left: Any, right: Any, compared: Any) -> float:
-    """AUC over the compared pairs alone, ties counting half; nan without any."""
-    if not compared.any():
-        return math.nan
-    # The compared pairs in one row: score of the head statement less that of the long-tail statement.
-    difference = np.subtract.outer(left, right)[compared]
-    return float(((difference > 0) + 0.5 * (difference == 0)).mean())
+    return JudgedSplit(*names, circular, mean_share(areas), share(positive))
