@@ -42,9 +42,8 @@ def winograd() -> None:
 
 @winograd.command()
 @with_files
-@declared(hapax.SchemaAskOptions, "published")
 @with_json
-def data(paths: tuple[Path, ...], as_published: bool) -> None:
+def data(paths: tuple[Path, ...]) -> None:
     """Read Winograd schemas, count them by source, and list faulty rows.
 
     Rows count from 0 after the header. docs/papers/winograd.md describes the published files and the form of your own.
@@ -52,7 +51,7 @@ def data(paths: tuple[Path, ...], as_published: bool) -> None:
     \b
     hapax evaluate winograd data wsc_273_annotated_final.csv generated_modify_tq.csv
     """
-    show(hapax.count_schemas(*paths, published=as_published))
+    show(hapax.count_schemas(*paths))
 
 
 @winograd.command()
@@ -69,7 +68,7 @@ def data(paths: tuple[Path, ...], as_published: bool) -> None:
 @click.option(
     "--prompt", "prompts", multiple=True, metavar="NAME=FILE", help="Ask with your own prompt, for example for AoT2."
 )
-@declared(hapax.SchemaAskOptions, "model", "sources", "published", "limit")
+@declared(hapax.SchemaAskOptions, "model", "sources", "limit")
 @declared(hapax.AskSettings, "temperature", "tokens")
 @with_dry_run
 @with_asking
@@ -106,17 +105,15 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
 
 
 @winograd.command()
-@declared(hapax.tabulate_schemas)
 @with_database
 @with_json
-def tables(released: bool, **_: Any) -> None:
+def tables(**_: Any) -> None:
     """Print tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
 
     \b
     hapax evaluate winograd tables
-    hapax evaluate winograd tables --released
     """
-    show(hapax.tabulate_schemas(opened(read_only=True, begun_by=ASK), released=released))
+    show(hapax.tabulate_schemas(opened(read_only=True, begun_by=ASK)))
 
 
 @winograd.command()
@@ -150,7 +147,7 @@ def cases(paths: tuple[Path, ...], **options: Any) -> None:
 )
 @declared(
     hapax.SchemaGenerationOptions,
-    *("source", "prompts", "base_method", "threshold", "share", "most", "limit"),
+    *("source", "prompts", "base_method", "threshold", "limit"),
     "temperature",
 )
 @with_asking

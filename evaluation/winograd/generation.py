@@ -11,8 +11,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any
 
-from hapax.engine.search.ranking import kept
-from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, grouped
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.evaluation.winograd.schema_asking import (
     ANALOGIES,
     AskSettings,
@@ -35,7 +34,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option, Seed, Temperature, from_options
 from hapax.grammar.remedies import Remedy, Setting
-from hapax.kb.records import DECISIONS, RUNS, Decision, Distribution, RunRecord, content_id
+from hapax.kb.records import DECISIONS, RUNS, Decision, RunRecord, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
 from hapax.llm_oracle.budget import Budget, BudgetReached
@@ -58,57 +57,23 @@ _LINE_MARK = re.compile(
 )
 # `truck and sports car`, `truck - sports car`, `truck -> sports car`, `truck/sports car`, `truck | sports car`
 _TOGETHER = re.compile(r"\s+(?:-|–|—|->|→|and|vs\.?)\s+|\s*[/:→|]\s*")
-# `lion and gazelle relationship`
-_RELATION = re.compile(r"\s+(?:relation(?:ship)?|pair|dynamic)s?$", re.IGNORECASE)
 # `truck: it is slower`, `truck - which is slower`
-_EXPLAINED = re.compile(r"\s*(?::|\s[-–—])\s+(?P<why>.*)$")
-_CLAUSE = re.compile(r"\b(?:who|whom|whose|which|that|because|since|is|are|was|were|has|have|had|can)\b", re.IGNORECASE)
+_EXPLAINED = re.compile(r"\s*(?::|\s[-–—])\s+\w+\s.*$")
 _BRACKET = re.compile(r"\s*\([^()]*\)")
-_FINITE = re.compile(r"\b(?:because|although|so|but|was|is|were|are|had|has)\b", re.IGNORECASE)
-_NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*")
-_DETERMINERS = ("a ", "an ", "the ", "his ", "her ", "its ", "their ", "some ", "another ")
-_PREPOSITIONS = "about|after|at|by|down|for|from|in|into|off|on|out|over|to|up|with"
-# `a cat chasing a mouse because it is hungry`: agent and patient.
-_DOING = re.compile(
-    rf"(?P<agent>\S.*?)\s+\w{{2,}}ing\s+(?:(?:{_PREPOSITIONS})\s+)*(?P<patient>\S.*?)"
-    rf"(?:\s+(?:{_PREPOSITIONS}|because|during|while)\s.*)?",
-    re.IGNORECASE,
-)
 
 
 def read_entities(reply: str) -> list[EntityPair]:
     """Pairs of entities that a reply states, in its order and without text in brackets; empty if there are none.
 
-    A pair is two entries of the reply as the reader of lists finds them, with or without an explanation, or one entry
-    (`1. X and Y`, `1. X - Y`, `1. X chasing a Y`, a row of a table), or two names in all of its sentences.
+    A pair is one entry of the reply as the reader of lists finds them (`1. X and Y`, `1. X - Y`, a row of a table), or
+    two entries, with or without an explanation.
     """
     stated = _SENTENCES.split(reply.replace("*", ""), maxsplit=1)[0]
     parts = [_cleaned(entry.raw) for entry in read_reply(stated, _QUESTION).entries if entry.rejected is None]
-    # Parts with finite verbs are sentences, not entities; only names in all of them can be told apart.
-    if parts and all(_FINITE.search(part) and not _EXPLAINED.search(part) for part in parts):
-        names = dict.fromkeys(_NAME.findall(parts[0]))
-        common = [name for name in names if all(occurs_in(name, part) for part in parts)]
-        return [(common[0], common[1])] if len(common) == 2 else []
-    for place, part in enumerate(parts):
-        explained = _EXPLAINED.search(part)
-        if explained and _CLAUSE.search(explained["why"]):
-            parts[place] = part[: explained.start()]
-    splits = [_TOGETHER.split(_RELATION.sub("", part)) for part in parts]
-    if all(len(split) == 2 for split in splits):
+    splits = [_TOGETHER.split(part) for part in parts]
+    if all(len(split) == 2 and len(split[1].split()) < 3 for split in splits):
         return [(_cleaned(first), _cleaned(second)) for first, second in splits]
-    doings = [_DOING.fullmatch(part) for part in parts]
-    pairs = [(doing["agent"], doing["patient"]) for doing in doings if doing is not None]
-    if len(pairs) == len(parts) and all(_are_two(*pair) for pair in pairs):
-        return pairs
-    return [(parts[0], parts[1])] if len(parts) == 2 else []
-
-
-def _are_two(agent: str, patient: str) -> bool:
-    """False for one entity with a participle inside it, such as `an elderly walking man`."""
-    specified = agent.lower().startswith(_DETERMINERS)
-    return f"{agent.lower()} " not in _DETERMINERS and (
-        patient.lower().startswith(_DETERMINERS) or (specified and patient.endswith("s"))
-    )
+    return [(_EXPLAINED.sub("", parts[0]), _EXPLAINED.sub("", parts[1]))] if len(parts) == 2 else []
 
 
 def _cleaned(part: str) -> str:
@@ -154,10 +119,10 @@ COMMAND = "evaluate winograd generate"
 ROLE, ASSOCIATION_ROLE, BASE_ROLE = "winograd generator", "winograd association", "winograd base"
 RELEASED = "released"
 REPLY_GATE, SENTENCE_GATE, ASSOCIATION = "winograd reply", "winograd template", "winograd association"
-NON_LLM_PROOF, SHARE = "winograd non-llm-proof", "winograd share"
+NON_LLM_PROOF = "winograd non-llm-proof"
 """Names of the gates in stored decisions."""
 
-MOST_WORDS = 8
+MOST_WORDS = 5
 """Words of the longest entity; longer texts describe the relation instead."""
 
 
@@ -190,17 +155,6 @@ class SchemaGenerationOptions:
     threshold: Annotated[float, Option("Minimum preference for the wrong answer, in nats.", least=-1000, most=1000)] = (
         0.0
     )
-    share: Annotated[
-        float,
-        Option(
-            "Share of the new pairs of a source pair to keep, the most adversarial.",
-            name="keep-share",
-            above=0,
-            most=1,
-        ),
-    ] = 1.0
-    # As many as CR-WSC-M has of each source pair (section 3.3).
-    most: Annotated[int, Option("Maximum number of new pairs of each source pair.", least=1)] = 5
     temperature: Temperature = 0.0
     limit: Annotated[int | None, Option("Maximum number of source pairs.", least=1)] = None
     seed: Seed = 0
@@ -308,7 +262,7 @@ def generate_schemas(
             f"{path}: no pairs of {source or 'any source'} to start from.",
             Remedy("Name another {}.", Setting("options.source")),
         )
-    numbers = {name: str(getattr(options, name)) for name in ("threshold", "share", "temperature")}
+    numbers = {name: str(getattr(options, name)) for name in ("threshold", "temperature")}
     settings = {**asdict(options), "prompts": list(options.prompts), **numbers, "file": Path(path).name}
     # The texts are part of the identity, so a changed file starts a new run.
     run_id = content_id(COMMAND, settings, [[first.text, second.text] for first, second in pairs])
@@ -322,8 +276,6 @@ def generate_schemas(
         gates.associate()
         show("Asking the base model")
         gates.ask_base()
-        # Last, because it chooses among those that pass all other gates.
-        gates.keep_share()
     except BudgetReached as reached:
         generated.stopped = str(reached)
         # The budget ended a gate midway; a pair that no gate has rejected yet is not accepted.
@@ -432,16 +384,6 @@ class _SchemaGates:
             rejected = "the base model answers both sentences right" if right == 2 else ""
             verdicts.append((candidate, rejected, 1 - right / 2))
         self._decide(NON_LLM_PROOF, verdicts, "the base model fails", 0.5)
-
-    def keep_share(self) -> None:
-        """Reject all but the most adversarial share of each source pair's candidates."""
-        reason = "more adversarial ones of its source pair are kept"
-        for candidates in grouped(self.generated.accepted, lambda made: made.source[0].pair).values():
-            # The likelihood gate on the negated scores. Ids break ties, so that every run cuts equal scores alike.
-            scores, identities = [-(made.association or 0.0) for made in candidates], [made.id for made in candidates]
-            places = kept(scores, identities, Distribution.LONG_TAIL, self.options.share, self.options.most)
-            cut = [candidate for place, candidate in enumerate(candidates) if place not in places]
-            self._decide(SHARE, [(candidate, reason, candidate.association) for candidate in cut])
 
 
 def _instance(item: WinogradItem, entities: EntityPair) -> WinogradItem:

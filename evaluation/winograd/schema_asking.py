@@ -459,9 +459,6 @@ class SchemaAskOptions:
     model: Annotated[str, Option("Model to ask.", short="-m")] = "embedded"
     settings: tuple[AskSettings, ...] = (AskSettings(),)
     sources: Sources = ()
-    published: Annotated[
-        bool, Option("Use rows exactly as the release asks them, with their faults.", name="as-published")
-    ] = False
     limit: Annotated[int | None, Option("Maximum number of pairs of each source.", least=1)] = None
 
     @classmethod
@@ -484,13 +481,14 @@ class SchemaAskOptions:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """Stored answers of one model, by one method, on one source.
+    """Stored answers of one model, by one method, on one source; the run has ended."""
 
-    `model`: its name, with its revision if that is needed; `record`: the run, which has ended.
-    """
-
-    model: str
     record: RunRecord
+
+    @property
+    def model(self) -> str:
+        """Name of the model, without its revision."""
+        return str(self.settings["model"])
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -527,24 +525,16 @@ class StoredRun:
 
     @property
     def label(self) -> str:
-        """Method, wording and reading of the rows."""
+        """Method and wording."""
         method, variant = self.settings["method"], self.settings["variant"]
-        wording = "" if method in WITHOUT_VARIANT else f" ({variant})"
-        return f"{method}{wording}{', as published' if self.settings['published'] else ''}"
+        return method if method in WITHOUT_VARIANT else f"{method} ({variant})"
 
     @property
     def figures(self) -> dict[str, Any]:
         """Settings and scores for programs, without the single answers."""
-        name, _, revision = self.model.partition("@")
-        settings = {name: self.settings[name] for name in ("method", "variant", "source", "published")}
-        place = {"model": name, "revision": revision, "id": self.record.id, **settings}
-        done = {"status": self.record.status, "pairs": self.settings["pairs"]}
-        return {**place, **done, "strict": self.scores(), "released": self.scores(True), "unparsed": self.unparsed}
-
-
-def stored_run(record: RunRecord) -> StoredRun:
-    """The answers of a run that has ended."""
-    return StoredRun("@".join(filter(None, (record.settings["model"], record.settings["revision"]))), record)
+        names = ("model", "revision", "method", "variant", "source", "pairs")
+        place = {"id": self.record.id, "status": self.record.status, **{name: self.settings[name] for name in names}}
+        return {**place, "strict": self.scores(), "released": self.scores(True), "unparsed": self.unparsed}
 
 
 def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
@@ -552,20 +542,10 @@ def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
     latest: dict[tuple[str, str, str], StoredRun] = {}
     for record in kb.runs():
         if record.command == COMMAND and record.status != "running":
-            run = stored_run(record)
+            run = StoredRun(record)
             # A later run replaces an earlier one and keeps its place.
             latest[run.model, f"{run.label} {run.settings['variant']}", run.settings["source"]] = run
     return list(latest.values())
-
-
-def shortened(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """The runs without revisions of models, except where two models differ in their revision only."""
-    names = [model.partition("@")[0] for model in dict.fromkeys(run.model for run in runs)]
-    short = []
-    for run in runs:
-        name = run.model.partition("@")[0]
-        short.append(replace(run, model=name) if names.count(name) == 1 else run)
-    return short
 
 
 @dataclass(frozen=True)
@@ -577,7 +557,7 @@ class AskedSchemas:
 
     def evaluation(self) -> Evaluation[AskedSchemas]:
         """Scores of the runs, finished or not, with intervals."""
-        readings = readings_table(shortened(self.runs), "Asked, with 95 % intervals")
+        readings = readings_table(self.runs, "Asked, with 95 % intervals")
         return Evaluation(self, [readings], [run.figures for run in self.runs])
 
 
@@ -612,7 +592,7 @@ def ask_schemas(
     options = options or SchemaAskOptions()
     opened, runs = OpenedModels(opening), []
     distinct: dict[str, Pair] = {}
-    for pair in read_pairs(paths, options.published):
+    for pair in read_pairs(paths):
         # A pair is stored by its name, so two pairs of one name would mix their answers.
         if distinct.setdefault(pair[0].pair, pair) != pair:
             raise HapaxError(
@@ -636,11 +616,11 @@ def ask_schemas(
         is_scored = settings.method in SCORED
         model = open_shared(opened, options.model, LIKELIHOOD if is_scored else KNOWLEDGE)
         ask = (scoring if is_scored else asking)(model, journal, settings)
-        record = _record(asked, settings, options.published, model.identity.name, model.identity.revision)
+        record = _record(asked, settings, model.identity.name, model.identity.revision)
         kb.add(RUNS, [record])
         answers: list[PairAnswer] = []
         reached = for_batches(asked, PAIRS_TOGETHER, lambda batch: answers.extend(ask(batch)), finished)  # noqa: B023  # called at once
-        runs.append(stored_run(_finished(kb, record, answers, "budget" if reached else "done")))
+        runs.append(StoredRun(_finished(kb, record, answers, "budget" if reached else "done")))
         stopped = stopped or reached
         # Requests deferred to a queue do not keep the other runs from being asked.
         if reached and not isinstance(reached, Deferred):
@@ -648,7 +628,7 @@ def ask_schemas(
     return AskedSchemas(tuple(runs), str(stopped or "")).evaluation()
 
 
-def _record(pairs: Sequence[Pair], settings: AskSettings, published: bool, model: str, revision: str) -> RunRecord:
+def _record(pairs: Sequence[Pair], settings: AskSettings, model: str, revision: str) -> RunRecord:
     # The texts are part of the identity, so a changed file starts a new run.
     texts = [[[item.text, item.pronoun, *item.options] for item in pair] for pair in pairs]
     stored = {
@@ -659,7 +639,6 @@ def _record(pairs: Sequence[Pair], settings: AskSettings, published: bool, model
         # A user may change the text of a prompt and keep its name.
         "prompt": hashlib.sha256(settings.own.text.encode()).hexdigest() if settings.own else "",
         "source": pairs[0][0].source,
-        "published": published,
         "temperature": str(settings.temperature),
         "tokens": settings.tokens,
         "seed": settings.seed,

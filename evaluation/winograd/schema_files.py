@@ -94,20 +94,18 @@ Pair = tuple[WinogradItem, WinogradItem]
 
 @dataclass(frozen=True, slots=True)
 class ItemFault:
-    """A problem in rows of a published file, and how the reader handles it. `used`: the pair is among those asked."""
+    """A problem in rows of a published file, and how the reader handles it."""
 
     source: str
     rows: tuple[int, ...]
     what: str
     remedy: str
-    used: bool = True
 
     def __str__(self) -> str:
         rows = ", ".join(map(str, self.rows[:ROWS_SHOWN]))
         if len(self.rows) > ROWS_SHOWN:
             rows += f" and {len(self.rows) - ROWS_SHOWN} more"
-        unused = "" if self.used else " (not used)"
-        return f"{self.source} {'row' if len(self.rows) == 1 else 'rows'} {rows}{unused}: {self.what}; {self.remedy}"
+        return f"{self.source} {'row' if len(self.rows) == 1 else 'rows'} {rows}: {self.what}; {self.remedy}"
 
 
 def pairs_of(items: Iterable[WinogradItem]) -> list[Pair]:
@@ -300,17 +298,14 @@ class SchemaFile:
 
     The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
     pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
-    source of its own. A pronoun that does not fit its sentence is corrected unless `published`. Raises
-    UnreadableItemsError.
+    source of its own. A pronoun that does not fit its sentence is corrected. Raises UnreadableItemsError.
     """
 
-    def __init__(self, path: str | Path, published: bool = False) -> None:
-        self.path, self._published = Path(path), published
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
         self._rows = _rows(self.path)
         self.items: list[WinogradItem] = []
         self.faults: list[ItemFault] = []
-        # The items whose options should be in their sentences, as written, and whether their pair is used.
-        self._said: list[tuple[WinogradItem, bool]] = []
         # Columns that all rows have, because objects of a JSONL file may differ.
         columns = set.intersection(*map(set, self._rows)) if self._rows else set()
         if columns >= _ANNOTATED:
@@ -324,8 +319,7 @@ class SchemaFile:
                 f"{self.path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
                 "Give a CSV file with these columns in its header, or a JSONL file with these fields."
             )
-        self._check_options()
-        self._check_pronouns()
+        self._check()
         order = [*SOURCES, self.path.stem]
         self.faults.sort(key=lambda fault: (order.index(fault.source), fault.rows))
 
@@ -347,23 +341,12 @@ class SchemaFile:
                 row = self._rows[number]
                 options = self._two(row["mod"], number) if row["mod"].strip() else first
                 text = row["mod_text"].strip() or replaced(row["text"], self._options(number), options)
-                item = self._item(number, options, place, text)
-                self._said.append((item, True))
+                self.items.append(self._item(number, options, place, text))
                 if options != first:
                     differs = 0 if first[0] != options[0] else 1
                     problem = f"the option {first[differs]!r} of the pair's first row is not in this sentence"
                     used = f"the option of this row is used, {options[differs]!r}"
                     self.faults.append(ItemFault(HUMAN, (number,), problem, used))
-                if self._published:
-                    # As the released code asks: lower case, options and pronoun of the first row for both.
-                    text = row["mod_text"]
-                    if not self._rows[head]["mod_text"].strip():
-                        text = row["text"].lower()
-                        for old, new in zip(self._options(head), first, strict=True):
-                            text = text.replace(old.lower(), new)
-                    pronoun = self._rows[head]["pronoun"].strip()
-                    item = replace(item, text=text, options=first, pronoun=pronoun, pronoun_start=None)
-                self.items.append(item)
 
     def _read_generated(self) -> None:
         """CR-WSC-M: two rows per pair, five pairs per family. A pair is used if `use_tq` is set in either row."""
@@ -379,16 +362,8 @@ class SchemaFile:
             if flags[0] != flags[1]:
                 problem = "one row of the pair is marked as used and one is not"
                 self.faults.append(ItemFault(MACHINE, (head, head + 1), problem, "both are used"))
-            for number in (head, head + 1):
-                item = self._item(number, self._options(number), place)
-                self._said.append((item, any(flags)))
-                if self._published:
-                    # The release asks about both sentences with the pronoun and the options of the first.
-                    first = rows[head]
-                    options, text = (first["entity1"], first["entity2"]), rows[number]["text"]
-                    item = replace(item, text=text, pronoun=first["pronoun"], options=options, pronoun_start=None)
-                if any(flags):
-                    self.items.append(item)
+            if any(flags):
+                self.items += (self._item(number, self._options(number), place) for number in (head, head + 1))
 
     def _read_plain(self) -> None:
         """Any other file: pairs by their `pair` field, or else adjacent rows of one schema with different labels."""
@@ -397,7 +372,6 @@ class SchemaFile:
         for number, row in enumerate(self._rows):
             pair = f"{source}:{heads[number]}" if number in heads else row["pair"]
             self.items.append(self._item(number, self._options(number), (source, pair, row.get("family") or pair)))
-        self._said = [(item, True) for item in self.items]
         counts = Counter(item.pair for item in self.items)
         for item in self.items:
             if counts[item.pair] > 2:
@@ -460,45 +434,32 @@ class SchemaFile:
             raise UnreadableItemsError(f"{where} Give two different texts.")
         return first, second
 
-    def _check_options(self) -> None:
-        """Report options that are not in their sentences, once for each pair."""
-        rows: dict[tuple[str, str, str, bool], list[int]] = {}
-        for item, used in self._said:
+    def _check(self) -> None:
+        """Report options that are not in their sentences, and pronouns that do not fit; these are corrected."""
+        found: dict[tuple[str, str, str, str], list[int]] = {}
+        for position, item in enumerate(self.items):
             for option in item.options:
                 # Articles count, since the released code replaces options together with their articles.
-                is_there = option.casefold() in item.text.casefold()
-                if item.source not in SOURCES:
-                    # Some languages are written without blanks between words.
-                    is_there = occurs_in(core(option), item.text) or (not item.text.isascii() and option in item.text)
-                if not is_there:
-                    rows.setdefault((item.source, item.pair, option, used), []).append(item.row)
-        for (source, _, option, used), numbers in rows.items():
-            problem = f"the option {option!r} is not in the sentence"
-            self.faults.append(ItemFault(source, tuple(numbers), problem, UNCHANGED, used))
-
-    def _check_pronouns(self) -> None:
-        """Report pronouns that do not fit their sentences, and correct them unless the file is read as published."""
-        wrong: dict[tuple[str, str, str], list[int]] = {}
-        for position, item in enumerate(self.items):
+                if item.source != WSC273 and option.casefold() not in item.text.casefold():
+                    # Once for each pair.
+                    fault = (item.source, item.pair, f"the option {option!r} is not in the sentence", UNCHANGED)
+                    found.setdefault(fault, []).append(item.row)
             # WSC's pronouns were taken from the sentences; an earlier clause may contain the right one. So may it where
             # a file states the place.
             start = item.pronoun_start
             is_stated = start is not None and item.text[start:].casefold().startswith(item.pronoun.casefold())
             fitting = item.pronoun if item.source == WSC273 or is_stated else pronoun_of(item)
             if fitting.casefold() != item.pronoun.casefold():
-                # Items of unused pairs are not in the list, so positions are not row numbers.
-                wrong.setdefault((item.source, item.pronoun, fitting), []).append(item.row)
-                if not self._published:
-                    self.items[position] = replace(item, pronoun=fitting)
-        for (source, pronoun, fitting), rows in wrong.items():
-            remedy = "left as published" if self._published else f"{fitting!r} is used"
-            problem = f"the pronoun asked about is {fitting!r}, not {pronoun!r}"
+                problem = f"the pronoun asked about is {fitting!r}, not {item.pronoun!r}"
+                found.setdefault((item.source, "", problem, f"{fitting!r} is used"), []).append(item.row)
+                self.items[position] = replace(item, pronoun=fitting)
+        for (source, _, problem, remedy), rows in found.items():
             self.faults.append(ItemFault(source, tuple(rows), problem, remedy))
 
 
-def read_pairs(paths: Iterable[str | Path], published: bool = False) -> list[Pair]:
+def read_pairs(paths: Iterable[str | Path]) -> list[Pair]:
     """The pairs of files, in the order of the files."""
-    return list(chain.from_iterable(pairs_of(SchemaFile(path, published).items) for path in paths))
+    return list(chain.from_iterable(pairs_of(SchemaFile(path).items) for path in paths))
 
 
 @checked
@@ -511,12 +472,9 @@ def read_schemas(*paths: str | Path) -> list[WinogradItem]:
 
 
 @checked
-def count_schemas(*paths: str | Path, published: bool = False) -> Evaluation[None]:
-    """Count the schemas of files by source, and list faulty rows, the first of each fault in the text.
-
-    `published`: rows are read exactly as the release asks them, with their faults.
-    """
-    files = [SchemaFile(path, published) for path in paths]
+def count_schemas(*paths: str | Path) -> Evaluation[None]:
+    """Count the schemas of files by source, and list faulty rows, the first of each fault in the text."""
+    files = [SchemaFile(path) for path in paths]
     faults = list(chain.from_iterable(file.faults for file in files))
     by_source = grouped(chain.from_iterable(file.items for file in files), lambda item: item.source)
     names, rows = ("source", "sentences", "pairs", "families"), []

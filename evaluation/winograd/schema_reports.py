@@ -18,7 +18,6 @@ from hapax.evaluation.winograd.schema_asking import (
     ABSENT,
     PAPER,
     SCORED,
-    WITHOUT_VARIANT,
     Concepts,
     PromptMethod,
     Scores,
@@ -26,7 +25,6 @@ from hapax.evaluation.winograd.schema_asking import (
     StoredRun,
     read_concepts,
     readings_table,
-    shortened,
     stored_runs,
 )
 from hapax.evaluation.winograd.schema_files import HUMAN, MACHINE, WSC273, Pair, read_pairs
@@ -125,22 +123,13 @@ UNAVAILABLE = Remedy(
 
 
 @checked
-def tabulate_schemas(
-    kb: KnowledgeBase,
-    *,
-    released: Annotated[
-        bool, Option("Score by the released reading of replies instead of the strict reading.")
-    ] = False,
-) -> Evaluation[list[StoredRun]]:
-    """Tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables.
-
-    `released`: replies are read as the released code reads them.
-    """
+def tabulate_schemas(kb: KnowledgeBase) -> Evaluation[list[StoredRun]]:
+    """Tables 1, 2, 3 and 5 of the stored answers, McNemar's test between methods, and the paper's own tables."""
     runs = stored_runs(kb)
     # Scores of a part of the pairs cannot be compared with those of all.
-    finished = shortened([run for run in runs if run.record.status == "done"])
+    finished = [run for run in runs if run.record.status == "done"]
     readings = readings_table(finished, "Strict and released reading, with 95 % intervals")
-    ours = (*_tables(finished, released), readings, _tests(finished))
+    ours = (*_tables(finished), readings, _tests(finished))
     tables, notes = [*(table for table in ours if table.rows), *printed_tables()], []
     for run in runs:
         if run.record.status != "done":
@@ -155,16 +144,14 @@ def tabulate_schemas(
     return Evaluation(runs, tables, [run.figures for run in runs], notes=notes)
 
 
-def _tables(runs: Sequence[StoredRun], released: bool) -> Iterator[ResultTable]:
+def _tables(runs: Sequence[StoredRun]) -> Iterator[ResultTable]:
     """Tables 1, 2, 3 and 5 of finished runs; without rows where nothing was asked for them."""
-    reading = "released reading" if released else "strict reading"
     # By model, with a mark for unusual wordings; then by method and source.
     scores: dict[str, dict[tuple[str, str], Scores]] = {}
     for run in runs:
-        marks = [run.settings["variant"]] if run.settings["variant"] != "paper" else []
-        marks += ["as published"] if run.settings["published"] else []
-        model = f"{run.model} [{', '.join(marks)}]" if marks else run.model
-        scores.setdefault(model, {})[run.settings["method"], run.settings["source"]] = run.scores(released)
+        variant = run.settings["variant"]
+        model = run.model if variant == "paper" else f"{run.model} [{variant}]"
+        scores.setdefault(model, {})[run.settings["method"], run.settings["source"]] = run.scores()
     keys = list(dict.fromkeys(chain.from_iterable(scores.values())))
     # In the order of table 2; users' own prompts come last.
     order = list(map(str, NAMES))
@@ -180,20 +167,22 @@ def _tables(runs: Sequence[StoredRun], released: bool) -> Iterator[ResultTable]:
     rows: list[list[str]] = []
     for model, (method, short) in product(scores, SHORT.items()):
         rows.append([f"{model} ({short})", *cells(model, method, _WIDE)])
-    yield ResultTable(f"Table 1 ({reading})", ("", *_columns(_WIDE)), [row for row in rows if set(row[1:]) != {ABSENT}])
+    yield ResultTable(
+        "Table 1 (strict reading)", ("", *_columns(_WIDE)), [row for row in rows if set(row[1:]) != {ABSENT}]
+    )
     # Columns for each model, as printed, and for other sources than the paper's.
     others = dict.fromkeys(source for _, source in keys if source != WSC273)
     sources, rows = sorted(others, key=[*_NARROW, *others].index), []
     for method in methods:
         rows.append([method_name(method), *chain.from_iterable(cells(model, method, sources) for model in scores)])
     columns = [f"{model} {column}" for model, column in product(scores, _columns(sources))]
-    yield ResultTable(f"Table 2 ({reading})", ("", *columns), [row for row in rows if set(row[1:]) != {ABSENT}])
+    yield ResultTable("Table 2 (strict reading)", ("", *columns), [row for row in rows if set(row[1:]) != {ABSENT}])
     on_machine, rows = [method for method in methods if (method, MACHINE) in keys], []
     for model, own in scores.items():
         if any(source == MACHINE for _, source in own):
             found = [own.get((method, MACHINE)) for method in on_machine]
             rows.append([model, *(_percent(score.consistency if score else None) for score in found)])
-    title = f"Table 3 ({reading}): consistency on {MACHINE}"
+    title = f"Table 3 (strict reading): consistency on {MACHINE}"
     yield ResultTable(title, ("", *map(method_name, on_machine)), rows)
     # AoT2 and AoT3 are the names under which users ask with their own prompts.
     variants, rows = {"AoT1": PromptMethod.AOT.value, "AoT2": "AoT2", "AoT3": "AoT3"}, []
@@ -202,7 +191,7 @@ def _tables(runs: Sequence[StoredRun], released: bool) -> Iterator[ResultTable]:
         for name, method in variants.items() if of_model & set(variants.values()) else ():
             remark = str(UNAVAILABLE) if method not in of_model and name != "AoT1" else ""
             rows.append([name, model, *cells(model, method, _NARROW), remark])
-    yield ResultTable(f"Table 5 ({reading})", ("", "model", *_columns(_NARROW), ""), rows)
+    yield ResultTable("Table 5 (strict reading)", ("", "model", *_columns(_NARROW), ""), rows)
 
 
 def _percent(estimate: Estimate | None) -> str:
@@ -327,21 +316,16 @@ def compare_cases(
     if no model was asked by both methods.
     """
     pairs = {pair[0].pair: pair for pair in read_pairs(paths)}
-    runs: dict[tuple[str, str, str, bool], dict[str, StoredRun]] = {}
+    # Runs in the same wording are compared; a method with a single wording has that which was asked for beside it.
+    runs: dict[tuple[str, str, str], dict[str, StoredRun]] = {}
     for run in stored_runs(kb):
-        method, source, settings = run.settings["method"], run.settings["source"], run.settings
-        if (not sources or source in sources) and (model is None or run.model.startswith(model)):
-            # A method with a single wording is compared with runs of every wording.
-            wording = "" if method in WITHOUT_VARIANT else settings["variant"]
-            runs.setdefault((run.model, source, wording, settings["published"]), {})[method] = run
-    neither_worded = set(methods) <= set(WITHOUT_VARIANT)
+        settings = run.settings
+        if (not sources or settings["source"] in sources) and (model is None or run.model.startswith(model)):
+            runs.setdefault((run.model, settings["source"], settings["variant"]), {})[settings["method"]] = run
     by_run: dict[tuple[str, str], list[CaseComparison]] = {}
-    for (name, source, wording, published), by_method in runs.items():
-        unworded = runs.get((name, source, "", published), {})
-        first, second = (by_method.get(method, unworded.get(method)) for method in methods)
-        # Runs of a method without wordings are reached by way of the other's, unless neither method has any.
-        is_reached = bool(wording) is not neither_worded
-        if is_reached and first is not None and second is not None:
+    for (name, source, _), by_method in runs.items():
+        if by_method.keys() >= set(methods):
+            first, second = (by_method[method] for method in methods)
             by_run.setdefault((name, source), []).extend(cases(kb, pairs, first, second))
     if not any(by_run.values()):
         raise HapaxError(
