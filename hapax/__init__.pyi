@@ -107,13 +107,12 @@ from .evaluation.link.long_tail import evaluate_long_tail as evaluate_long_tail
 from .evaluation.link.probing import ProbeOptions as ProbeOptions
 from .evaluation.link.probing import evaluate_probe as evaluate_probe
 from .evaluation.shared.result_tables import Evaluation as Evaluation
-from .evaluation.votes.sheets import SheetExportOptions as SheetExportOptions
 from .evaluation.votes.sheets import export_sheets as export_sheets
 from .evaluation.votes.sheets import import_sheets as import_sheets
 from .evaluation.votes.soundness import SoundnessOptions as SoundnessOptions
 from .evaluation.votes.soundness import evaluate_soundness as evaluate_soundness
 from .evaluation.votes.vote_report import report_votes as report_votes
-from .evaluation.votes.voting_items import SampleOptions as SampleOptions
+from .evaluation.votes.voting_items import SheetExportOptions as SheetExportOptions
 from .evaluation.votes.voting_questions import SheetKind as SheetKind
 from .evaluation.winograd.generation import SchemaGenerationOptions as SchemaGenerationOptions
 from .evaluation.winograd.generation import generate_schemas as generate_schemas

@@ -12,7 +12,16 @@ from hapax.commands.shared.common_options import opened, with_database, with_jso
 from hapax.commands.shared.console import note, print_json, say, show
 from hapax.commands.shared.declared import Finite, declared
 from hapax.commands.shared.groups import CommandGroup
+from hapax.grammar.options import from_options
 from hapax.grammar.writing.words import counted
+
+with_folder = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="sheets",
+    show_default=True,
+    help="Folder for the sheets, which replace those of an earlier call.",
+)
 
 REPLACED_SHOWN = 20
 """Number of changed votes that `votes import` prints."""
@@ -32,29 +41,8 @@ def votes() -> None:
 
 @votes.command()
 @click.argument("kind", type=click.Choice(["statements", "predicates", "baseline", "soundness"]))
-@declared(hapax.SampleOptions, "rules", "runs", "total")
-@click.option("--head", type=click.IntRange(0), help="Head statements to draw; with --long-tail, instead of --sample.")
-@click.option("--long-tail", type=click.IntRange(0), help="Long-tail statements to draw.")
-@click.option(
-    # LINK, too, had facts judged for 3 rules (its table 6).
-    "--draw-rules",
-    type=click.IntRange(0),
-    help="Rules to draw before their statements; 0: all.  [default: 3 for predicates, else all]",
-)
-@click.option(
-    "--voters", type=click.IntRange(1), default=3, show_default=True, help="Voters, each with a sheet of all items."
-)
-@click.option("--voter", "named", multiple=True, help="Name of a voter, instead of --voters; repeat for more.")
-@declared(hapax.SheetExportOptions, "per_sheet", "templates")
-@declared(hapax.SampleOptions, "derived", "unjudged", "seed")
-@declared(hapax.SheetExportOptions, "forms")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="sheets",
-    show_default=True,
-    help="Folder for the sheets.",
-)
+@declared(hapax.SheetExportOptions)
+@with_folder
 @with_database
 @with_json
 def export(kind: str, **options: Any) -> None:
@@ -62,21 +50,17 @@ def export(kind: str, **options: Any) -> None:
 
     \b
     hapax votes export statements --sample 4000 --per-sheet 100
-    hapax votes export predicates --head 50 --long-tail 50
+    hapax votes export predicates --sample 100
     hapax votes export baseline --voter ann --voter bob --voter cy
     """
-    # One of them alone would leave open how many of the other distribution are wanted.
-    if (options["head"] is None) != (options["long_tail"] is None):
-        raise click.UsageError("Give --head and --long-tail together.")
     # An export records nothing, so that the same draw can be exported again.
-    sheets = hapax.SheetExportOptions.from_options(kind, options)
-    report = hapax.export_sheets(opened(read_only=True), sheets, options["out"])
-    counts = {distribution.value: count for distribution, count in report.drawn.counts.items()}
-    print_json({"files": report.paths, "sheets": report.sheets, "items": len(report.drawn.items), "drawn": counts})
+    wanted = from_options(hapax.SheetExportOptions, options, kind=hapax.SheetKind(kind))
+    report = hapax.export_sheets(opened(read_only=True), wanted, options["out"])
+    print_json(report)
     # On stdout, for other programs.
-    for path in report.paths:
+    for path in report.files:
         say(path)
-    note(report)
+    note(f"{counted(report.items, 'item')} on {counted(report.sheets, 'sheet')}")
 
 
 @votes.command("next")
@@ -89,17 +73,11 @@ def export(kind: str, **options: Any) -> None:
     show_default=True,
     help="Promise that the labels are meant for.",
 )
-@declared(hapax.SampleOptions, "derived")
+@declared(hapax.SheetExportOptions, "derived")
 @click.option("--anew", is_flag=True, help="Begin another draw, such as after a calibration; votes stay.")
 @click.option("--voter", "named", multiple=True, help="Name of a voter; repeat for more.  [default: voter-1]")
 @declared(hapax.SheetExportOptions, "forms")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="sheets",
-    show_default=True,
-    help="Folder for the sheets, which replace those of an earlier call.",
-)
+@with_folder
 @with_database
 @with_json
 def next_(count: int, kind: str, **options: Any) -> None:
@@ -112,12 +90,13 @@ def next_(count: int, kind: str, **options: Any) -> None:
     hapax votes next 100 statements --precision 0.9 --voter ann
     hapax votes next 100 statements --derived
     """
-    from hapax.evaluation.votes.sheets import export_next, sheet_forms
+    from hapax.evaluation.votes.sheets import export_next
     from hapax.evaluation.votes.voting_items import NextOptions
+    from hapax.evaluation.votes.voting_questions import FORMS
 
     # Checked before the knowledge base is opened.
     drawn = NextOptions.of(kind, count, options["precision"], options["anew"], options["derived"])
-    forms = sheet_forms(options["format"])
+    forms = FORMS[options["format"]]
     kb, voters = opened(existing=True), options["named"] or ("voter-1",)
     found, paths = export_next(kb, drawn, voters, options["out"], forms)
     share, name = found.share, f"derived {kind}" if options["derived"] else kind

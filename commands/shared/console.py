@@ -494,7 +494,7 @@ OPTIONS = {
     "options.models": "--model",
     "options.rules": "--rule",
     "options.runs": "--run",
-    "options.sample.unjudged": "--new",
+    "options.unjudged": "--new",
     "options.scorers": "--scorer",
     "options.sources": "--source",
     "options.training": "--train",

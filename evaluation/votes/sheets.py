@@ -11,25 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
-from hapax.evaluation.link.probing_questions import TEMPLATES
 from hapax.evaluation.shared.result_tables import grouped
 from hapax.evaluation.votes.voting_items import (
     FACT,
     STATEMENT,
-    DrawnItems,
     ItemSource,
     NextItems,
     NextOptions,
-    SampleOptions,
+    SheetExportOptions,
     next_items,
     subject_id,
 )
 from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind, VotingItem
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import Option, from_options
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import read_cell, write_rows
@@ -37,7 +35,7 @@ from hapax.kb.exchange.intake import FactFault, FactsRejected
 from hapax.kb.exchange.values import refusal
 from hapax.kb.files.unfinished import replace_file
 from hapax.kb.judgement_records import VOTES, VoteRecord
-from hapax.kb.records import Distribution, content_id
+from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
 
 QUALIFICATION, ITEM, INSTRUCTIONS = "qualification", "item", "instructions"
@@ -163,73 +161,13 @@ def _shuffled(items: Sequence[VotingItem], seed: str) -> list[VotingItem]:
     return shuffled
 
 
-RULES_AUDITED = 3
-"""Number of rules that an audit draws, as in appendix C."""
-
-
-def sheet_forms(form: str) -> tuple[str, ...]:
-    """The forms of sheets that `json`, `csv` or `both` names."""
-    return ("json", "csv") if form == "both" else (form,)
-
-
-SheetForms: TypeAlias = Annotated[
-    tuple[str, ...],
-    Option(
-        "Format of the sheets: CSV for a spreadsheet, JSON for Label Studio.",
-        name="format",
-        default="both",
-        choices=("json", "csv", "both"),
-        read=sheet_forms,
-    ),
-]
-
-
-@checked
-@dataclass(frozen=True, slots=True)
-class SheetExportOptions:
-    """Options of an export. `per_sheet`: largest number of items on a sheet, or None for all on one."""
-
-    kind: SheetKind
-    sample: SampleOptions
-    voters: tuple[str, ...]
-    per_sheet: Annotated[int | None, Option("Largest number of items on a sheet; default: all on one.", least=1)] = None
-    templates: Annotated[
-        tuple[int, ...],
-        Option("Number of a probing template of a baseline; repeat for more.", name="template", least=1, most=13),
-    ] = (5,)
-    forms: SheetForms = ("json", "csv")
-
-    @classmethod
-    def from_options(cls, kind: str, options: Mapping[str, Any]) -> SheetExportOptions:
-        """Read the options of the command line."""
-        rules_drawn = options["draw_rules"]
-        if rules_drawn is None and kind == SheetKind.PREDICATES and not options["rule"]:
-            rules_drawn = RULES_AUDITED
-        # The command has checked that both are given or none.
-        ends = None if options["head"] is None else (options["head"], options["long_tail"])
-        # 0 asks for all rules.
-        drawn = {"per_distribution": ends, "rules_drawn": rules_drawn or None, "evenly": kind == SheetKind.SOUNDNESS}
-        voters = options["named"] or tuple(f"voter-{number}" for number in range(1, options["voters"] + 1))
-        return from_options(
-            cls, options, kind=SheetKind(kind), sample=from_options(SampleOptions, options, **drawn), voters=voters
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class SheetExportReport:
-    """The files written, and the items on them."""
+    """The files written, and the numbers of items and of sheets."""
 
-    paths: tuple[Path, ...]
-    drawn: DrawnItems
+    files: tuple[Path, ...]
+    items: int
     sheets: int
-
-    def __str__(self) -> str:
-        head, long_tail = (self.drawn.counts[distribution] for distribution in Distribution)
-        judged = " that people judged" if self.drawn.judged_only else ""
-        drawn = f"{head} head and {long_tail} long-tail statements{judged}"
-        if self.drawn.derived:
-            drawn = counted(self.drawn.derived, "derived statement")
-        return f"{drawn} drawn; {counted(len(self.drawn.items), 'item')} on {counted(self.sheets, 'sheet')}"
 
 
 @checked
@@ -240,14 +178,14 @@ def export_sheets(kb: KnowledgeBase, options: SheetExportOptions, folder: str | 
     nothing to ask.
     """
     check_voter_names(options.voters)
-    drawn = ItemSource(kb, options.kind, options.templates).draw(options.sample)
-    if not drawn.items:
+    items = ItemSource(kb, options.kind).draw(options)
+    if not items:
         raise HapaxError(
             f"{kb.place}: there is nothing to ask on a sheet of {options.kind.value}.",
-            Remedy("Draw more, omit {}, or name rules with such statements.", Setting("options.sample.unjudged")),
+            Remedy("Draw more, omit {}, or name rules with such statements.", Setting("options.unjudged")),
         )
-    drawn_sheets = sheets(options.kind, drawn.items, options.voters, options.sample.seed, options.per_sheet)
-    return SheetExportReport(tuple(write_sheets(drawn_sheets, options.forms, Path(folder))), drawn, len(drawn_sheets))
+    drawn = sheets(options.kind, items, options.voters, options.seed, options.per_sheet)
+    return SheetExportReport(tuple(write_sheets(drawn, options.forms, Path(folder))), len(items), len(drawn))
 
 
 def export_next(
@@ -542,11 +480,9 @@ def _items_of_rows(
     for row in rows:
         if row.kind is not None and not row.qualifies:
             named.setdefault(row.kind, set()).add(row.cells["item"])
-    # A baseline may ask any template.
-    templates = [template.number for template in TEMPLATES]
     items: dict[SheetKind, Mapping[str, VotingItem]] = {SheetKind.SCHEMAS: schemas}
     for kind in named.keys() - items.keys():
-        items[kind] = ItemSource(kb, kind, templates).by_id(named[kind])
+        items[kind] = ItemSource(kb, kind).by_id(named[kind])
     return items
 
 

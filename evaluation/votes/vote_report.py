@@ -27,7 +27,7 @@ from hapax.evaluation.link.likelihood import methods_by_run, runs_of
 from hapax.evaluation.link.probing import ProbeReport, measure
 from hapax.evaluation.link.probing_questions import TEMPLATES, ParsedReply, ProbeAnswer, items_of
 from hapax.evaluation.shared.estimates import AnnotatorAgreement, Estimate, agreement, percent, share
-from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, grouped
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     NO_DOMAIN,
@@ -140,36 +140,6 @@ def _accuracy(group: str, voted: Iterable[VotedStatement]) -> dict[str, Any]:
     return {"group": group, "statements": len(verdicts), **shares}
 
 
-def _audit(kb: KnowledgeBase, statements: Iterable[StatementRecord], ballots: Ballots) -> tuple[Audit | None, set[str]]:
-    """The audit of the facts behind the statements, and the ids of these; None and none if no fact was audited."""
-    if set().union(*ballots.values()).isdisjoint(AUDIT_QUESTIONS):
-        return None, set()
-    source = ItemSource(kb, SheetKind.PREDICATES)
-    # By id and distribution of the statement.
-    facts_of = {(record.id, record.distribution): source.claims(record) for record in statements}
-    known = {claim.fact for claim in chain.from_iterable(facts_of.values())}
-    verdicts: dict[str, list[bool | None]] = {}
-    ties = 0
-    for fact in known & ballots.keys():
-        found = [ballots[fact].get(question) for question in AUDIT_QUESTIONS]
-        # A question without votes leaves the fact as undecided as a tie does.
-        verdicts[fact] = [None if ballot is None else ballot.majority for ballot in found]
-        ties += sum(ballot is not None and ballot.majority is None for ballot in found)
-    if not verdicts:
-        return None, known
-    errors = []
-    for answers in zip(*verdicts.values(), strict=True):
-        errors.append(share([not answer for answer in answers if answer is not None]))
-    correct: dict[Distribution, list[bool]] = {distribution: [] for distribution in Distribution}
-    for (_, distribution), claims in facts_of.items():
-        right = [conjunction(verdicts.get(claim.fact, [None])) for claim in claims]
-        # One undecided fact leaves the statement undecided, even if another fact is wrong.
-        if claims and None not in right:
-            correct[distribution].append(all(right))
-    shares = {end: share(rights) for end, rights in correct.items()}
-    return Audit(len(verdicts), tuple(errors), shares, ties), known
-
-
 @dataclass(frozen=True, slots=True)
 class Audit:
     """The audit of facts by people, LINK's table 6.
@@ -184,6 +154,34 @@ class Audit:
     ties: int
 
 
+def _audit(kb: KnowledgeBase, statements: Iterable[StatementRecord], ballots: Ballots) -> tuple[Audit | None, set[str]]:
+    """The audit of the facts behind the statements, and the ids of these; None and none if no fact was audited."""
+    if set().union(*ballots.values()).isdisjoint(AUDIT_QUESTIONS):
+        return None, set()
+    source = ItemSource(kb, SheetKind.PREDICATES)
+    # By id and distribution of the statement.
+    facts_of = {(record.id, record.distribution): list(source.facts(record)) for record in statements}
+    known = set(chain.from_iterable(facts_of.values()))
+    verdicts: dict[str, list[bool | None]] = {}
+    ties = 0
+    for fact in known & ballots.keys():
+        found = [ballots[fact].get(question) for question in AUDIT_QUESTIONS]
+        # A question without votes leaves the fact as undecided as a tie does.
+        verdicts[fact] = [None if ballot is None else ballot.majority for ballot in found]
+        ties += sum(ballot is not None and ballot.majority is None for ballot in found)
+    errors = []
+    for answers in zip(*verdicts.values(), strict=True):
+        errors.append(share([not answer for answer in answers if answer is not None]))
+    correct: dict[Distribution, list[bool]] = {distribution: [] for distribution in Distribution}
+    for (_, distribution), facts in facts_of.items():
+        right = [conjunction(verdicts.get(fact, [None])) for fact in facts]
+        # One undecided fact leaves the statement undecided, even if another fact is wrong.
+        if facts and None not in right:
+            correct[distribution].append(all(right))
+    shares = {end: share(rights) for end, rights in correct.items()}
+    return (Audit(len(verdicts), tuple(errors), shares, ties) if verdicts else None), known
+
+
 AUDIT_QUESTIONS = tuple(f"{AUDIT} Q{number}".casefold() for number in range(1, 6))
 """The questions of table 6, folded like the questions of votes."""
 
@@ -195,52 +193,53 @@ class HumanBaseline:
     `both_roles`: voters who also labelled statements; `unlabelled`: statements that nobody labelled.
     """
 
-    templates: tuple[int, ...]
     majority: ProbeReport
     single: ProbeReport
     ties: int
     unlabelled: int
     both_roles: tuple[str, ...]
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures for programs, in the layout of table 4."""
+        figures: dict[str, Any] = {name: getattr(self, name) for name in ("ties", "unlabelled", "both_roles")}
+        for name, report in (("majority", self.majority), ("one_person", self.single)):
+            figures[name] = []
+            for cell in report.cells.values():
+                numbers = {"statements": cell.statements, "all": cell.every, "accuracy": cell.accuracy}
+                figures[name].append({"domain": cell.domain, "distribution": cell.distribution, **numbers})
+        return {**figures, "change": list(self.majority.changes.values())}
+
 
 def _baseline(
-    kb: KnowledgeBase, statements: Iterable[StatementRecord], votes: Iterable[VoteRecord], found: Judgements
+    kb: KnowledgeBase, statements: Iterable[StatementRecord], ballots: Ballots, found: Judgements
 ) -> HumanBaseline | None:
     """Measure people by the labels that a probing uses. Statements with a value of a wrong type are left out."""
-    answers: dict[tuple[str, int], list[str]] = defaultdict(list)
-    answerers = set()
-    for vote in votes:
-        word, _, number = folded(vote.question).partition(" ")
-        # A merged knowledge base may hold any question, such as "baseline" without a template's number.
-        if word == BASELINE and number.isdecimal():
-            answerers.add(vote.voter)
-            if found.of(vote.statement_id).typed is not False:
-                answers[vote.statement_id, int(number)].append(folded(vote.answer))
-    subjects = {subject for subject, _ in answers}
-    records = {(record.id, record.distribution): record for record in statements if record.id in subjects}
+    asked = {subject: questions[BASELINE] for subject, questions in ballots.items() if BASELINE in questions}
+    records: dict[tuple[str, Distribution], StatementRecord] = {}
+    for record in statements:
+        if record.id in asked and found.of(record.id).typed is not False:
+            records[record.id, record.distribution] = record
     if not records:
         return None
-    # The judgements give the items the labels by which a model would be measured, too.
-    items, _ = items_of(kb, list(records.values()), found)
     majority: list[ProbeAnswer] = []
     single: list[ProbeAnswer] = []
-    for item, template in product(items, TEMPLATES):
-        positive = template.pair.word(True).lower()
-        replies = [word == positive for word in answers.get((item.statement_id, template.number), [])]
-        question = template.question(item)
-        single += [ProbeAnswer(item, template, question, ParsedReply(reply)) for reply in replies]
-        if replies:
-            # A tie is an answer off format, as when a model says neither of the two words.
-            yes, no = replies.count(True), replies.count(False)
-            verdict = ParsedReply(None, "tie") if yes == no else ParsedReply(yes > no)
-            majority.append(ProbeAnswer(item, template, question, verdict))
+    template = TEMPLATES[4]  # by premise and conclusion
+    # The judgements give the items the labels by which a model would be measured, too.
+    for item in items_of(kb, list(records.values()), found)[0]:
+        ballot, question = asked[item.statement_id], template.question(item)
+        for vote in ballot.votes:
+            single.append(ProbeAnswer(item, template, question, ParsedReply(folded(vote.answer) == "yes")))
+        # A tie is an answer off format, as when a model says neither of the two words.
+        verdict = ParsedReply(ballot.majority, "tie" if ballot.majority is None else None)
+        majority.append(ProbeAnswer(item, template, question, verdict))
+    answerers = {vote.voter for ballot in asked.values() for vote in ballot.votes}
     judges = set[str]().union(*(judgement.voters for judgement in found.texts.values()))
     return HumanBaseline(
-        tuple(sorted({number for _, number in answers})),
         measure(majority),
         measure(single),
         sum(answer.verdict.positive is None for answer in majority),
-        sum(not found.of(subject).truth for subject in subjects),
+        sum(not found.of(subject).truth for subject, _ in records),
         tuple(sorted(judges & answerers)),
     )
 
@@ -301,16 +300,16 @@ class _VoteReport:
         self._agreement = agreement([ballot.counts] for ballot in truths)
         self._audit, facts = _audit(kb, statements, ballots)
         self._strays = sum(vote.statement_id not in known.union(facts, on_derived) for vote in votes)
-        self._baseline = _baseline(kb, statements, votes, found)
+        self._baseline = _baseline(kb, statements, ballots, found)
         judgements = [*shared_judgements(found, known), *(judgement for _, judgement in self._derived)]
         self._counts = JudgedCounts.of(judgements)
         # Labels imported from LINT stand for a majority of LINK's annotators; they are nobody's votes.
         people = [vote.voter for vote in votes if vote.voter != LINK_ANNOTATORS]
         self._own, self._people, self._imported = len(people), len(set(people)), len(votes) - len(people)
 
-    def evaluation(self, failures: int | None) -> Evaluation[None]:
+    def evaluation(self, shown: int | None) -> Evaluation[None]:
         """Tables, ours before LINK's, figures, the first wrong statements, and notes."""
-        statements = self._statement_figures()
+        statements, failures = self._statement_figures(), self._failures()
         notes = [*self._notes(statements), self._counts.sentence(), *share_lines(self._kb)]
         tables: list[ResultTable] = []
         if self._agreement.questions:
@@ -339,8 +338,8 @@ class _VoteReport:
             "agreement": self._agreement,
             "table_19": agreements,
             "table_6": self._audit,
-            "baseline": _baseline_figures(self._baseline) if self._baseline else None,
-            "failures": list(map(self._failure_figures, self._failed)),
+            "baseline": self._baseline.figures if self._baseline else None,
+            "failures": failures,
             "remarks": notes,
             "link": {
                 "methods": METHODS,
@@ -353,7 +352,7 @@ class _VoteReport:
             },
             "derived": derived,
         }
-        details = list(self._failure_lines(self._failed[:failures]))
+        details = [visible(line) for failure in failures[:shown] for line in _failure_lines(failure)]
         return Evaluation(None, tables, figures, details, [*notes, *mended_lines(self._kb)])
 
     def _sections(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, AnnotatorAgreement]]:
@@ -431,8 +430,6 @@ class _VoteReport:
         if ties:
             more = "; ..." if len(ties) > TIES_SHOWN else ""
             yield f"{counted(len(ties), 'tie')}, counted for neither side: {'; '.join(ties[:TIES_SHOWN])}{more}"
-        if self._audit is not None and self._audit.ties:
-            yield f"{counted(self._audit.ties, 'tie')} in the audit of facts, counted for neither side"
         if self._imported:
             yield (
                 f"{counted(self._imported, 'label was', 'labels were')} flipped by LINK's annotators. Only these of "
@@ -445,8 +442,6 @@ class _VoteReport:
             )
         if (baseline := self._baseline) is None:
             return
-        if baseline.ties:
-            yield f"{counted(baseline.ties, 'tie')} in the human baseline, counted as wrong and as off format"
         if baseline.unlabelled:
             yield (
                 f"{counted(baseline.unlabelled, 'statement')} of the human baseline without a label by people, taken "
@@ -458,74 +453,60 @@ class _VoteReport:
                 "in the paper these are different people (section 4)"
             )
 
-    # -- statements found wrong, with rule, values, votes and proof (table 20)
-
-    def _rule_text(self, name: str) -> str:
-        """A rule in one line; line ends become blanks first, or `visible` would show them by their codes."""
-        text = self._rules[name].text if name in self._rules else RULE_NOT_STORED
-        return " ".join(visible(text.replace("\n", " ")).split())
-
-    def _failure_lines(self, failures: Sequence[VotedStatement]) -> Iterator[str]:
+    def _failures(self) -> list[dict[str, Any]]:
+        """The statements found wrong, with rule, values, votes and proof (table 20)."""
         # Votes store the short form of a question only; people have read the long one.
-        wordings = {(failure.record.id, SOUNDNESS_QUESTION): SOUNDNESS_TEXT for failure in failures}
-        for item in ItemSource(self._kb, SheetKind.STATEMENTS).items([failure.record for failure in failures]):
+        wordings = {(failure.record.id, SOUNDNESS_QUESTION): SOUNDNESS_TEXT for failure in self._failed}
+        for item in ItemSource(self._kb, SheetKind.STATEMENTS).items([failure.record for failure in self._failed]):
             for item_question in item.questions:
                 wordings[subject_id(item.id), item_question.key.casefold()] = item_question.text
-        for failure in failures:
-            record = failure.record
-            name = DISTRIBUTION_NAMES[record.distribution]
-            values = ", ".join(f"{variable} = {visible(str(value))}" for variable, value in record.substitution)
-            yield f"{name}, rule {record.rule}, {failure.domain}, statement {record.id}"
-            yield f"  rule: {self._rule_text(record.rule)}"
-            yield f"  values: {values}"
-            yield f"  premise: {visible(record.premise)}"
-            yield f"  conclusion: {visible(record.conclusion)}"
+        failures = []
+        for failure in self._failed:
+            record, votes = failure.record, []
             for question, ballot in failure.ballots.items():
-                yes, no = ballot.counts
-                majority = {True: "yes", False: "no", None: "tie"}[ballot.majority]
-                yield f"  {wordings.get((record.id, question), question)} {majority} ({yes} yes, {no} no)"
+                asked = wordings.get((record.id, question), question)
                 for vote in ballot.votes:
-                    if vote.comment:
-                        yield f"    {visible(vote.voter)}: {visible(vote.comment)}"
-            for line in _proof_lines(record):
-                yield f"  proof: {line}"
+                    own = {name: getattr(vote, name) for name in ("question", "voter", "answer", "comment")}
+                    votes.append({**own, "asked": asked})
+            # A rule in one line; statements may have been merged without their rule.
+            rule = self._rules[record.rule].text if record.rule in self._rules else RULE_NOT_STORED
+            failures.append(
+                {
+                    "statement": record.id,
+                    "rule": record.rule,
+                    "rule_text": " ".join(rule.split()),
+                    "domain": failure.domain,
+                    "distribution": record.distribution.value,
+                    "values": {name: str(value) for name, value in record.substitution},
+                    "premise": record.premise,
+                    "conclusion": record.conclusion,
+                    "votes": votes,
+                    "proof": _proof_lines(record),
+                }
+            )
+        return failures
 
-    def _failure_figures(self, failure: VotedStatement) -> dict[str, Any]:
-        record = failure.record
-        votes = []
-        for vote in chain.from_iterable(ballot.votes for ballot in failure.ballots.values()):
-            votes.append({name: getattr(vote, name) for name in ("question", "voter", "answer", "comment")})
-        return {
-            "statement": record.id,
-            "rule": record.rule,
-            "rule_text": self._rule_text(record.rule),
-            "domain": failure.domain,
-            "distribution": record.distribution.value,
-            "values": {name: str(value) for name, value in record.substitution},
-            "premise": record.premise,
-            "conclusion": record.conclusion,
-            "votes": votes,
-            "proof": _proof_lines(record),
-        }
+
+def _failure_lines(failure: Mapping[str, Any]) -> Iterator[str]:
+    """A statement found wrong as text."""
+    yield "{distribution}, rule {rule}, {domain}, statement {statement}".format(**failure)
+    yield f"  rule: {failure['rule_text']}"
+    yield f"  values: {', '.join(f'{name} = {value}' for name, value in failure['values'].items())}"
+    yield f"  premise: {failure['premise']}"
+    yield f"  conclusion: {failure['conclusion']}"
+    for asked, votes in grouped(failure["votes"], lambda vote: str(vote["asked"])).items():
+        answers = [folded(vote["answer"]) for vote in votes]
+        yes, no = answers.count("yes"), sum(answer in DENIALS for answer in answers)
+        yield f"  {asked} {'tie' if yes == no else 'yes' if yes > no else 'no'} ({yes} yes, {no} no)"
+        yield from (f"    {vote['voter']}: {vote['comment']}" for vote in votes if vote["comment"])
+    yield from (f"  proof: {line}" for line in failure["proof"])
 
 
 def _proof_lines(record: StatementRecord) -> list[str]:
     """Lines of the proof; none for an imported statement without one."""
     if not record.proof.get("steps"):
         return []
-    return proof_text(proof_from_json(record.proof), lambda goal: visible(str(goal))).splitlines()
-
-
-def _baseline_figures(baseline: HumanBaseline) -> dict[str, Any]:
-    figures: dict[str, Any] = {
-        name: getattr(baseline, name) for name in ("templates", "ties", "unlabelled", "both_roles")
-    }
-    for name, report in (("majority", baseline.majority), ("one_person", baseline.single)):
-        figures[name] = []
-        for cell in report.cells.values():
-            numbers = {"statements": cell.statements, "all": cell.every, "accuracy": cell.accuracy}
-            figures[name].append({"domain": cell.domain, "distribution": cell.distribution, **numbers})
-    return {**figures, "change": list(baseline.majority.changes.values())}
+    return proof_text(proof_from_json(record.proof), str).splitlines()
 
 
 # --- tables: ours, each followed by the paper's -----------------------------------------------------------------------
@@ -588,9 +569,8 @@ def _baseline_tables(baseline: HumanBaseline) -> Iterator[ResultTable]:
             rows.append((domain, name, cell.statements, *map(percent, (cell.every, cell.accuracy, single.accuracy))))
         deltas = (change.every, change.accuracy, baseline.single.changes[domain].accuracy)
         rows.append((domain, "delta", "", *map(percent, deltas)))
-    templates = "template " + " and ".join(map(str, baseline.templates))
     columns = ("domain", "distribution", "statements", "all, by majority", "accuracy, by majority", "one person")
-    yield ResultTable(f"Ours: people, in the layout of LINK's table 4 ({templates})", columns, rows)
+    yield ResultTable("Ours: people, in the layout of LINK's table 4 (template 5)", columns, rows)
     figures = {row["domain"]: (row["head"][2], row["long_tail"][2], row["delta"]) for row in HUMAN}
     yield _printed("LINK's table 4 as printed: people", ("domain", "head", "long tail", "delta"), figures)
 

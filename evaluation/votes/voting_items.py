@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import Annotated, NamedTuple
 
 from hapax.engine.answers.derivation import RUN_ID, current_rules, read_statements, statement_by_id
 from hapax.engine.certificates import Promise
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import (
-    ENTAILMENT_QUESTION,
-    SOUNDNESS_QUESTION,
     DrawKind,
     Judgement,
     Judgements,
@@ -37,8 +35,9 @@ from hapax.evaluation.shared.stored_statements import (
     stored_library,
 )
 from hapax.evaluation.votes.voting_questions import (
-    AUDIT,
     BASELINE,
+    DECIDING,
+    SheetForms,
     SheetKind,
     VotingItem,
     baseline_item,
@@ -69,114 +68,99 @@ STATEMENT, FACT = "statement:", "fact:"
 ASKED_OF_MODELS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
 """Kinds of predicates whose facts are audited: those that a critic accepts."""
 
-PREMISE_AND_CONCLUSION = 5
-"""Number of the template that the paper describes for people (section 4)."""
-
-_Statements = Mapping[Distribution, Mapping[str, StatementRecord]]
-"""Statements by distribution and id."""
-
 
 @checked
 @dataclass(frozen=True, slots=True)
-class SampleOptions:
-    """Which statements to draw; all if neither `total` nor `per_distribution` is given.
+class SheetExportOptions:
+    """The kind of sheets, which statements to draw, and who gets the sheets.
 
-    `total`: number over both distributions; `per_distribution`: numbers of head and long tail; `rules`, `runs`: only
-    these, if any; `rules_drawn`: number of rules to draw first (3 in appendix C's audit); `unjudged`: leave out
-    statements that were voted on before; `evenly`: the same number, if it has so many, of each rule and distribution;
-    `derived`: of what `derive` concluded, which is in neither distribution.
+    `total`: number of statements over both distributions, None for all; `rules`, `runs`: only these, if any;
+    `rules_drawn`: number of rules whose facts are asked about, as in appendix C, None for all; `derived`: of what
+    `derive` concluded, which is in neither distribution. `per_sheet`: largest number of items on a sheet, or None for
+    all on one.
     """
 
-    seed: Annotated[int, Option("Seed of the draw and of the order of items.")] = 0
+    kind: SheetKind
+    voters: Annotated[tuple[str, ...], Option("Name of a voter; repeat for more.", name="voter")] = (
+        "voter-1",
+        "voter-2",
+        "voter-3",
+    )
+    rules: ChosenRules = ()
+    runs: ChosenRuns = ()
     total: Annotated[
         int | None, Option("Statements to draw; 0: all.", name="sample", default="200", least=0, none="0")
     ] = None
-    per_distribution: tuple[int, int] | None = None
-    rules: ChosenRules = ()
-    runs: ChosenRuns = ()
-    rules_drawn: int | None = None
-    unjudged: Annotated[bool, Option("Leave out items that were voted on before.", name="new")] = False
-    evenly: bool = False
+    rules_drawn: Annotated[
+        int | None, Option("Rules to draw for a sheet of predicates; 0: all.", name="draw-rules", least=0, none="0")
+    ] = 3
+    per_sheet: Annotated[int | None, Option("Largest number of items on a sheet; default: all on one.", least=1)] = None
     derived: Annotated[bool, Option("Draw from what `derive` concluded instead of from searches.")] = False
+    unjudged: Annotated[bool, Option("Leave out items that were voted on before.", name="new")] = False
+    seed: Annotated[int, Option("Seed of the draw and of the order of items.")] = 0
+    forms: SheetForms = ("json", "csv")
 
     def __post_init__(self) -> None:
-        if self.derived and (self.per_distribution or self.runs or self.rules_drawn):
-            raise HapaxError(
-                "Derived statements have no distribution, run or draw of rules. Draw them by their number and rules."
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnItems:
-    """Items to ask about. `counts`: statements by distribution; a statement in both makes one item."""
-
-    items: tuple[VotingItem, ...]
-    counts: Mapping[Distribution, int]
-    judged_only: bool = False
-    derived: int = 0
-    """Number of derived statements that were drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A fact behind a statement as a sentence; `typed` are value and declared data type of both arguments."""
-
-    fact: str
-    text: str
-    typed: tuple[tuple[str, str], ...]
+        if self.derived and self.runs:
+            raise HapaxError("Derived statements belong to no run. Draw them by their number and rules.")
 
 
 class ItemSource:
     """Makes the items of one kind of sheet from the statements of a knowledge base.
 
-    `templates`: numbers of the templates of table 12 that a baseline asks. `derived_by`: the rules of derived
-    statements; None: those that the knowledge base keeps.
+    `derived_by`: the rules of derived statements; None: those that the knowledge base keeps.
     """
 
-    def __init__(
-        self,
-        kb: KnowledgeBase,
-        kind: SheetKind,
-        templates: Collection[int] = (PREMISE_AND_CONCLUSION,),
-        derived_by: Library | None = None,
-    ) -> None:
+    def __init__(self, kb: KnowledgeBase, kind: SheetKind, derived_by: Library | None = None) -> None:
         self._kb, self._kind, self._given_rules = kb, kind, derived_by
-        self._templates = [template for template in TEMPLATES if template.number in templates]
 
-    def draw(self, sample: SampleOptions) -> DrawnItems:
+    def draw(self, options: SheetExportOptions) -> list[VotingItem]:
         """Draw items. The draw depends on the seed and on each statement alone: a larger sample holds the smaller."""
-        if sample.derived:
-            if self._kind not in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
-                raise HapaxError("Derived statements go on sheets of statements or soundness. Name one of these kinds.")
-            records = draw_derived(self._kb, self._derived_by, sample.seed, sample.total, sample.rules)
-            items = self._open_items(records, sample)
-            return DrawnItems(tuple(items), dict.fromkeys(Distribution, 0), derived=len(records))
-        population = self._population(sample)
-        judged_only = False
-        # People are measured by the labels of others, so only labelled statements are of use.
-        if self._kind is SheetKind.BASELINE:
-            population, judged_only = self._labelled(population)
-        drawn = _drawn(population, sample)
-        # By id: a statement drawn at both ends makes one item.
-        statements = {statement.id: statement for statement in chain.from_iterable(drawn.values())}
-        items = self._open_items(list(statements.values()), sample)
-        return DrawnItems(tuple(items), {end: len(records) for end, records in drawn.items()}, judged_only)
-
-    def _open_items(self, statements: Sequence[StatementRecord], sample: SampleOptions) -> list[VotingItem]:
-        """The items about these statements, without those that were judged before where they are to be left out."""
+        if not options.derived:
+            statements = self._drawn(options)
+        elif self._kind in (SheetKind.STATEMENTS, SheetKind.SOUNDNESS):
+            statements = draw_derived(self._kb, self._derived_by, options.seed, options.total, options.rules)
+        else:
+            raise HapaxError("Derived statements go on sheets of statements or soundness. Name one of these kinds.")
         items = self.items(statements)
-        if sample.unjudged:
+        if options.unjudged:
             # A vote in another role, such as a label of a statement, does not answer a baseline.
-            prefixes = {
-                SheetKind.STATEMENTS: ENTAILMENT_QUESTION,
-                SheetKind.PREDICATES: AUDIT,
-                SheetKind.SOUNDNESS: SOUNDNESS_QUESTION,
-            }
-            prefix = prefixes.get(self._kind, BASELINE)
+            prefix = DECIDING.get(self._kind, BASELINE)
             judged = {vote.statement_id for vote in self._kb.votes() if vote.question.startswith(prefix)}
             # After the draw: with and without --new, the same statements are drawn.
             items = [item for item in items if subject_id(item.id) not in judged]
         return items
+
+    def _drawn(self, options: SheetExportOptions) -> list[StatementRecord]:
+        """The drawn statements of searches and imports; nobody is asked twice about one text.
+
+        A draw for soundness is even: of each rule and distribution one statement, then of each a second, and so on.
+        """
+        latest = latest_statements(self._kb, options.rules, options.runs)
+        rows = latest if self._kind is SheetKind.PREDICATES else statement_rows(latest)
+        population: dict[str, StatementRecord] = {}
+        for of_distribution in rows.values():
+            population |= of_distribution
+        if self._kind is SheetKind.PREDICATES and not options.rules:
+            # Drawn like statements, so that more rules contain the fewer.
+            names = {record.rule for record in population.values()}
+            drawn = sorted(names, key=lambda name: draw_order_key(options.seed, name))[: options.rules_drawn]
+            population = {key: record for key, record in population.items() if record.rule in drawn}
+        if self._kind is SheetKind.BASELINE:
+            # People are measured by the labels of others, so only labelled statements are of use, if there are any.
+            found = Judgements.stored(self._kb)
+            population = {key: row for key, row in population.items() if found.of(row.id).typed is not False}
+            labelled = {key: row for key, row in population.items() if found.of(row.id).truth}
+            population = labelled or population
+        taken: Counter[tuple[str, Distribution]] = Counter()
+        order = []
+        for _, record in draw_sample(population, None, options.seed):
+            group = record.rule, record.distribution
+            order.append((taken[group] if self._kind is SheetKind.SOUNDNESS else 0, record))
+            taken[group] += 1
+        # The sort is stable: within a turn statements stay in the order in which they were drawn.
+        order.sort(key=lambda entry: entry[0])
+        return [record for _, record in order[: options.total]]
 
     def by_id(self, identities: Collection[str]) -> dict[str, VotingItem]:
         """Items by id; ids that the knowledge base does not know are left out."""
@@ -204,14 +188,14 @@ class ItemSource:
     def items(self, statements: Sequence[StatementRecord]) -> list[VotingItem]:
         """Items about these statements; on a sheet of predicates, each fact once."""
         if self._kind is SheetKind.PREDICATES:
-            claims = {claim.fact: claim for statement in statements for claim in self.claims(statement)}
-            return [predicate_item(FACT + claim.fact, claim.text, claim.typed) for claim in claims.values()]
+            facts: dict[str, VotingItem] = {}
+            for statement in statements:
+                facts |= self.facts(statement)
+            return list(facts.values())
         if self._kind is SheetKind.BASELINE:
-            items = []
-            for probe in items_of(self._kb, statements)[0]:
-                asked = [(template.number, template.question(probe), template.pair) for template in self._templates]
-                items.append(baseline_item(STATEMENT + probe.statement_id, tuple(asked)))
-            return items
+            asked = TEMPLATES[4]  # by premise and conclusion
+            probes = items_of(self._kb, statements)[0]
+            return [baseline_item(STATEMENT + probe.statement_id, asked.question(probe)) for probe in probes]
         make = self._soundness_item if self._kind is SheetKind.SOUNDNESS else self._statement_item
         return [make(statement) for statement in statements]
 
@@ -240,47 +224,24 @@ class ItemSource:
                 typed.append((variable.name, str(values[variable.name]), variable.data_type))
         return statement_item(STATEMENT + statement.id, statement.premise, statement.conclusion, tuple(typed))
 
-    def claims(self, statement: StatementRecord) -> list[Claim]:
-        """Facts behind a statement that are about two searched values and that a critic accepted (appendix C)."""
+    def facts(self, statement: StatementRecord) -> dict[str, VotingItem]:
+        """By id, the facts behind a statement that are about two values and that a critic accepted (appendix C)."""
         rule, library = self._rule(statement), self._library
         values = {name: value for name, value in statement.substitution if name not in rule.generic}
         bound = {name: Constant(value) for name, value in statement.substitution}
-        claims = []
+        items = {}
         for literal in rule.literals:
             # Table 6 asks about exactly two arguments, both of them values.
-            found = [values.get(variable.name) for variable in literal.variables]
-            if literal.negated or not len(found) == len(literal.atom.arguments) == 2 or None in found:
+            found = [values[variable.name] for variable in literal.variables if variable.name in values]
+            if literal.negated or not len(found) == len(literal.variables) == len(literal.atom.arguments) == 2:
                 continue
             signature = library.signature(literal.atom.indicator)
             if signature.kind in ASKED_OF_MODELS:
-                first, second = (value for value in found if value is not None)
-                typed = zip(map(str, (first, second)), signature.argument_types, strict=True)
-                text = sentence(literal_text(literal, library, bound))
-                claims.append(Claim(fact_id(literal.atom.predicate, (first, second)), text, tuple(typed)))
-        return claims
-
-    def _population(self, sample: SampleOptions) -> _Statements:
-        """The statements to draw from; nobody is asked twice about one text."""
-        population: _Statements = latest_statements(self._kb, sample.rules, sample.runs)
-        if self._kind is not SheetKind.PREDICATES:
-            distinct = statement_rows(population)
-            population = {end: {record.id: record for record in rows.values()} for end, rows in distinct.items()}
-        if sample.rules_drawn is None:
-            return population
-        names = {record.rule for rows in population.values() for record in rows.values()}
-        # Drawn like statements, so that more rules contain the fewer.
-        drawn = sorted(names, key=lambda name: draw_order_key(sample.seed, name))[: sample.rules_drawn]
-        return _where(population, lambda record: record.rule in drawn)
-
-    def _labelled(self, population: _Statements) -> tuple[_Statements, bool]:
-        """The statements whose truth people judged (section 4), and True; without any, all statements, and False.
-
-        Statements with a value of a wrong type are never among them.
-        """
-        found = Judgements.stored(self._kb)
-        fitting = _where(population, lambda record: found.of(record.id).typed is not False)
-        labelled = _where(fitting, lambda record: bool(found.of(record.id).truth))
-        return (labelled, True) if any(labelled.values()) else (fitting, False)
+                typed = list(zip(map(str, found), signature.argument_types, strict=True))
+                identity = fact_id(literal.atom.predicate, tuple(found))
+                claim = sentence(literal_text(literal, library, bound))
+                items[identity] = predicate_item(FACT + identity, claim, typed)
+        return items
 
     @cached_property
     def _derived_by(self) -> Library:
@@ -312,34 +273,6 @@ class ItemSource:
 def subject_id(item_id: str) -> str:
     """Id of the statement, fact or schema that an item is about."""
     return item_id.partition(":")[2]
-
-
-def _where(population: _Statements, wanted: Callable[[StatementRecord], bool]) -> _Statements:
-    """The statements of the population that are wanted."""
-    return {end: {key: record for key, record in rows.items() if wanted(record)} for end, rows in population.items()}
-
-
-def _drawn(population: _Statements, sample: SampleOptions) -> dict[Distribution, list[StatementRecord]]:
-    """The drawn statements by distribution.
-
-    An even draw has of each rule and distribution one statement, then of each a second, and so on.
-    """
-    order: list[tuple[int, str, Distribution, str]] = []
-    for distribution, statements in population.items():
-        taken: Counter[str] = Counter()
-        for key, statement in draw_sample(statements, None, sample.seed):
-            # Within a turn the order is drawn, too, so that no rule comes first because of its name.
-            drawn_by = f"{distribution.value} {statement.rule}" if sample.evenly else key
-            turn = taken[statement.rule] if sample.evenly else 0
-            order.append((turn, draw_order_key(sample.seed, drawn_by), distribution, key))
-            taken[statement.rule] += 1
-    drawn: dict[Distribution, list[StatementRecord]] = {distribution: [] for distribution in population}
-    for _, _, distribution, key in sorted(order)[: sample.total]:
-        drawn[distribution].append(population[distribution][key])
-    if sample.per_distribution is not None:
-        sizes = dict(zip(Distribution, sample.per_distribution, strict=True))
-        drawn = {distribution: records[: sizes[distribution]] for distribution, records in drawn.items()}
-    return drawn
 
 
 _BATCH = 10_000
@@ -457,7 +390,7 @@ class NextOptions:
         if derived and kind == "facts":
             raise HapaxError(
                 "`derive` concludes statements.",
-                Remedy("Draw statements, or omit {}.", Setting("options.sample.derived")),
+                Remedy("Draw statements, or omit {}.", Setting("options.derived")),
             )
         statements: DrawKind = "derived" if derived else "soundness"
         return cls("predicates" if kind == "facts" else statements, count, Promise(precision), anew)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from hapax.engine.judgements import (
     DATA_TYPE_QUESTION,
@@ -24,7 +24,7 @@ from hapax.engine.judgements import (
     UNSOUND_RULE,
     UNSURE,
 )
-from hapax.evaluation.link.probing_questions import AnswerPair
+from hapax.grammar.options import Option
 from hapax.grammar.writing.words import with_article
 from hapax.grammar.yaml_files import read_yaml
 from hapax.llm_oracle.questions.prompts import sentence
@@ -35,8 +35,8 @@ AUDIT = "audit"
 PRINTED_ARGUMENTS = 2
 """Arguments of the facts of table 6: Q1 and Q2 are about their references, Q3 about truth, Q4 and Q5 about types."""
 
-BASELINE = "baseline"
-"""First word of a probing template put to people, such as `baseline 5`. It does not label statements."""
+BASELINE = "baseline 5"
+"""The probing template 5 put to people, as in the paper's section 4. It does not label statements."""
 
 SCHEMA = "schema"
 """First word of the questions about Winograd schemas: two labels, and those of SCHEMA_AVAILABLE."""
@@ -58,6 +58,24 @@ CHOICES = ("yes", "no")
 
 _JOINERS = "\u200c\u200d"
 """Invisible characters that are not shown by their codes: Persian and Hindi words cannot be spelled without them."""
+
+
+FORMS: Mapping[str, tuple[str, ...]] = {"json": ("json",), "csv": ("csv",), "both": ("json", "csv")}
+"""Forms of sheets by what `--format` names."""
+
+SheetForms: TypeAlias = Annotated[
+    tuple[str, ...],
+    Option(
+        "Format of the sheets: CSV for a spreadsheet, JSON for Label Studio.",
+        name="format",
+        default="both",
+        choices=tuple(FORMS),
+        read=FORMS.__getitem__,
+    ),
+]
+
+DECIDING = {"statements": ENTAILMENT_QUESTION, "predicates": AUDIT, "soundness": SOUNDNESS_QUESTION}
+"""Beginnings of the questions by which an item of a sheet counts as judged; a vote on another sheet does not."""
 
 
 class SheetKind(StrEnum):
@@ -173,15 +191,10 @@ def soundness_item(identity: str, premise: str, conclusion: str, facts: Mapping[
     return VotingItem(identity, tuple(lines), questions, tuple(facts.values()))
 
 
-def baseline_item(identity: str, templates: tuple[tuple[int, str, AnswerPair], ...]) -> VotingItem:
-    """Item of figure 15: templates of table 12, as number, question and pair of answers."""
-    questions: list[ItemQuestion] = []
-    for number, text, pair in templates:
-        # In lower case, as sheets are read (`reading._filled`).
-        choices = tuple(word.lower() for word in pair.value)
-        questions.append(ItemQuestion(f"{BASELINE} {number}", visible(text), choices))
-    # No lines: the template's question names premise and conclusion.
-    return VotingItem(identity, (), tuple(questions))
+def baseline_item(identity: str, text: str) -> VotingItem:
+    """Item of figure 15: the question of table 12 that the paper describes for people (section 4)."""
+    # No lines: the question names premise and conclusion.
+    return VotingItem(identity, (), (ItemQuestion(BASELINE, visible(text)),))
 
 
 def schema_item(
@@ -203,7 +216,7 @@ def schema_item(
 _ITEMS: Mapping[SheetKind, Callable[..., VotingItem]] = {
     SheetKind.STATEMENTS: statement_item,
     SheetKind.PREDICATES: predicate_item,
-    SheetKind.BASELINE: lambda identity, text: baseline_item(identity, ((5, text, AnswerPair.YES_NO),)),
+    SheetKind.BASELINE: baseline_item,
     SheetKind.SCHEMAS: schema_item,
     SheetKind.SOUNDNESS: soundness_item,
 }

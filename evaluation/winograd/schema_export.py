@@ -15,12 +15,13 @@ from hapax.evaluation.dataset.columns import json_line
 from hapax.evaluation.dataset.formats import group_files
 from hapax.evaluation.shared.estimates import agreement, share
 from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
-from hapax.evaluation.votes.sheets import SheetForms, check_voter_names, sheets, write_sheets
+from hapax.evaluation.votes.sheets import check_voter_names, sheets, write_sheets
 from hapax.evaluation.votes.voting_items import subject_id
 from hapax.evaluation.votes.voting_questions import (
     SCHEMA,
     SCHEMA_AVAILABLE,
     SCHEMA_LABELS,
+    SheetForms,
     SheetKind,
     VotingItem,
     schema_item,

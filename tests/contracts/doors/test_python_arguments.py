@@ -66,7 +66,7 @@ def fitting(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     models = hapax.open_models("simulated", library=rules)
     grid = tmp_path_factory.mktemp("grid") / "grid.yaml"
     grid.write_text("models: [{name: small, knowledge: embedded}]", encoding="utf-8")
-    sheets = {"kind": hapax.SheetKind.STATEMENTS, "sample": hapax.SampleOptions(), "voters": ("ann",)}
+    sheets = {"kind": hapax.SheetKind.STATEMENTS}
     return {
         **dict.fromkeys(("text", "goal", "atom", "predicate", "source", "sentence", "model", "variable"), "text"),
         **dict.fromkeys(("path", "target", "database"), "a"),

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from cli_fixture import invoke, run
-from papers_fixture import bring, fault, fill_csv, fill_tasks, judge, lines, notes, script, search, statements, told
+from papers_fixture import bring, fault, fill_csv, fill_tasks, judge, notes, search, statements, told
 
 import hapax
 
@@ -158,7 +158,7 @@ def test_people_are_measured_as_a_model_is(four: Path) -> None:
     judge(four, "ann", {("toast", "entailment"): "no", ("gravel", "data type B"): "no"})
     for voter in ("bob", "cy", "dee"):
         denied = ("toast", "naan", "fondue") if voter == "dee" else ("toast", "naan")
-        asked = judge(four, voter, {(dish, "baseline 5"): "no" for dish in denied}, "baseline", "--template", 5)
+        asked = judge(four, voter, {(dish, "baseline 5"): "no" for dish in denied}, "baseline")
     found = report(four)["baseline"]
     kinds = ("majority", "one_person")
     totals = [(kind, row) for kind in kinds for row in found[kind] if row["domain"] == "total"]
@@ -251,7 +251,7 @@ def test_a_sheet_of_derived_statements_is_drawn_imported_and_counted(roads: Path
     texts = [row["text"] for row in asked if " b can be reached from a" in row["text"]]
     assert all("Fact: A road leads from a to b." in text for text in texts)
     assert "soundness" in fault(*export, "predicates", "--derived", "--draw-rules", 0)
-    assert "distribution" in fault(*export, "statements", "--derived", "--head", 1, "--long-tail", 1)
+    assert "no run" in fault(*export, "statements", "--derived", "--run", "a")
     assert "--derived" in fault(*export, "statements")
     (roads.parent / "more.csv").write_text("road,e,f\n", "utf-8")
     run("import", roads.parent / "more.csv", "--rules", roads.parent / "roads.rules", "--db", roads)
@@ -330,7 +330,7 @@ def export(
     vote_sheets_database: Path, *options: object, kind: str = "statements", out: str = "sheets", voter: str = "ann"
 ) -> Path:
     """The folder of exported sheets; of all items unless the options say otherwise."""
-    sample = () if {"--head", "--sample"} & set(options) else ("--sample", 0)
+    sample = () if "--sample" in options else ("--sample", 0)
     folder = vote_sheets_database.parent / out
     run("votes", "export", kind, "--voter", voter, *sample, "--out", folder, "--db", vote_sheets_database, *options)
     return folder
@@ -375,20 +375,14 @@ def refused(vote_sheets_database: Path, *paths: Path) -> str:
 
 
 def test_larger_samples_hold_the_smaller(vote_sheets_database: Path) -> None:
-    """A uniform sample only grows, another seed draws others, and the same command writes the same bytes. Head and long
-    tail can be drawn apart; a probing with the same seed draws the same statements."""
+    """A uniform sample only grows, another seed draws others, and the same command writes the same bytes."""
     drawn = [set(items(sheet(vote_sheets_database, "--sample", size, out=f"s{size}"))) for size in (3, 7, 12)]
     other = set(items(sheet(vote_sheets_database, "--sample", 3, "--seed", 1, out="other")))
-    both = items(sheet(vote_sheets_database, "--head", 4, "--long-tail", 4, out="both"))
-    model, answers = script(vote_sheets_database.parent / "s.json"), vote_sheets_database.parent / "answers.jsonl"
-    run("evaluate", "probe", "-m", model, "--sample", 4, "--db", vote_sheets_database, "-o", answers)
 
     assert drawn[0] < drawn[1] < drawn[2]
     assert [len(ids) for ids in drawn] == [3, 7, 12]
     assert other != drawn[0]
     assert sheet(vote_sheets_database, out="again").read_bytes() == sheet(vote_sheets_database, out="once").read_bytes()
-    assert set(both) == {f"statement:{row['statement']}" for row in lines(answers)}
-    assert len(both) == 8
 
 
 def test_statements_are_asked_about_as_in_figure_14(vote_sheets_database: Path) -> None:
@@ -422,17 +416,15 @@ def test_facts_are_asked_about_as_in_appendix_c(vote_sheets_database: Path) -> N
     assert len({row["item"] for row in one_rule if row["section"] == "item"}) == 6
 
 
-def test_a_baseline_asks_templates_of_what_people_judged(vote_sheets_database: Path) -> None:
-    """Of judged statements those of right types, in the wordings and with the answers of the templates; `--new` leaves
-    out what was voted on."""
+def test_a_baseline_asks_about_what_people_judged(vote_sheets_database: Path) -> None:
+    """Of judged statements those of right types, in the wording of template 5; `--new` leaves out what was voted on."""
     judge(vote_sheets_database, "ann", {("dish 2", "data type B"): "no"}, "statements", "--rule", "allergy")
-    asked = cells(sheet(vote_sheets_database, "--template", 3, "--template", 5, kind="baseline"))
+    asked = cells(sheet(vote_sheets_database, kind="baseline"))
     rows = [row for row in asked if row["section"] == "item"]
     premise, conclusion = "PersonX is allergic to milk", "PersonX is not able to eat dish 1"
 
     assert len({row["item"] for row in rows}) == 5
     assert [(row["question"], row["choices"], row["asked"]) for row in rows if "dish 1" in row["asked"]] == [
-        ("baseline 3", "true / false", f"True or false: if {premise}, {conclusion}."),
         ("baseline 5", "yes / no", f"Premise: {premise}. Conclusion: {conclusion}. Does premise entail conclusion?"),
     ]
     new = {row["text"] for row in cells(sheet(vote_sheets_database, "--new", out="rest")) if row["section"] == "item"}

@@ -158,7 +158,7 @@ def test_a_planted_link_beside_a_knowledge_base_changes_nothing(
 def test_a_folder_for_sheets_writes_through_no_link(clone: Path, private: Path, rules: Path) -> None:
     """Files that a command names itself in an output folder replace links of their names."""
     assert search(clone, rules).exit_code == 0
-    export = ("votes", "export", "statements", "--db", "hapax.db", "--voters", "1", "--out", "sheets")
+    export = ("votes", "export", "statements", "--db", "hapax.db", "--voter", "voter-1", "--out", "sheets")
     done = command(clone, *export)
     written = sorted((clone / "sheets").iterdir())
     for path in written:
