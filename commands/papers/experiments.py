@@ -111,11 +111,8 @@ def likelihood(
     show_default=True,
     help="Model that ranks and judges (repeatable), such as smollm2 or frequency; two or more.",
 )
-@click.option("--out", "folder", type=FOLDER, help="Folder for the figure: PNG, SVG and CSV.")
 @with_asking
-def long_tail(
-    paths: tuple[Path, ...], chosen: tuple[str, ...], judges: tuple[str, ...], folder: Path | None, **options: Any
-) -> None:
+def long_tail(paths: tuple[Path, ...], chosen: tuple[str, ...], judges: tuple[str, ...], **options: Any) -> None:
     """Tell which measure of likelihood finds the long tail: every judge against every ranker and measure.
 
     The stored statements are split into thirds by each model and measure, and each split is judged by all models.
@@ -123,7 +120,7 @@ def long_tail(
 
     \b
     hapax evaluate long-tail
-    hapax evaluate long-tail --judge embedded --judge frequency --judge smollm2 --out figures
+    hapax evaluate long-tail --judge embedded --judge frequency --judge smollm2
     """
     from hapax.evaluation.link.figures import open_evaluators
 
@@ -133,8 +130,6 @@ def long_tail(
         tell("Measuring")
         evaluation = hapax.evaluate_long_tail(kb, models, only=chosen, seed=options["seed"], journal=opening.journal)
     show(evaluation)
-    if folder is not None:
-        evaluation.value.draw(folder)
 
 
 @evaluate.command()

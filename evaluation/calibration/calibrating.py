@@ -38,7 +38,6 @@ from hapax.evaluation.calibration.fitting import (
     FittedMap,
     LabelledScore,
     best_map,
-    contextual_map,
     held_out,
     measures,
     reliability,
@@ -196,9 +195,6 @@ class LabelReader:
         return ProposedAtom(predicate, tuple(values), fact_claim(atom, self._library), entity_key(values[-1:]))
 
 
-NOTHING_CLAIMED = ("N/A is an example of N/A.", "[MASK] is an example of [MASK].", "It is an example of it.")
-"""Claims without content, by which contextual calibration measures a critic's bias (Zhao et al. 2021, section 5)."""
-
 ALL, OF_TYPES, IN_REPLIES = "all labels", "data types of values", "facts by all scores of their replies"
 
 
@@ -287,11 +283,8 @@ class CalibrationResult:
             f"{Operation('search', **{'settings.calibrated': True})}."
         )
         yield self._foreseen()
-        if self.fitted.method == "contextual":
-            yield (
-                f"Fewer than {LEAST_LABELS} labels, or none of one kind, teach no map. The scores were compared with "
-                "those of claims without content instead. Label more facts."
-            )
+        if self.fitted.method == "raw" and (self.labels < LEAST_LABELS or self.true in (0, self.labels)):
+            yield f"Fewer than {LEAST_LABELS} labels, or none of one kind, teach no map. Label more facts."
         yield from map(str, self.written)
 
 
@@ -332,16 +325,8 @@ class Calibrator:
         reserved = {label.fact for label in labels if _is_reserved(label.fact, self.options.reserve)}
         used = [label for label in labels if label.fact not in reserved]
         fitted = best_map(used)
-        # Raw for lack of labels; raw that won against the other maps stays.
-        if fitted.method == "raw" and (len(used) < LEAST_LABELS or len({label.is_true for label in used}) < 2):
-            scores = [score.probability for score in self._critic.probabilities(NOTHING_CLAIMED)]
-            fitted = FittedMap("contextual", 0.0, contextual_map(scores))
-        if fitted.method == "contextual":
-            # No label has taught this map, so all of them are held out.
-            probabilities = [fitted.map.probability(label.score, label.indicator) for label in used]
-        else:
-            # The measures are of held-out labels; the stored map has learned from all of `used`.
-            probabilities = held_out(used)
+        # The measures are of held-out labels; the stored map has learned from all of `used`.
+        probabilities = held_out(used)
         measured, points = self._measured(used, probabilities)
         replies = self._reply_map(used, probabilities, fitted.prior, measured)
         type_labels = self._type_labels()

@@ -243,15 +243,6 @@ def _shift(common: ScoreMap, labels: Sequence[LabelledScore], prior: float) -> f
     return shift
 
 
-def contextual_map(content_free: Sequence[float]) -> ScoreMap:
-    """The map without labels: a critic's P(yes) divided by that of claims about nothing, and normalised.
-
-    Contextual calibration (Zhao, Wallace, Feng, Klein, Singh 2021, arXiv 2102.09690, section 5): W = diag(p_cf)^-1 and
-    b = 0, which subtracts the logit of the content-free claims' mean P(yes).
-    """
-    return ScoreMap(1.0, -logit(float(np.mean(content_free))))
-
-
 # --- measures --------------------------------------------------------------------------------------------------------
 
 

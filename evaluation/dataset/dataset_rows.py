@@ -181,6 +181,9 @@ REASONS = ("other_runs", "wrong_type", "harmful", "denied", "shared", "blocked",
 """Reasons to leave a text (for other runs: a statement) out. Only the first that applies is counted."""
 
 
+_CHOICES = Setting("selection.judged"), Setting("selection.shared")
+
+
 def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
     """Choose statements, as the last run stored them; those of one text and distribution are one row.
 
@@ -200,28 +203,16 @@ def select(kb: KnowledgeBase, options: SelectionOptions) -> Selection:
         chosen += sampled
         left_out["not_in_the_sample"] += len(unblocked) - len(sampled)
     if not chosen and (left_out.total() or not any(kb.derived_counts().values())):
-        raise HapaxError(_nothing_left(kb, left_out))
+        reasons = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in left_out.items() if count)
+        raise HapaxError(
+            f"{kb.place}: all {left_out.total()} statements were left out: {reasons}.",
+            Remedy("Use {} mark or {} keep, or relax the options that choose statements.", *_CHOICES),
+        )
     counts = JudgedCounts.of(shared_judgements(judgements, (text.id for text in texts)))
     rules = sorted(
         {place.rule for text in texts for place in text.statements} & {rule.name for rule in kb.select(RULES)}
     )
-    reasons = {reason: left_out[reason] for reason in REASONS}
-    return Selection(tuple(chosen), judgements, counts, tuple(rules), reasons)
-
-
-def _nothing_left(kb: KnowledgeBase, left_out: Counter[str]) -> str:
-    if left_out["denied"] == sum(left_out.values()):
-        return (
-            f"{kb.place}: people deny all {left_out['denied']} statements. Use {Setting('selection.judged')} "
-            "mark or keep to have them, or search for more."
-        )
-    if left_out["shared"]:
-        return (
-            f"{kb.place}: {left_out['shared']} of all {sum(left_out.values())} texts are in head and long "
-            f"tail, and the others were left out, too. Use {Setting('selection.shared')} keep to have these, "
-            "or search for more values."
-        )
-    return f"{kb.place}: all {sum(left_out.values())} statements were left out. Relax the options that choose them."
+    return Selection(tuple(chosen), judgements, counts, tuple(rules), {reason: left_out[reason] for reason in REASONS})
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -43,13 +43,12 @@ from hapax.llm_oracle.questions.prompts import CRITIC_PROMPT
 class Sink:
     """Base class of writers of one format. A subclass overrides the steps that it needs.
 
-    `folder` is the dataset's folder, `name` the dataset's name, `notes` what the user should know about this format.
+    `folder` is the dataset's folder, `name` the dataset's name.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
         self.name = name
-        self.notes: list[str] = []
 
     def write(self, name: str, text: str) -> None:
         """Write a text file into the folder, with the same bytes on every system."""

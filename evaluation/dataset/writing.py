@@ -82,8 +82,6 @@ def write_dataset(
         notes = source.judged_notes
         for forms in source.forms.values():
             notes += forms.notes
-        for sink in sinks:
-            notes += sink.notes
         derived = write_current(folder / DERIVED_FILE, kb, library, options, source.selection.judgements)
         notes += [*_derived_notes(derived, has_ends)]
         figures = (target, options, source, counter, formats, tuple(notes), derived.written)

@@ -11,15 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
-from pathlib import Path
-from typing import Any
 
 from hapax.engine.run_memory import models_of
 from hapax.engine.search.ranking import Ends, Values, ends, pair_pool, random_score
 from hapax.evaluation.link.likelihood import statements_of
 from hapax.evaluation.shared.estimates import Estimate, auc, mean_difference, mean_share, share
-from hapax.evaluation.shared.lazy import np
-from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, single, write_figure
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
@@ -35,9 +32,6 @@ from hapax.llm_oracle.rankers.word_frequency import zipf_frequency
 
 COMMON_NAME = 4.22
 """Zipf frequency from which a name is common: that of the English word of rank 5,000."""
-
-DARK = 0.25
-"""Distance of an AUC from chance above which its cell in the figure is too dark for black letters."""
 
 STORED = "as stored"
 """Name of the split that the searches made."""
@@ -117,37 +111,6 @@ class LongTailStudy:
             "*: circular. The judge is the ranker, or one of them taught the other: no evidence.",
         ]
         return Evaluation(self, tables, self, notes=notes)
-
-    def draw(self, folder: Path) -> tuple[Path, ...]:
-        """Write `long-tail.png`, `.svg` and `.csv`: a row for each split, a column for each judge.
-
-        A colour is the mean AUC over rules, white at chance. Circular judgements are crossed out: they are no evidence.
-        """
-        columns = ("ranked by", "measure", "judge", "by", "auc", "low", "high", "rules", "circular")
-        rows = []
-        for split in self.judged:
-            auc = split.auc
-            names = (split.ranker, split.measure, split.judge, split.judged_by.value)
-            rows.append((*names, auc.value, auc.low, auc.high, auc.count, split.circular))
-        size = (2.5 + 0.7 * len(self.judges), 1.5 + 0.22 * len(self.sizes))
-        return write_figure(folder / "long-tail", single(size, self._paint), ResultTable("", columns, rows))
-
-    def _paint(self, axes: Any) -> None:
-        cells, judges = self.cells, self.judges
-        colours = np.full((len(cells), len(judges)), np.nan)
-        for (row, by_judge), (column, judge) in product(enumerate(cells.values()), enumerate(judges)):
-            split = by_judge.get(judge)
-            if split is None or math.isnan(split.auc.value):
-                continue
-            colours[row, column] = split.auc.value
-            ink = "white" if abs(split.auc.value - 0.5) > DARK else "black"
-            axes.text(column, row, f"{split.auc.value:.2f}", ha="center", va="center", color=ink)
-            if split.circular:
-                axes.plot((column - 0.5, column + 0.5), (row + 0.5, row - 0.5), color=ink, linewidth=0.5)
-        axes.imshow(colours, cmap="PuOr", vmin=0, vmax=1, aspect="auto")
-        axes.set_xticks(range(len(judges)), judges, rotation=45, ha="right")
-        axes.set_yticks(range(len(cells)), [" ".join(names).strip() for names in cells])
-        axes.set_title("AUC of head against long tail; crossed out: circular")
 
 
 def _cell(split: JudgedSplit) -> str:

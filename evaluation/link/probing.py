@@ -41,7 +41,6 @@ from hapax.evaluation.shared.estimates import (
     percent,
     relative_change,
     share,
-    share_of_clusters,
 )
 from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, for_batches, grouped
 from hapax.evaluation.shared.stored_statements import (
@@ -238,9 +237,9 @@ def _scores(domain: str, distribution: Distribution, statements: Sequence[Statem
         share([_all_right(answers, label=False) for answers in statements]),
         share([_all_right(answers) for answers in statements]),
         mean_share([_share_right(answers) for answers in statements]),
-        # The replies about one statement are no independent cases.
-        share_of_clusters(list(map(_violations, statements))),
-        share_of_clusters(list(map(_refusals, statements))),
+        # By statement: the replies about one statement are no independent cases.
+        mean_share([fmean(_violations(answers)) for answers in statements]),
+        mean_share([fmean(_refusals(answers)) for answers in statements]),
     )
 
 

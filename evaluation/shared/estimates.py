@@ -60,20 +60,6 @@ def share(hits: Sequence[bool]) -> Estimate:
     return Estimate(sum(hits) / len(hits), float(interval.low), float(interval.high), len(hits))
 
 
-def share_of_clusters(clusters: Sequence[Sequence[bool]]) -> Estimate:
-    """Share of hits among cases that come in clusters, such as the questions about a statement; clusters are resampled.
-
-    Where all cases are alike, resamples say nothing, and the interval is Wilson's, with each cluster as a single case.
-    The count is that of the cases.
-    """
-    count = sum(map(len, clusters))
-    hits = sum(map(sum, clusters))
-    if hits in (0, count):
-        return replace(share([bool(hits)] * len(clusters)), count=count)
-    estimate = of_groups(lambda rows: float(np.mean(rows)), [np.asarray(cluster, dtype=float) for cluster in clusters])
-    return replace(estimate, count=count)
-
-
 def mended_share(scores: Sequence[float], judged: Sequence[tuple[float, bool, float]]) -> Estimate:
     """Share of true values of a pool with these scores, of which some were judged: score, truth and chance to be drawn.
 

@@ -71,7 +71,7 @@ class Evaluation(Generic[V]):
     """The outcome of an experiment. `value`: everything that was measured; the rest is what the command line prints.
 
     `figures` is everything for programs: `--json` prints it, by way of `json_value`. `tables` each give a data frame by
-    `df()`. `details` are lines printed below the tables, such as examples; `notes` tell a reader how to take the
+    `df()`. `details` are lines printed below the tables, such as examples; `notes` say how to read the
     figures, and go to stderr.
     """
 

@@ -227,16 +227,12 @@ def test_all_figures_come_of_searches_wordings_and_evaluators(tmp_path: Path) ->
 
 def test_judges_measure_the_splits_of_others(database: Path) -> None:
     """Each ranker's split, and the stored one, is judged by each model; a model that judges itself is marked circular."""
-    out, judges = database.parent / "figure", ("--judge", "simulated:1", "--judge", "frequency")
-    report = told("evaluate", "long-tail", "--db", database, *judges, "--out", out)
+    report = told("evaluate", "long-tail", "--db", database, "--judge", "simulated:1", "--judge", "frequency")
     judged = report["judged"]
 
     assert report["statements"] == 11
     assert all(split["circular"] == (split["ranker"] == split["judge"]) for split in judged)
     assert {"as stored", "frequency"} <= {split["ranker"] for split in judged}
-    drawn = [(row["ranked by"], row["judge"]) for row in cells(out / "long-tail.csv")]
-    assert drawn == [(split["ranker"], split["judge"]) for split in judged]
-    assert (out / "long-tail.svg").exists()
 
 
 def test_statements_with_equal_scores_are_at_no_end(database: Path) -> None:

@@ -26,7 +26,6 @@ from hapax.engine.questions.score_maps import (
 from hapax.evaluation.calibration.fitting import (
     LabelledScore,
     best_map,
-    contextual_map,
     held_out,
     measures,
     reliability,
@@ -347,15 +346,6 @@ def test_a_map_and_its_shifts_are_added_on_the_logit() -> None:
         assert ScoreMap.of(json.loads(json.dumps(fitted.parameters))).probability(0.3, "lower/2") == pytest.approx(
             fitted.probability(0.3, "lower/2")
         )
-
-
-def test_without_labels_the_bias_is_that_of_claims_about_nothing() -> None:
-    """A critic that gives .1 to claims without content is as undecided at .1 as another at .5 (Zhao et al. 2021)."""
-    fitted = contextual_map([0.1, 0.1, 0.1])
-
-    assert fitted.probability(0.1) == pytest.approx(0.5)
-    # p / p_cf, normalised: (0.3 / 0.1) / (0.3 / 0.1 + 0.7 / 0.9)
-    assert fitted.probability(0.3) == pytest.approx(3 / (3 + 0.7 / 0.9))
 
 
 def test_the_probability_of_a_fact_is_that_of_its_run() -> None:
