@@ -26,7 +26,7 @@ from hapax.api.browser.runs import RunPage, run_page
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.engine.judgements import Judgements
 from hapax.engine.search.promises import StoredCertificate, stored_certificates
-from hapax.evaluation.shared.stored_statements import JudgedCounts
+from hapax.evaluation.shared.stored_statements import JudgedCounts, StatementChoice
 from hapax.evaluation.votes.soundness import truth_lines
 from hapax.evaluation.votes.voting_items import judged_derived, mended_lines
 from hapax.grammar.arguments import checked
@@ -150,7 +150,7 @@ def _content(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Rep
             rows = [*page["head"].rows, *page["long_tail"].rows]
             statements[name] = [reader.page(identity) for identity in dict.fromkeys(row[0] for row in rows)]
         run_id = "" if run is None else run.run.id
-        truth = [] if run is None else list(truth_lines(kb, runs=[run_id]))
+        truth = [] if run is None else list(truth_lines(kb, StatementChoice(runs=(run_id,))))
         truth += [f"Statements of `derive`: {derived.sentence()}"] if derived.judged else []
         content = Report(
             options,

@@ -316,7 +316,7 @@ def calibrate(paths: tuple[Path, ...], **options: Any) -> None:
 
     \b
     hapax model calibrate --critic embedded --labels reference:all
-    hapax model calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv --figure reliability
+    hapax model calibrate --critic hf:google/flan-t5-large --labels votes --labels labels.tsv
     """
     library, chosen = read_library(paths, options["database"]), from_options(hapax.CalibrationOptions, options)
     with asking(options, "Calibrating", library, begun_by="hapax search") as (kb, opening, _):

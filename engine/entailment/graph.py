@@ -40,6 +40,7 @@ from hapax.grammar.rules import Library, Rule, literals_of
 from hapax.grammar.terms import Atom, Constant, Literal, Term, Value, Variable, connected, grouped, variable_names
 from hapax.grammar.writing.words import counted
 from hapax.kb import rows
+from hapax.kb.files.whole_files import read_text
 from hapax.kb.records import PREDICATES, FactRecord, PredicateRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -186,11 +187,7 @@ def read_entailments(rules: Library, *paths: str | Path) -> list[Edge]:
 
 
 def _read_edges(path: Path, library: Library) -> list[Edge]:
-    try:
-        # `-sig`: spreadsheets write a byte order mark, which would become part of the first predicate's name.
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path} cannot be read as UTF-8 text: {fault}. Name a file of entailments.") from None
+    text = read_text(path, "Name a file of entailments.")
     found: list[Edge] = []
     faults: list[str] = []
     # Without quoting: a stray quotation mark must not join lines.

@@ -18,6 +18,7 @@ from hapax.evaluation.entailment.scorers import chinese_sentence
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.kb.files.unfinished import replace_file
+from hapax.kb.files.whole_files import read_text
 
 DEV, TEST = "dev", "test"
 REPORT = "report.json"
@@ -67,10 +68,7 @@ def write_questions(questions: Iterable[Proposition], path: Path, language: str)
 
 def read_questions(path: Path) -> list[Proposition]:
     """Read a file of `write_questions` or of the release. Raises HapaxError for a line that is not a question."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read ({fault}). Name a set that was built.") from None
+    lines = read_text(path, "Name a set that was built.").splitlines()
     return [_question(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 

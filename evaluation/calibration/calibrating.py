@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,11 +46,8 @@ from hapax.evaluation.calibration.fitting import (
 )
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.result_tables import (
-    COLOURS,
     Evaluation,
     ResultTable,
-    single,
-    write_figure,
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
@@ -61,6 +57,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.grammar.writing.words import counted
 from hapax.kb.files import system
+from hapax.kb.files.whole_files import read_text
 from hapax.kb.judgement_records import CALIBRATIONS, CalibrationRecord
 from hapax.kb.records import ASSESSMENTS, content_id
 from hapax.kb.store import KnowledgeBase
@@ -158,13 +155,9 @@ class LabelReader:
         """Labels of a file: lines of `true` or `false`, a predicate and its arguments, separated by tabs."""
         truths: dict[str, bool] = {}
         lines: dict[str, int] = {}
-        try:
-            with path.open(encoding="utf-8", newline="") as stream:
-                rows = list(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
-        except (OSError, UnicodeDecodeError, csv.Error) as fault:
-            raise HapaxError(f"{path}: cannot be read ({fault}). Give lines of text in UTF-8.") from None
+        rows = [line.split("\t") for line in read_text(path, "Give lines of labels.").splitlines()]
         for number, row in enumerate(rows, start=1):
-            if row and not row[0].startswith("#"):
+            if any(row) and not row[0].startswith("#"):
                 proposed = self._labelled(row, f"{path}:{number}")
                 truth, first = TRUTHS[row[0]], lines.setdefault(proposed.id, number)
                 if truths.setdefault(proposed.id, truth) is not truth:
@@ -204,7 +197,7 @@ class CalibrationOptions:
     """Options of a calibration. `critic`: a model string; `labels`: sources, see `LabelReader`.
 
     `reserve`: share of the labels that the map does not learn from, so that a certificate of calibrated scores can use
-    them. `figure`: path of the reliability diagram without its suffix.
+    them.
     """
 
     critic: Annotated[str, Option("Model whose scores are calibrated; a+b+c: the weights of several.")] = "embedded"
@@ -218,7 +211,6 @@ class CalibrationOptions:
     reserve: Annotated[
         float, Option("Share of labels to set aside for certificates of calibrated scores.", least=0, below=1)
     ] = 0.0
-    figure: Annotated[Path | None, Option("Reliability diagram to write as FIGURE.png, .svg and .csv.")] = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.reserve < 1.0:
@@ -238,7 +230,6 @@ class CalibrationResult:
     measured: Mapping[str, tuple[int, CalibrationMeasures, CalibrationMeasures]]
     points: Mapping[str, Sequence[tuple[float, float, int]]]
     forecast: ThresholdChoice
-    written: tuple[Path, ...] = ()
 
     def evaluation(self) -> Evaluation[CalibrationResult]:
         """The table of measures, with all figures and the reliability diagram's data."""
@@ -263,7 +254,6 @@ class CalibrationResult:
             },
             "reliability": self.points,
             "forecast": self.forecast,
-            "figures": list(map(str, self.written)),
         }
         return Evaluation(self, (ResultTable(title, columns, rows),), figures, notes=tuple(self._notes()))
 
@@ -285,7 +275,6 @@ class CalibrationResult:
         yield self._foreseen()
         if self.fitted.method == "raw" and (self.labels < LEAST_LABELS or self.true in (0, self.labels)):
             yield f"Fewer than {LEAST_LABELS} labels, or none of one kind, teach no map. Label more facts."
-        yield from map(str, self.written)
 
 
 @checked
@@ -334,7 +323,6 @@ class Calibrator:
         if types is not None:
             raw = measures(type_labels, [label.score for label in type_labels])
             measured[OF_TYPES] = (len(type_labels), raw, measures(type_labels, held_out(type_labels)))
-        written = self._figure(points)
         result = CalibrationResult(
             self.name,
             fitted,
@@ -346,7 +334,6 @@ class Calibrator:
             points,
             # The threshold that raw scores would get for facts like the labelled ones.
             choose_threshold([JudgedScore(label.score, label.is_true) for label in labels], None, Promise()),
-            written,
         )
         parameters = dict(fitted.map.parameters)
         for part, found in ((TYPES, types), (REPLIES, replies)):
@@ -454,23 +441,6 @@ class Calibrator:
             measured[short_model_name(title)] = (len(alone), measures(own_labels, own_raw), after)
         points = {"raw": reliability(labels, raw), "calibrated": reliability(labels, probabilities)}
         return measured, points
-
-    def _figure(self, points: Mapping[str, Sequence[tuple[float, float, int]]]) -> tuple[Path, ...]:
-        if self.options.figure is None:
-            return ()
-        rows: list[tuple[object, ...]] = []
-        for name, line in points.items():
-            rows += [(name, *point) for point in line]
-        table = ResultTable("", ("scores", "mean probability", "share true", "facts"), rows)
-
-        def draw(axes: Any) -> None:
-            axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8, linestyle="--", label="perfect")
-            for (name, line), colour in zip(points.items(), COLOURS, strict=False):
-                axes.plot([point[0] for point in line], [point[1] for point in line], "o-", color=colour, label=name)
-            axes.set(xlabel="probability that the critic gives", ylabel="share of true facts", xlim=(0, 1), ylim=(0, 1))
-            axes.legend()
-
-        return write_figure(self.options.figure, single((3.5, 3.5), draw), table)
 
     def _store(
         self,

@@ -23,21 +23,23 @@ from hapax.evaluation.link.probing_questions import ConclusionForms, rule_forms
 from hapax.evaluation.shared.stored_statements import (
     JudgedCounts,
     SameText,
+    StatementChoice,
     by_distribution,
+    chosen_statements,
     draw_order_key,
     same_texts,
-    skipped_runs,
     stored_library,
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import ChosenRules, ChosenRuns, Option
+from hapax.grammar.options import Option
 from hapax.grammar.parsing.declarations import default_principle
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal
 from hapax.grammar.writing.verbalize import atom_text, literal_text
 from hapax.grammar.writing.words import counted
+from hapax.kb.files.whole_files import read_text
 from hapax.kb.records import RULES, Distribution, FactRecord, RunRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase, StatementPlace
 from hapax.llm_oracle.protocols import CRITIC, EVALUATOR, KNOWLEDGE, LIKELIHOOD, ModelIdentity
@@ -58,14 +60,8 @@ class BlockList:
     @checked
     def read(cls, path: Path) -> BlockList:
         """Raises HapaxError for a file that cannot be read and, with its line, for an invalid regular expression."""
-        try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except OSError as fault:
-            raise HapaxError(f"{path}: {fault.strerror}. Name a block list that can be read.") from None
-        except UnicodeDecodeError:
-            raise HapaxError(f"{path}: this is not UTF-8. Save the block list as UTF-8.") from None
         patterns = []
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(read_text(path, "Name a block list.").splitlines(), 1):
             text = line.strip()
             if text and not text.startswith("#"):
                 patterns.append(_pattern(path, number, text))
@@ -110,17 +106,14 @@ JudgedChoice = OneOf["drop", "mark", "keep"]
 
 @checked
 @dataclass(frozen=True, slots=True)
-class SelectionOptions:
+class SelectionOptions(StatementChoice):
     """Which statements to take.
 
-    `rules`: names, or all if empty; `runs`: beginnings of ids, or whole searches and imports if empty; `sample`:
-    largest number per distribution; `shared`: True keeps statements that are in both head and long tail; `judged`:
+    `sample`: largest number per distribution; `shared`: True keeps statements that are in both distributions; `judged`:
     `drop` leaves out the statements that people deny, `mark` flips their labels, `keep` leaves them the labels of their
     rules.
     """
 
-    rules: ChosenRules = ()
-    runs: ChosenRuns = ()
     sample: Annotated[
         int | None,
         Option("Largest number of statements per distribution; 0: all.", default="0", least=0, none="0"),
@@ -225,15 +218,8 @@ def _latest(
     kb: KnowledgeBase, options: SelectionOptions, left_out: Counter[str]
 ) -> dict[Distribution, dict[str, StatementPlace]]:
     """Statements of the chosen rules and runs by distribution and id."""
-    names = {*(rule.name for rule in kb.select(RULES)), *kb.derived_counts()}
-    for name in options.rules:
-        if name not in names:
-            raise HapaxError(
-                f"{kb.place}: there is no rule {name!r}.",
-                Remedy("Omit {} to take the statements of all rules.", Setting("selection.rules")),
-            )
     places = list(kb.statement_places())
-    latest = by_distribution(places, options.rules, skipped_runs(kb, options.runs))
+    latest = chosen_statements(kb, options, places)
     # Statements that are in a chosen run as well are not left out.
     stored = by_distribution(places, options.rules)
     left_out["other_runs"] = sum(len(stored[end]) - len(latest[end]) for end in Distribution)

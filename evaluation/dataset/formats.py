@@ -32,7 +32,7 @@ from hapax.evaluation.link.lint_import import DomainTally, table_16, table_16_js
 from hapax.evaluation.link.probing_questions import PREFIX, TEMPLATES
 from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.result_tables import markdown_table
-from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES
+from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, StatementChoice
 from hapax.evaluation.votes.soundness import truth_lines
 from hapax.evaluation.votes.voting_items import mended_lines
 from hapax.grammar.writing.words import counted
@@ -367,7 +367,11 @@ class HubSink(TableSink):
 def _content(summary: DatasetSummary, splits: Mapping[DatasetTable, Mapping[str, Size]]) -> dict[str, Any]:
     """The values that the template shows."""
     kb, selection = summary.source.kb, summary.source.selection
-    judged = [*truth_lines(kb, selection.rules, summary.wish.runs), *mended_lines(kb), *summary.source.judged_notes]
+    judged = [
+        *truth_lines(kb, StatementChoice(selection.rules, summary.wish.runs)),
+        *mended_lines(kb),
+        *summary.source.judged_notes,
+    ]
     if selection.counts.judged:
         judged.append("The votes on the statements below are in `annotations`, without names.")
     unsound = []

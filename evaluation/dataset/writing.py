@@ -19,7 +19,6 @@ from hapax.evaluation.dataset.dataset_rows import (
     CHUNK,
     FORMATS,
     DatasetSource,
-    JudgedChoice,
     SelectionOptions,
     Target,
     select,
@@ -53,21 +52,17 @@ def write_dataset(
     *,
     progress: Callable[[int, int], None] | None = None,
     rules: Library | None = None,
-    judged: JudgedChoice | None = None,
 ) -> Evaluation[DatasetSummary]:
     """Write statements as a dataset to a new or empty folder, in all formats, or as a `Target` says.
 
     `selection`: which statements; None: those of whole searches and imports. `progress` is called with the statements
     written so far and their total. `rules`: those of `derive`, whose statements go into `derived.jsonl`; None: those
-    that the knowledge base keeps. `judged`: `drop` leaves out the statements that people deny, `mark` flips their
-    labels, `keep` changes nothing; None: as `selection` says, by default `drop`. Raises HapaxError if the folder holds
+    that the knowledge base keeps. Raises HapaxError if the folder holds
     anything but a dataset to replace, and if no statement is left to write. Needs the extra `evaluation`.
     """
     if not isinstance(target, Target):
         target = Target(Path(target))
     options = selection or SelectionOptions()
-    if judged is not None:
-        options = replace(options, judged=judged)
     library = rules or kept_rules(kb) or Library()
     may_be_there = _check_folder(target)
     source = DatasetSource(kb, select(kb, options), options.judged)

@@ -20,6 +20,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
 from hapax.kb.files.unfinished import replace_file
+from hapax.kb.files.whole_files import read_text
 
 _PREDICATE = re.compile(r"([^()]*)\((.*)\.\d,(.*)\.\d\)")
 """The prefix, and the predicate once for each argument."""
@@ -68,6 +69,7 @@ def _with_prefix(prefix: str, words: tuple[str, ...]) -> tuple[str, ...]:
 FAULTS_SHOWN = 10
 """Number of faulty lines of a file that an error message lists."""
 
+_PAIRS = "Name a file of premises and hypotheses."
 _LABELS = {"True": True, "False": False}
 _ANSWERS = {"yes": True, "no": False}
 # `(shop.1,shop.in.2) john::person ikea::location`: relation, then each argument with its type, which may have blanks.
@@ -177,7 +179,7 @@ def read_levy_holt(path: Path) -> list[EntailmentPair]:
     Also accepts sentences, written `sentence,,` as in SherLIiC's files, and parsed triples as in entGraph's
     `_rels.txt`: `(shop.1,shop.in.2) john::person ikea::location`, of which one side may be empty.
     """
-    rows = [line.split("\t") for line in _text(path).splitlines()]
+    rows = [line.split("\t") for line in read_text(path, _PAIRS).splitlines()]
     return _collected(path, rows, _levy_holt_pair)
 
 
@@ -189,7 +191,7 @@ def write_levy_holt(pairs: Iterable[EntailmentPair], path: Path) -> None:
 def read_sherliic(path: Path) -> list[EntailmentPair]:
     """Read SherLIiC's CSV with its header line. A type is represented by its first example entity."""
     try:
-        rows = list(csv.reader(io.StringIO(_text(path), newline=""), strict=True))
+        rows = list(csv.reader(io.StringIO(read_text(path, _PAIRS), newline=""), strict=True))
     except csv.Error as fault:
         raise HapaxError(f"{path}: not valid CSV ({fault}). Correct or replace the file.") from None
     # The first line is the header.
@@ -198,15 +200,10 @@ def read_sherliic(path: Path) -> list[EntailmentPair]:
 
 def read_scores(path: Path) -> list[tuple[bool, float]]:
     """Read lines of `truth score`, as the paper's training code writes them: 1 or 0, and a finite number."""
-    lines = _text(path, "Name a file of `truth score` lines, such as the test-scores.txt of a training").splitlines()
+    lines = read_text(
+        path, "Name a file of `truth score` lines, such as the test-scores.txt of a training."
+    ).splitlines()
     return _collected(path, [line.split() for line in lines], _scored)
-
-
-def _text(path: Path, remedy: str = "Name a file of premises and hypotheses") -> str:
-    try:
-        return path.read_text("utf-8-sig")  # with or without a byte order mark
-    except (OSError, UnicodeDecodeError) as fault:
-        raise HapaxError(f"{path}: cannot be read ({fault}). {remedy}.") from None
 
 
 def _collected(

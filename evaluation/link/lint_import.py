@@ -8,6 +8,7 @@ generic variable's cells are `PersonX`. `flip_label_data.json` has the labels th
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
@@ -33,6 +34,7 @@ from hapax.grammar.terms import Constant, Literal, Substitution, Value
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.csv_text import read_cell
+from hapax.kb.files.whole_files import read_text
 from hapax.kb.judgement_records import VOTES, VoteRecord
 from hapax.kb.records import (
     PREDICATES,
@@ -235,20 +237,18 @@ class LintReader:
 
     def _file(self, path: Path, rule: Rule, distribution: Distribution) -> LintFile:
         searched = [variable.name for variable in rule.searched]
+        reader = csv.DictReader(io.StringIO(read_text(path, "Fix or remove it."), newline=""), strict=True)
         try:
-            with path.open(encoding="utf-8-sig", newline="") as stream:
-                reader = csv.DictReader(stream, strict=True)
-                columns = reader.fieldnames or ()
-                missing = [name for name in searched if name not in columns]
-                if missing:
-                    raise HapaxError(
-                        f"{path}: no column {missing[0]}, a variable that rule {rule.name} searches. Use the rules "
-                        "that LINT was made with."
-                    )
-                # A row that ends early has None in its last cells.
-                rows = [tuple(read_cell(row[name] or "") for name in columns) for row in reader]
-        except (csv.Error, UnicodeDecodeError) as fault:
-            raise HapaxError(f"{path}: not valid CSV in UTF-8 ({fault}). Fix or remove the file.") from None
+            columns = reader.fieldnames or ()
+            # A row that ends early has None in its last cells.
+            rows = [tuple(read_cell(row[name] or "") for name in columns) for row in reader]
+        except csv.Error as fault:
+            raise HapaxError(f"{path}: not valid CSV ({fault}). Fix or remove the file.") from None
+        if missing := [name for name in searched if name not in columns]:
+            raise HapaxError(
+                f"{path}: no column {missing[0]}, a variable that rule {rule.name} searches. Use the rules that LINT "
+                "was made with."
+            )
         variables = [variable.name for variable in rule.variables if variable.name in columns]
         # LINK's code removes equal rows before it numbers them for the labels that people flipped.
         distinct = dict.fromkeys(rows)

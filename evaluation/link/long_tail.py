@@ -27,7 +27,6 @@ from hapax.llm_oracle.critics.measures import Measure, RankedText, TextMeasures,
 from hapax.llm_oracle.journal import Journal
 from hapax.llm_oracle.journaled_models import JournaledLikelihood
 from hapax.llm_oracle.protocols import EVALUATOR, LIKELIHOOD, LikelihoodModel, ModelIdentity
-from hapax.llm_oracle.rankers.frequency import FrequencyLikelihood
 from hapax.llm_oracle.rankers.word_frequency import zipf_frequency
 
 COMMON_NAME = 4.22

@@ -46,12 +46,13 @@ from hapax.evaluation.shared.result_tables import Evaluation, ResultTable, for_b
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
     TOTAL,
+    StatementChoice,
     ordered_domains,
     stored_library,
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import ChosenRules, ChosenRuns, Option, Seed, Temperature
+from hapax.grammar.options import Option, Seed, Temperature
 from hapax.grammar.parsing.declarations import Polarity
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.writing.words import counted
@@ -384,7 +385,7 @@ WRONG_SHOWN = 2
 
 @checked
 @dataclass(frozen=True, slots=True)
-class ProbeOptions:
+class ProbeOptions(StatementChoice):
     """Options of a probing. `sample`: statements of each distribution; None: all.
 
     `compat` `released`: ask like LINK's released code, with a generator at its own temperature. `writer`, by default
@@ -412,12 +413,10 @@ class ProbeOptions:
     variants: Annotated[
         tuple[ReleasedVariant, ...],
         Option(
-            "With --compat: no explanation, no worked examples, or positive conclusions in their own form.",
+            "With --compat: no explanation, or no worked examples.",
             name="variant",
         ),
     ] = ()
-    rules: ChosenRules = ()
-    runs: ChosenRuns = ()
     sample: Annotated[int | None, Option("Statements per distribution; 0: all.", default="200", least=0, none="0")] = (
         None
     )
@@ -544,18 +543,12 @@ class ProbeResult:
             "asked as LINK's released code asks; `accuracy` is its measure, where a statement with flipped labels "
             "counts 1 less its share of right answers, and a reply off format is a wrong answer like any other"
         )
-        settings = self.options.released
-        wrong_form: list[str] = []
-        for item in self.found.items:
-            if item.polarity is Polarity.POSITIVE and not (settings and settings.is_positive(item)):
-                wrong_form.append(item.rule)
+        wrong_form = [item.rule for item in self.found.items if item.polarity is Polarity.POSITIVE]
         if wrong_form:
-            rules = ", ".join(dict.fromkeys(wrong_form))
             yield (
-                f"{counted(len(wrong_form), 'statement')} of {rules} with a positive conclusion was asked "
-                "about in the form for negative ones, as the released code does by mistake: the right answer "
-                f"to question 7 is taken to be No. {Setting('options.variants')} "
-                f"{ReleasedVariant.POSITIVE_FORM} asks as the code intends"
+                f"{counted(len(wrong_form), 'statement')} of {', '.join(dict.fromkeys(wrong_form))} with a positive "
+                "conclusion was asked about in the form for negative ones, as the released code does by mistake: the "
+                "right answer to question 7 is taken to be No"
             )
 
 
@@ -586,7 +579,7 @@ def evaluate_probe(
     writer = None
     if options.writer is not None and released is None:
         writer = FormWriter(JournaledGenerator(writing, journal, role="writer"), options.seed)
-    found = probe_items(kb, options.rules, options.sample, options.seed, writer=writer, runs=options.runs)
+    found = probe_items(kb, options, options.sample, options.seed, writer=writer)
     total = len(found.items)
     if released is not None:
         # The draws of worked examples follow the order of the questions, so the order is part of the method.

@@ -15,6 +15,7 @@ from hapax.engine.judgements import Judgements
 from hapax.evaluation.shared.result_tables import grouped
 from hapax.evaluation.shared.stored_statements import (
     NO_DOMAIN,
+    StatementChoice,
     draw_sample,
     latest_statements,
     statement_rows,
@@ -136,20 +137,18 @@ class ItemSet:
 
 def probe_items(
     kb: KnowledgeBase,
-    rules: Sequence[str] = (),
+    choice: StatementChoice,
     sample: int | None = None,
     seed: int = 0,
     *,
     writer: FormWriter | None = None,
-    runs: Sequence[str] = (),
 ) -> ItemSet:
-    """Take statements of a knowledge base as items. `rules`, `runs`: only these; `sample`: at most so many of each
-    distribution.
+    """Take statements of a knowledge base as items, at most `sample` of each distribution.
 
     Whether a text is drawn depends on the seed and on the text's row id alone, so a larger sample contains the smaller
     ones. Head and long tail alternate, so a run that ends early has both.
     """
-    latest = latest_statements(kb, rules, runs)
+    latest = latest_statements(kb, choice)
     statements = statement_rows(latest)
     judged = Judgements.stored(kb)
     # LINK drops statements with a value of a wrong type and flips the labels of those judged incorrect (section 4).
@@ -421,7 +420,7 @@ Asker = Callable[[Sequence[ProbeQuestion]], list[ProbeAnswer]]
 
 # A model writes negations and questions. Worked examples come in forms that one random stream draws over the whole run.
 # Only the first word of a reply counts. The release is meant to ask about positive conclusions in other forms, but its
-# option never reaches the function that asks. This is repeated here; `POSITIVE_FORM` is the intended way.
+# option never reaches the function that asks. This is repeated here.
 
 QUESTION_PROMPT = "Convert the statement to a question with minimal edits: "
 NEGATION_PROMPT = "Negate the statement with minimal edits: "
@@ -441,8 +440,6 @@ class ReleasedVariant(StrEnum):
     """No explanation is asked for, and a chain of thought ends after 16 tokens."""
     NO_EXAMPLES = "no-examples"
     """A chain of thought without worked examples."""
-    POSITIVE_FORM = "positive-form"
-    """Positive conclusions are asked about in the positive form, which the release intends and never uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,10 +460,6 @@ class ReleasedSettings:
         """True if worked examples come before a chain of thought."""
         return self.chain and ReleasedVariant.NO_EXAMPLES not in self.variants
 
-    def is_positive(self, item: ProbeItem) -> bool:
-        """True if the item's conclusion is asked about in the positive form."""
-        return ReleasedVariant.POSITIVE_FORM in self.variants and item.polarity is Polarity.POSITIVE
-
 
 @dataclass(frozen=True, slots=True)
 class ReleasedQuestion:
@@ -481,15 +474,12 @@ _YES_NO_SUFFIX = " Answer yes or no:"
 _YES_NO_EXPLAINED = " Answer yes or no, and then give an explanation to your answer:"
 _EXPLAINED = " Also give an explanation to the answer."
 
-NEGATIVE_ORDER = (1, 2, 3, 4, 5, 6, 8, 9, 7, 10, 11, 12, 13)
+RELEASED_ORDER = (1, 2, 3, 4, 5, 6, 8, 9, 7, 10, 11, 12, 13)
 """Numbers of the paper's templates in the release's order, for a conclusion such as `PersonX cannot eat fondue`."""
-
-POSITIVE_ORDER = (1, 2, 7, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13)
-"""The same for a conclusion such as `PersonX can cook fondue`."""
 
 
 def released_questions(
-    premise: str, conclusion: str, negation: str, question: str, settings: ReleasedSettings, *, positive: bool = False
+    premise: str, conclusion: str, negation: str, question: str, settings: ReleasedSettings
 ) -> list[ReleasedQuestion]:
     """The 13 questions of the release, in its order. `negation`, `question`: of the conclusion, as a model wrote them.
 
@@ -519,9 +509,10 @@ def released_questions(
     }
     templates = {template.number: template for template in TEMPLATES}
     questions = []
-    for number in POSITIVE_ORDER if positive else NEGATIVE_ORDER:
+    for number in RELEASED_ORDER:
         template = templates[number]
-        label = positive if template.positive is None else template.positive
+        # The label of template 7 is that of a negative conclusion, whatever the rule concludes.
+        label = bool(template.positive)
         # As the release does where a premise begins with `if`.
         questions.append(ReleasedQuestion(template, texts[number].replace("if if ", "if "), template.pair.word(label)))
     return questions
@@ -605,12 +596,9 @@ class ReleasedAsker:
         """The answers to all questions about the statements that occur here."""
         items = list(dict.fromkeys(item for item, _ in questions))
         # Before anything is asked: a queue that waits for the writer must not change the draws of later statements.
-        draws = iter([self._draw() for _ in range(len(items) * len(NEGATIVE_ORDER))])
-        clauses = []
-        for item in items:
-            # The release joins the words of a value by underscores, and shows blanks.
-            texts = (item.premise.replace("_", " "), item.conclusion.replace("_", " "))
-            clauses.append((*texts, self._settings.is_positive(item)))
+        draws = iter([self._draw() for _ in range(len(items) * len(RELEASED_ORDER))])
+        # The release joins the words of a value by underscores, and shows blanks.
+        clauses = [(item.premise.replace("_", " "), item.conclusion.replace("_", " ")) for item in items]
         asked: list[tuple[ProbeItem, ReleasedQuestion]] = []
         prompts: list[str] = []
         for item, of_item in zip(items, self._worded(clauses), strict=True):
@@ -632,29 +620,23 @@ class ReleasedAsker:
             replies = self._replies(self._model, prompts, ANSWER_TOKENS)
         answers = []
         for (item, question), reply, rationale in zip(asked, replies, rationales, strict=True):
-            # The label of template 7 follows the form in which it was asked, whatever the rule's polarity is.
-            polarity = Polarity.POSITIVE if self._settings.is_positive(item) else Polarity.NEGATIVE
-            verdict = read_released(reply, question)
-            as_asked = replace(item, polarity=polarity)
+            # The label of template 7 is that of a negative conclusion, whatever the rule's polarity is.
+            as_asked, verdict = replace(item, polarity=Polarity.NEGATIVE), read_released(reply, question)
             answers.append(ProbeAnswer(as_asked, question.template, question.text, verdict, reply.text, rationale))
         return answers
 
-    def _worded(self, clauses: Sequence[tuple[str, str, bool]]) -> list[list[ReleasedQuestion]]:
-        """The questions of premises and conclusions, whose other forms the writer writes. True: the positive form."""
-        conclusions = [completed(conclusion) for _, conclusion, _ in clauses]
+    def _worded(self, clauses: Sequence[tuple[str, str]]) -> list[list[ReleasedQuestion]]:
+        """The questions of premises and conclusions, whose other forms the writer writes."""
+        conclusions = [completed(conclusion) for _, conclusion in clauses]
         prompts: list[str] = []
         for conclusion in conclusions:
             prompts += [QUESTION_PROMPT + conclusion, NEGATION_PROMPT + conclusion]
         written = [reply.text.strip() for reply in self._replies(self._writer, prompts, HELPER_TOKENS)]
         worded = []
-        for number, ((premise, _, positive), conclusion) in enumerate(zip(clauses, conclusions, strict=True)):
+        for number, ((premise, _), conclusion) in enumerate(zip(clauses, conclusions, strict=True)):
             # Two prompts for each conclusion, in this order.
             question, negation = written[2 * number : 2 * number + 2]
-            worded.append(
-                released_questions(
-                    premise, conclusion, completed(negation), question, self._settings, positive=positive
-                )
-            )
+            worded.append(released_questions(premise, conclusion, completed(negation), question, self._settings))
         return worded
 
     def _draw(self) -> tuple[int, ...]:
@@ -662,11 +644,11 @@ class ReleasedAsker:
         if not self._settings.has_examples:
             return ()
         # The first six questions in the negative form have the positive answer, the other seven the negative one.
-        half = len(NEGATIVE_ORDER) // 2
+        half = len(RELEASED_ORDER) // 2
         places = []
         is_negative = self._chance.sample([0, 1], 1)[0]
         for _ in EXAMPLES:
-            labelled = range(half, len(NEGATIVE_ORDER)) if is_negative else range(half)
+            labelled = range(half, len(RELEASED_ORDER)) if is_negative else range(half)
             places.append(self._chance.sample(labelled, 1)[0])
             is_negative = 1 - is_negative
         return tuple(places)
@@ -680,7 +662,7 @@ class ReleasedAsker:
         """Both worked examples in the forms at these places."""
         group = (item.rule, item.distribution)
         if group not in self._examples:
-            self._examples[group] = self._worded([(premise, conclusion, False) for premise, conclusion, _ in EXAMPLES])
+            self._examples[group] = self._worded([(premise, conclusion) for premise, conclusion, _ in EXAMPLES])
         text = ""
         for forms, place, (_, _, reason) in zip(self._examples[group], places, EXAMPLES, strict=True):
             form = forms[place]

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 from hapax.engine.judgements import LINK_ANNOTATORS, Judgement
+from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.options import ChosenRules, ChosenRuns
 from hapax.grammar.parsing.declarations import Domain, PredicateKind, PredicateSignature, Templates
 from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.remedies import Operation, Remedy, Setting
@@ -128,11 +130,23 @@ S = TypeVar("S", StatementRecord, StatementPlace)
 """A statement, or the place of one."""
 
 
-def latest_statements(
-    kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
-) -> dict[Distribution, dict[str, StatementRecord]]:
-    """Like `chosen_statements`, but raises HapaxError also where no statement is found."""
-    latest = chosen_statements(kb, rules, runs)
+@checked
+@dataclass(frozen=True, slots=True)
+class StatementChoice:
+    """Which statements to take: those of these rules, or of all; and of runs by the beginnings of their ids, or of
+    whole searches and imports.
+    """
+
+    rules: ChosenRules = ()
+    runs: ChosenRuns = ()
+
+
+EVERY_STATEMENT = StatementChoice()
+
+
+def latest_statements(kb: KnowledgeBase, choice: StatementChoice) -> dict[Distribution, dict[str, StatementRecord]]:
+    """The chosen statements by distribution and id. Raises HapaxError for an unknown rule, and if there are none."""
+    latest = chosen_statements(kb, choice, kb.statements())
     if not any(latest.values()):
         raise HapaxError(
             f"{kb.place} holds no statement to ask about.",
@@ -150,21 +164,20 @@ def latest_statements(
 
 
 def chosen_statements(
-    kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()
-) -> dict[Distribution, dict[str, StatementRecord]]:
-    """Statements by distribution and id, each as the last run wrote it. `rules`, `runs`: only these, if any are given;
-    see `skipped_runs`.
+    kb: KnowledgeBase, choice: StatementChoice, statements: Iterable[S]
+) -> dict[Distribution, dict[str, S]]:
+    """The chosen ones of these statements by distribution and id, each as the last run wrote it.
 
     Raises HapaxError for an unknown rule.
     """
-    names = {rule.name for rule in kb.select(RULES)}
-    for name in rules:
+    names = {*(rule.name for rule in kb.select(RULES)), *kb.derived_counts()}
+    for name in choice.rules:
         if name not in names:
             raise HapaxError(
                 f"{kb.place}: no rule {name!r}.",
                 Remedy("Without {}, all rules that it holds are used.", Setting("options.rules")),
             )
-    return by_distribution(kb.statements(), rules, skipped_runs(kb, runs))
+    return by_distribution(statements, choice.rules, skipped_runs(kb, choice.runs))
 
 
 def by_distribution(

@@ -27,13 +27,15 @@ from hapax.evaluation.shared.lazy import np
 from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.evaluation.shared.stored_statements import (
     DISTRIBUTION_NAMES,
+    EVERY_STATEMENT,
     JudgedCounts,
+    StatementChoice,
     chosen_statements,
     latest_statements,
     statement_rows,
 )
 from hapax.grammar.arguments import checked
-from hapax.grammar.options import ChosenRules, ChosenRuns, Option
+from hapax.grammar.options import Option
 from hapax.grammar.remedies import Operation
 from hapax.grammar.writing.words import counted
 from hapax.kb.records import StatementRecord
@@ -42,11 +44,9 @@ from hapax.kb.store import KnowledgeBase
 
 @checked
 @dataclass(frozen=True, slots=True)
-class SoundnessOptions:
+class SoundnessOptions(StatementChoice):
     """Statements that count, and the bar: the share of true statements below which a rule is marked."""
 
-    rules: ChosenRules = ()
-    runs: ChosenRuns = ()
     bar: Annotated[float, Option("Share of true statements below which a rule is marked.", least=0, most=1)] = RULE_BAR
 
 
@@ -112,7 +112,7 @@ def evaluate_soundness(kb: KnowledgeBase, options: SoundnessOptions | None = Non
 
 def measure(kb: KnowledgeBase, options: SoundnessOptions) -> SoundnessResult:
     """Count the judgements on all statements of the chosen rules."""
-    texts = statement_rows(latest_statements(kb, options.rules, options.runs))
+    texts = statement_rows(latest_statements(kb, options))
     found = Judgements.stored(kb)
     statements: dict[str, StatementRecord] = {}
     for members in texts.values():
@@ -146,23 +146,23 @@ def measure(kb: KnowledgeBase, options: SoundnessOptions) -> SoundnessResult:
     return SoundnessResult(counts, shares, options.bar, tuple(sorted(voters)), false)
 
 
-def truth_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
+def truth_lines(kb: KnowledgeBase, choice: StatementChoice = EVERY_STATEMENT) -> list[str]:
     """The number of these statements that people judged, and the share of true ones, in sentences.
 
     The card of a dataset, the page about a run and the report on votes all show these.
     """
-    latest = chosen_statements(kb, rules, runs)
+    latest = chosen_statements(kb, choice, kb.statements())
     if not any(latest.values()):
         return []
     judged = shared_judgements(Judgements.stored(kb), chain.from_iterable(latest.values()))
-    return [JudgedCounts.of(judged).sentence(), *share_lines(kb, rules, runs)]
+    return [JudgedCounts.of(judged).sentence(), *share_lines(kb, choice)]
 
 
-def share_lines(kb: KnowledgeBase, rules: Sequence[str] = (), runs: Sequence[str] = ()) -> list[str]:
+def share_lines(kb: KnowledgeBase, choice: StatementChoice = EVERY_STATEMENT) -> list[str]:
     """The share of true statements with its interval, in a sentence; none where votes decide nothing."""
-    if not any(chosen_statements(kb, rules, runs).values()):
+    if not any(chosen_statements(kb, choice, kb.statements()).values()):
         return []
-    result = measure(kb, SoundnessOptions(rules=tuple(rules), runs=tuple(runs)))
+    result = measure(kb, SoundnessOptions(choice.rules, choice.runs))
     evenly, weighted = result.shares[EVENLY], result.shares[WEIGHTED]
     if not evenly.count:
         return []

@@ -28,6 +28,7 @@ from hapax.engine.search.promises import StatementScores, distinct_statements, f
 from hapax.evaluation.link.probing_questions import TEMPLATES, items_of
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent
 from hapax.evaluation.shared.stored_statements import (
+    StatementChoice,
     draw_order_key,
     draw_sample,
     latest_statements,
@@ -47,7 +48,7 @@ from hapax.evaluation.votes.voting_questions import (
 )
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.options import ChosenRules, ChosenRuns, Option
+from hapax.grammar.options import Option
 from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
@@ -71,23 +72,21 @@ ASKED_OF_MODELS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
 
 @checked
 @dataclass(frozen=True, slots=True)
-class SheetExportOptions:
+class SheetExportOptions(StatementChoice):
     """The kind of sheets, which statements to draw, and who gets the sheets.
 
-    `total`: number of statements over both distributions, None for all; `rules`, `runs`: only these, if any;
+    `total`: number of statements over both distributions, None for all;
     `rules_drawn`: number of rules whose facts are asked about, as in appendix C, None for all; `derived`: of what
     `derive` concluded, which is in neither distribution. `per_sheet`: largest number of items on a sheet, or None for
     all on one.
     """
 
-    kind: SheetKind
+    kind: SheetKind = SheetKind.STATEMENTS
     voters: Annotated[tuple[str, ...], Option("Name of a voter; repeat for more.", name="voter")] = (
         "voter-1",
         "voter-2",
         "voter-3",
     )
-    rules: ChosenRules = ()
-    runs: ChosenRuns = ()
     total: Annotated[
         int | None, Option("Statements to draw; 0: all.", name="sample", default="200", least=0, none="0")
     ] = None
@@ -136,7 +135,7 @@ class ItemSource:
 
         A draw for soundness is even: of each rule and distribution one statement, then of each a second, and so on.
         """
-        latest = latest_statements(self._kb, options.rules, options.runs)
+        latest = latest_statements(self._kb, options)
         rows = latest if self._kind is SheetKind.PREDICATES else statement_rows(latest)
         population: dict[str, StatementRecord] = {}
         for of_distribution in rows.values():

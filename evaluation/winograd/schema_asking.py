@@ -33,6 +33,7 @@ from hapax.grammar.options import Option, Seed, Temperature, from_options
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.exchange.values import refusal
+from hapax.kb.files.whole_files import read_text
 from hapax.kb.records import PREDICATES, RUNS, FactRecord, PredicateRecord, RunRecord, Source, content_id
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpenedModels, OpeningOptions
@@ -149,10 +150,7 @@ class OwnPrompt:
 
 def read_own(name: str, path: Path) -> OwnPrompt:
     """Read a prompt from a file, to be put before each question. Raises HapaxError."""
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise HapaxError(f"{path} cannot be read: {error}. Give a text file in UTF-8.") from error
+    text = read_text(path, "Give a file with the text of a prompt.").strip()
     if not text:
         raise HapaxError(f"{path} is empty. Write the text that comes before each question.")
     # Otherwise its answers would be stored, and counted, as those of the built-in method.

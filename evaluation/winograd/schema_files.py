@@ -19,6 +19,7 @@ from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.writing.words import counted
 from hapax.kb.exchange.values import refusal
+from hapax.kb.files.whole_files import read_text
 
 WSC273, HUMAN, MACHINE = "WSC273", "CR-WSC-H", "CR-WSC-M"
 SOURCES = (WSC273, HUMAN, MACHINE)
@@ -51,10 +52,6 @@ _NOUN_BEHIND = re.compile(r"\s+(?!(?:to|in|out|up|and|about|from|with|for)\b)\w"
 
 ROWS_SHOWN = 12
 """Row numbers listed for each fault; JSON has all."""
-
-
-class UnreadableItemsError(HapaxError):
-    """A file without Winograd schemas in a supported form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,17 +265,14 @@ Row = Mapping[str, str]
 
 
 def _rows(path: Path) -> list[Row]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte order mark
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableItemsError(f"{path} cannot be read: {error}. Give a CSV or JSONL file in UTF-8.") from error
+    text = read_text(path, "Give a CSV or JSONL file.")
     if path.suffix.lower() not in (".jsonl", ".json"):
         try:
             # A row that ends early has empty cells.
             return list(csv.DictReader(io.StringIO(text, newline=""), restval="", strict=True))
         except csv.Error as error:
             remedy = "Quote cells that contain quotes or line breaks."
-            raise UnreadableItemsError(f"{path} is not a CSV file: {error}. {remedy}") from error
+            raise HapaxError(f"{path} is not a CSV file: {error}. {remedy}") from error
     rows: list[Row] = []
     # Not `splitlines`, which would also split JSON texts at separators such as U+2028.
     for number, line in enumerate(text.split("\n"), start=1):
@@ -287,7 +281,7 @@ def _rows(path: Path) -> list[Row]:
                 cells = json.loads(line).items()
             except (ValueError, AttributeError, RecursionError) as error:
                 fault = f"{path}:{number} is not a JSON object: {error}. Put one object on each line."
-                raise UnreadableItemsError(fault) from error
+                raise HapaxError(fault) from error
             texts = {name: "" if cell is None else json.dumps(cell) for name, cell in cells}
             rows.append(texts | {name: cell for name, cell in cells if isinstance(cell, str)})
     return rows
@@ -298,7 +292,7 @@ class SchemaFile:
 
     The annotated WSC file contains WSC273 and CR-WSC-H, and the generated file contains CR-WSC-M, of which only used
     pairs are read. Any other CSV or JSONL file with text, pronoun, options (or entity1 and entity2) and label is a
-    source of its own. A pronoun that does not fit its sentence is corrected. Raises UnreadableItemsError.
+    source of its own. A pronoun that does not fit its sentence is corrected. Raises HapaxError.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -315,7 +309,7 @@ class SchemaFile:
         elif {"text", "pronoun", "label"} <= columns and ("options" in columns or {"entity1", "entity2"} <= columns):
             self._read_plain()
         else:
-            raise UnreadableItemsError(
+            raise HapaxError(
                 f"{self.path}: not every row has text, pronoun, label and options (or entity1 and entity2). "
                 "Give a CSV file with these columns in its header, or a JSONL file with these fields."
             )
@@ -352,7 +346,7 @@ class SchemaFile:
         """CR-WSC-M: two rows per pair, five pairs per family. A pair is used if `use_tq` is set in either row."""
         rows = self._rows
         if len(rows) % 2:
-            raise UnreadableItemsError(
+            raise HapaxError(
                 f"{self.path.name} has {len(rows)} rows, which is an odd number. Give two rows for each schema."
             )
         for head in range(0, len(rows), 2):
@@ -376,7 +370,7 @@ class SchemaFile:
         for item in self.items:
             if counts[item.pair] > 2:
                 problem = f"the pair {item.pair!r} has {counts[item.pair]} rows"
-                raise UnreadableItemsError(f"{item.place}: {problem}. Give each pair two rows.")
+                raise HapaxError(f"{item.place}: {problem}. Give each pair two rows.")
 
     def _pair_heads(self, numbers: Iterable[int]) -> dict[int, int]:
         """First row of each of these rows' pairs, by number; a row without a partner is its own first row."""
@@ -399,15 +393,13 @@ class SchemaFile:
         row, where = self._rows[number], f"{self.path.name} row {number}"
         label = row["label"].strip()
         if label not in ("0", "1"):
-            raise UnreadableItemsError(
-                f"{where}: the label is {label!r}. Write 0 or 1, the number of the option that is meant."
-            )
+            raise HapaxError(f"{where}: the label is {label!r}. Write 0 or 1, the number of the option that is meant.")
         text, pronoun = " ".join((modified or row["text"]).split()), row["pronoun"].strip()
         if not text or not pronoun:
-            raise UnreadableItemsError(f"{where}: the {'pronoun' if text else 'text'} is empty. Fill it in.")
+            raise HapaxError(f"{where}: the {'pronoun' if text else 'text'} is empty. Fill it in.")
         for cell in (text, pronoun, *options):
             if reason := refusal(cell):
-                raise UnreadableItemsError(f"{where}: {reason}.")
+                raise HapaxError(f"{where}: {reason}.")
         # `pronoun_loc` counts characters of the text as written.
         stated = row.get("pronoun_loc", "")
         is_there = modified is None and stated.isdecimal() and text == row["text"]
@@ -428,10 +420,10 @@ class SchemaFile:
             listed = None
         where = f"{self.path.name} row {number}: the options are {listed!r}."
         if not isinstance(listed, list) or len(listed) != 2 or not all(isinstance(option, str) for option in listed):
-            raise UnreadableItemsError(f'{where} Give two texts, such as ["the cat", "Ann"].')
+            raise HapaxError(f'{where} Give two texts, such as ["the cat", "Ann"].')
         first, second = (" ".join(option.split()) for option in listed)
         if not first or not second or first.casefold() == second.casefold():
-            raise UnreadableItemsError(f"{where} Give two different texts.")
+            raise HapaxError(f"{where} Give two different texts.")
         return first, second
 
     def _check(self) -> None:
@@ -466,7 +458,7 @@ def read_pairs(paths: Iterable[str | Path]) -> list[Pair]:
 def read_schemas(*paths: str | Path) -> list[WinogradItem]:
     """The Winograd schemas of files, in the order of the files, in any of the supported formats.
 
-    Raises UnreadableItemsError.
+    Raises HapaxError.
     """
     return list(chain.from_iterable(SchemaFile(path).items for path in paths))
 

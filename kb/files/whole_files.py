@@ -1,4 +1,4 @@
-"""Atomic writing of files: a file appears complete under its name, or not at all."""
+"""Files as wholes: a text is read at once, and a file appears complete under its name, or not at all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ from hapax.grammar.errors import HapaxError
 from hapax.kb.files.unfinished import publish, unfinished
 
 STDOUT = "-"
+
+
+def read_text(path: Path, remedy: str) -> str:
+    """The text of a file in UTF-8, line ends as they are. Raises HapaxError, which ends in the remedy."""
+    try:
+        # `-sig`: spreadsheets write a byte order mark, which would become part of the first word.
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            return stream.read()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise HapaxError(f"{path}: cannot be read as UTF-8 text ({fault}). {remedy}") from None
 
 
 @contextmanager

@@ -321,18 +321,15 @@ def test_the_released_worked_examples_are_drawn_by_seed_42(fondue: Path) -> None
 
 def test_variants_of_the_release(fondue: Path, raclette: Path) -> None:
     """Without examples the prefix stands before the question, and the thought stays whole. Positive conclusions are
-    asked about in the negative form, by mistake; in the intended one the question is the third of seven with a positive
-    label."""
+    asked about in the negative form, by mistake."""
     cot, text = (("--compat", "released", "--ask", way) for way in ("cot", "text"))
     thought = "It has milk.\nTherefore, no."
     whole = answers(fondue, *cot, "--variant", "no-examples", generate={**FORMS, "step by step": thought}, says="Yes")
-    published, intended = (
-        answers(raclette, *text, *more, generate=FORMS) for more in ((), ("--variant", "positive-form"))
-    )
+    published = answers(raclette, *text, generate=FORMS)
 
     assert prompts(fondue)[1] == f"{PREFIX}\n{RELEASED[1]}\nLet's think step by step.\n"
     assert {row["rationale"] for row in whole} == {thought}
-    assert (positives(published), positives(intended)) == (6, 7)
+    assert positives(published) == 6
 
 
 def test_the_release_counts_a_reply_off_format_as_wrong(fondue: Path) -> None:

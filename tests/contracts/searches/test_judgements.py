@@ -112,7 +112,7 @@ def test_denied_statements_are_marked_or_kept_if_that_is_asked_for() -> None:
     marked, marked_data, marked_card, _ = dataset("marked", "--judged", "mark")
     kept, kept_data, kept_card, _ = dataset("kept", "--judged", "keep")
     with hapax.KnowledgeBase("kb.db", read_only=True) as kb:
-        hapax.write_dataset(kb, "api", hapax.SelectionOptions(shared=True), judged="mark")
+        hapax.write_dataset(kb, "api", hapax.SelectionOptions(shared=True, judged="mark"))
 
     assert {row["label"] for row in marked if "Norwegian" in sentence(row)} == {"contradiction"}
     assert {row["label"] for row in kept if "Norwegian" in sentence(row)} == {"entailment"}
