@@ -90,7 +90,6 @@ from .evaluation.entailment.entailment_report import score_entailments as score_
 from .evaluation.entailment.entailment_report import select_draw as select_draw
 from .evaluation.entailment.pairs import split_entailments as split_entailments
 from .evaluation.entailment.pairs import write_entailment_splits as write_entailment_splits
-from .evaluation.entailment.scorers import EntailmentsJudged as EntailmentsJudged
 from .evaluation.entailment.scorers import ScorerOptions as ScorerOptions
 from .evaluation.entailment.scorers import count_entailment_candidates as count_entailment_candidates
 from .evaluation.entailment.scorers import judge_entailments as judge_entailments
@@ -116,7 +115,6 @@ from .evaluation.votes.voting_items import SheetExportOptions as SheetExportOpti
 from .evaluation.votes.voting_questions import SheetKind as SheetKind
 from .evaluation.winograd.generation import SchemaGenerationOptions as SchemaGenerationOptions
 from .evaluation.winograd.generation import generate_schemas as generate_schemas
-from .evaluation.winograd.schema_asking import AskedSchemas as AskedSchemas
 from .evaluation.winograd.schema_asking import AskSettings as AskSettings
 from .evaluation.winograd.schema_asking import PromptMethod as PromptMethod
 from .evaluation.winograd.schema_asking import SchemaAskOptions as SchemaAskOptions

@@ -10,7 +10,7 @@ import click
 
 import hapax
 from hapax.commands.shared.common_options import opened, read_library, with_database, with_json, with_rules
-from hapax.commands.shared.console import note, print_json, print_table, say, show
+from hapax.commands.shared.console import note, print_json, say, show
 from hapax.commands.shared.declared import declared, of_program
 from hapax.commands.shared.groups import CommandGroup
 from hapax.commands.shared.model_options import asking, with_asking, with_budget, with_dry_run
@@ -134,10 +134,7 @@ def predicates(paths: tuple[Path, ...], **options: Any) -> None:
     with asking(options, "Scoring") as (kb, opening, _):
         judging = hapax.ScorerOptions(options["model"])
         judged = hapax.judge_entailments(kb, library, judging, opening, at_least=options["at_least"])
-    print_json(judged)
-    rows = [(f"{edge.score:.2f}", edge.premise, edge.hypothesis) for edge in judged.edges]
-    print_table(("score", "premise", "hypothesis"), rows)
-    note(f"{len(judged.edges)} of {counted(judged.pairs, 'pair')} stored in {options['database']}")
+    show(judged)
 
 
 @entailment.command()
@@ -154,10 +151,7 @@ def select(folder: Path, dev_file: Path, test_file: Path, draws: int) -> None:
     \b
     hapax evaluate entailment select gauge dev.txt test.txt
     """
-    figures = hapax.select_draw(folder, dev_file, test_file, draws=draws)
-    print_json(figures)
-    rows = [(name, *(f"{figure:.3f}" for figure in figures[name].values())) for name in ("dev", "test")]
-    print_table(("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows, title=f"Draw {figures['draw']}")
+    show(hapax.select_draw(folder, dev_file, test_file, draws=draws))
 
 
 # --- boolean questions -----------------------------------------------------------------------------------------------

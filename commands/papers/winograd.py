@@ -97,11 +97,9 @@ def ask(paths: tuple[Path, ...], **options: Any) -> None:
         evaluation = hapax.ask_schemas(stored, paths, wanted, opening, progress=progress)
     show(evaluation)
     assert opening.journal is not None  # noqa: S101  `asking` gave it
-    used, stopped = opening.journal.total, evaluation.value.stopped
+    used = opening.journal.total
     note(f"{counted(used.calls, 'call')}, {counted(used.hits, 'answer')} from the journal")
-    if stopped:
-        note(stopped)
-    sys.exit(BUDGET_REACHED if stopped else DONE)
+    sys.exit(BUDGET_REACHED if any(run.record.status == "budget" for run in evaluation.value) else DONE)
 
 
 @winograd.command()

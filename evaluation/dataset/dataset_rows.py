@@ -165,10 +165,6 @@ class Selection:
         """Number of statements beyond the first of each text."""
         return sum(len(text.statements) - 1 for text in self.texts)
 
-    def count(self, distribution: Distribution) -> int:
-        """Number of chosen texts of a distribution."""
-        return sum(text.distribution is distribution for text in self.texts)
-
 
 REASONS = ("other_runs", "wrong_type", "harmful", "denied", "shared", "blocked", "not_in_the_sample")
 """Reasons to leave a text (for other runs: a statement) out. Only the first that applies is counted."""

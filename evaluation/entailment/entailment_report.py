@@ -597,7 +597,7 @@ def select_draw(
     test: str | Path,
     *,
     draws: Annotated[int, Option("Draws that must be there.", least=1)] = DRAWS,
-) -> dict[str, Any]:
+) -> Evaluation[str]:
     """Select the draw of hyperparameters with the best AUC50 on dev, and measure it on test, once.
 
     `folder` has a folder for each draw of a fine-tuning, with its scores in `dev.txt` and `test.txt`, as lines of
@@ -610,7 +610,7 @@ def select_draw(
         stored: dict[str, Any] = json.loads(selected.read_text("utf-8"))
         if stored["sets"] != sets:
             raise HapaxError(f"{folder}: its draws were selected and tested on other sets. Train again for these.")
-        return stored
+        return _selected(stored)
     if sets["dev"] == sets["test"]:
         raise HapaxError(f"{test}: the draws are selected on this file. Name a separate test set.")
     finished = sorted(path.parent for path in folder.glob("*/dev.txt"))
@@ -625,7 +625,14 @@ def select_draw(
     on_test = _draw_figures(read_pairs(Path(test)), folder / best / "test.txt")
     figures = {"sets": sets, "draw": best, "draws": len(finished), "dev": on_dev[best], "test": on_test}
     replace_file(selected, json.dumps(figures, indent=1) + "\n")
-    return figures
+    return _selected(figures)
+
+
+def _selected(figures: Mapping[str, Any]) -> Evaluation[str]:
+    """The selected draw, with its figures on both sets."""
+    rows = [(name, *(f"{figure:.3f}" for figure in figures[name].values())) for name in ("dev", "test")]
+    table = ResultTable(f"Draw {figures['draw']}", ("set", "AUC50", "AUCnorm", "AUCREL", "F1"), rows)
+    return Evaluation(figures["draw"], [table], figures)
 
 
 def _draw_figures(pairs: Sequence[EntailmentPair], path: Path) -> dict[str, float]:

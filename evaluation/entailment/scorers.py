@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, permutations, product
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from hapax.engine.entailment.graph import STRONG, Edge, store_entailments
 from hapax.evaluation.entailment.pairs import (
@@ -22,6 +22,7 @@ from hapax.evaluation.entailment.pairs import (
     read_splits,
 )
 from hapax.evaluation.entailment.published_graphs import GraphScorer
+from hapax.evaluation.shared.result_tables import Evaluation, ResultTable
 from hapax.grammar.arguments import ArgumentRejected, checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Option
@@ -30,6 +31,7 @@ from hapax.grammar.remedies import Operation, Setting
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Variable
 from hapax.grammar.writing.verbalize import atom_text
+from hapax.grammar.writing.words import counted
 from hapax.grammar.yaml_files import read_yaml
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
@@ -403,8 +405,6 @@ def _per_token(ranker: JournaledLikelihood) -> Measure:
 
 def leak_warning(training: Sequence[EntailmentPair], measured: Sequence[EntailmentPair]) -> str:
     """A warning of pairs that are in both sets, or whose converses are, and test no direction; else empty."""
-    from hapax.grammar.writing.words import counted
-
     crossing = leaks({"training": training, "measured": measured})
     if not crossing:
         return ""
@@ -463,20 +463,6 @@ def score_candidates(pairs: Sequence[Candidate], library: Library, measure: Meas
     return edges
 
 
-@dataclass(frozen=True)
-class EntailmentsJudged:
-    """Outcome of `judge_entailments`: the number of pairs of predicates, and the stored edges, the strongest first."""
-
-    pairs: int
-    edges: tuple[Edge, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The pairs and edges as a JSON object."""
-        rows = [(str(edge.premise), str(edge.hypothesis), edge.score) for edge in self.edges]
-        names = ("premise", "hypothesis", "score")
-        return {"pairs": self.pairs, "entailments": [dict(zip(names, row, strict=True)) for row in rows]}
-
-
 @checked
 def judge_entailments(
     kb: KnowledgeBase,
@@ -486,7 +472,7 @@ def judge_entailments(
     *,
     at_least: Annotated[float, Option("Ignore entailments with a lower score.", least=0, most=1)] = STRONG,
     budget: Budget | None = None,
-) -> EntailmentsJudged:
+) -> Evaluation[list[Edge]]:
     """Ask a model which predicates of the rules entail which, and store what has at least this score.
 
     The score is (1 + P(yes) of the best pattern - P(yes) of the best antipattern) / 2.
@@ -497,4 +483,8 @@ def judge_entailments(
     # The strongest first, as the result lists them.
     strong.sort(key=lambda edge: -edge.score)
     store_entailments(kb, strong)
-    return EntailmentsJudged(len(pairs), tuple(strong))
+    columns = ("premise", "hypothesis", "score")
+    rows = [(str(edge.premise), str(edge.hypothesis), edge.score) for edge in strong]
+    figures = {"pairs": len(pairs), "entailments": [dict(zip(columns, row, strict=True)) for row in rows]}
+    note = f"{len(strong)} of {counted(len(pairs), 'pair')} stored"
+    return Evaluation(strong, [ResultTable("", columns, rows)], figures, notes=[note])

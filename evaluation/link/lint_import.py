@@ -243,7 +243,7 @@ class LintReader:
             # A row that ends early has None in its last cells.
             rows = [tuple(read_cell(row[name] or "") for name in columns) for row in reader]
         except csv.Error as fault:
-            raise HapaxError(f"{path}: not valid CSV ({fault}). Fix or remove the file.") from None
+            raise HapaxError(f"{path}: not valid CSV in UTF-8 ({fault}). Fix or remove the file.") from None
         if missing := [name for name in searched if name not in columns]:
             raise HapaxError(
                 f"{path}: no column {missing[0]}, a variable that rule {rule.name} searches. Use the rules that LINT "

@@ -220,14 +220,12 @@ def _bootstrapped(
 class AnnotatorAgreement:
     """Agreement on a set of questions with at least two votes each.
 
-    `percent`: share of pairs of voters who gave the same answer, averaged over questions. `unanimous`: share of
-    questions on which all voters agree. `fleiss`: Fleiss' kappa. `krippendorff`: Krippendorff's nominal alpha. The last
-    two are nan if all voters always gave the same answer.
+    `percent`: share of pairs of voters who gave the same answer, averaged over questions. `fleiss`: Fleiss' kappa.
+    `krippendorff`: Krippendorff's nominal alpha. The last two are nan if all voters always gave the same answer.
     """
 
     questions: int
     percent: Estimate
-    unanimous: Estimate
     fleiss: Estimate
     krippendorff: Estimate
 
@@ -243,7 +241,7 @@ def agreement(subjects: Iterable[Sequence[Sequence[int]]]) -> AnnotatorAgreement
         if voted_twice := [counts for counts in questions if sum(counts) > 1]:
             groups.append(np.array(voted_twice))
     if not groups:
-        return AnnotatorAgreement(0, NOTHING, NOTHING, NOTHING, NOTHING)
+        return AnnotatorAgreement(0, NOTHING, NOTHING, NOTHING)
     alpha = of_groups(krippendorff_alpha, groups)
     votes = sum(int(group.sum()) for group in groups)
     # Alpha is kappa with a correction for small samples, so that kappa's interval follows from alpha's. Fleiss defines
@@ -251,9 +249,7 @@ def agreement(subjects: Iterable[Sequence[Sequence[int]]]) -> AnnotatorAgreement
     value, low, high = (1 - (1 - bound) * votes / (votes - 1) for bound in (alpha.value, alpha.low, alpha.high))
     kappa = Estimate(value, low, high, alpha.count)
     question_count = sum(len(group) for group in groups)
-    return AnnotatorAgreement(
-        question_count, of_groups(agreeing_pairs, groups), of_groups(unanimous, groups), kappa, alpha
-    )
+    return AnnotatorAgreement(question_count, of_groups(agreeing_pairs, groups), kappa, alpha)
 
 
 def agreeing_pairs(counts: Any) -> float:
@@ -261,11 +257,6 @@ def agreeing_pairs(counts: Any) -> float:
     # n votes make n (n - 1) ordered pairs.
     votes = counts.sum(axis=1)
     return float(np.mean((counts * (counts - 1)).sum(axis=1) / (votes * (votes - 1))))
-
-
-def unanimous(counts: Any) -> float:
-    """Share of rows with votes in one column only."""
-    return float(np.mean(counts.max(axis=1) == counts.sum(axis=1)))
 
 
 def krippendorff_alpha(counts: Any) -> float:

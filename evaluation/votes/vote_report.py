@@ -543,8 +543,8 @@ def _agreement_table(title: str, agreements: Mapping[str, AnnotatorAgreement]) -
     for name, found in agreements.items():
         # Coefficients run from -1 to 1, so they are not shown in percent.
         coefficients = [estimate.text(3, 3) for estimate in (found.fleiss, found.krippendorff)]
-        rows.append((name, found.questions, percent(found.percent), percent(found.unanimous), *coefficients))
-    columns = ("agreement on", "questions", "percent of pairs", "unanimous", "Fleiss", "Krippendorff")
+        rows.append((name, found.questions, percent(found.percent), *coefficients))
+    columns = ("agreement on", "questions", "percent of pairs", "Fleiss", "Krippendorff")
     return ResultTable(title, columns, rows)
 
 

@@ -546,19 +546,6 @@ def stored_runs(kb: KnowledgeBase) -> list[StoredRun]:
     return list(latest.values())
 
 
-@dataclass(frozen=True)
-class AskedSchemas:
-    """Runs of methods on sources of schemas. `stopped`: the budget or queue that left pairs unanswered; else empty."""
-
-    runs: tuple[StoredRun, ...]
-    stopped: str = ""
-
-    def evaluation(self) -> Evaluation[AskedSchemas]:
-        """Scores of the runs, finished or not, with intervals."""
-        readings = readings_table(self.runs, "Asked, with 95 % intervals")
-        return Evaluation(self, [readings], [run.figures for run in self.runs])
-
-
 def readings_table(runs: Sequence[StoredRun], title: str) -> ResultTable:
     """Scores by both readings of the same replies; the released one finds answers even where there are none."""
     rows = []
@@ -580,11 +567,11 @@ def ask_schemas(
     *,
     budget: Budget | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-) -> Evaluation[AskedSchemas]:
+) -> Evaluation[list[StoredRun]]:
     """Ask a model about the pairs of files, by each method, and store the answers. No question is asked twice.
 
-    `opening`: options of opening the model; its journal, if any, has the budget. `progress` is called with the method,
-    the pairs done and all pairs.
+    A run that a budget or a queue ended has the status `budget`. `opening`: options of opening the model; its journal,
+    if any, has the budget. `progress` is called with the method, the pairs done and all pairs.
     """
     opening, journal = with_journal(kb, opening, budget)
     options = options or SchemaAskOptions()
@@ -623,7 +610,8 @@ def ask_schemas(
         # Requests deferred to a queue do not keep the other runs from being asked.
         if reached and not isinstance(reached, Deferred):
             break
-    return AskedSchemas(tuple(runs), str(stopped or "")).evaluation()
+    readings = readings_table(runs, "Asked, with 95 % intervals")
+    return Evaluation(runs, [readings], [run.figures for run in runs], notes=[str(stopped)] if stopped else [])
 
 
 def _record(pairs: Sequence[Pair], settings: AskSettings, model: str, revision: str) -> RunRecord:

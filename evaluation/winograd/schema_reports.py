@@ -1,4 +1,4 @@
-"""What is made of pairs and runs: the paper's tables beside its own, cases, tasks for lm-eval, and people's sheets."""
+"""Tables of stored runs beside the paper's own, cases, sheets on schemas, and tasks for lm-evaluation-harness."""
 
 from __future__ import annotations
 
