@@ -282,7 +282,7 @@ def _empty_cells(report: ImportReport, mapping: TableMapping | None) -> str:
     if mapping is not None and mapping.empty == "fact":
         kept = 'They have the text "".'
     elif report.incomplete:
-        kept = f"{counted(report.incomplete, 'fact')} without a key left out; a row with one is kept."
+        kept = f"{counted(report.incomplete, 'fact')} left out. A declared key (`key id`) keeps such rows."
     else:
         kept = "There the rows have no value: `_` matches them, and is_missing(T) finds them."
     return f"{counted(sum(report.empty.values()), 'empty cell')}: {cells}. {kept}"

@@ -42,6 +42,7 @@ REMEDIES = {
     "CriticRule": "Give a rule, such as hapax.CriticRule.parse('0.75')",
     "KnowledgeBase": "Open one: hapax.KnowledgeBase(path)",
     "Library": "Read rules with hapax.parse_rules(text) or hapax.load_rules(path)",
+    "TableMapping": "Read one with hapax.TableMapping.read(path), or make one with hapax.TableMapping.of",
     "tuple of Distribution": "Give a tuple of hapax.Distribution.HEAD and hapax.Distribution.LONG_TAIL",
 }
 """Remedy by the name of a type. A class of Hapax is called, and other types are named."""

@@ -340,7 +340,8 @@ def encoded_columns(predicate: str, columns: Sequence[Sequence[Any]], names: Seq
         except ValueRefused as refused:
             where = f"column {names[place]}" if names else f"argument {place + 1} of {predicate}"
             if any(value is None for value in column):
-                raise FactRefused(f"{where} is empty; fill it in, or leave the row out", "empty cell") from None
+                remedy = "fill it in, leave the row out, or declare a key to keep it"
+                raise FactRefused(f"{where} is empty; {remedy}", "empty cell") from None
             raise FactRefused(f"{where}: {refused}", "faulty cell") from None
     return texts
 
