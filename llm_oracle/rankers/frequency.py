@@ -15,7 +15,7 @@ from hapax.llm_oracle.protocols import LogLikelihood, ModelIdentity, SpannedText
 from hapax.llm_oracle.rankers.word_frequency import word_frequencies
 
 # Its revision names the score of a span, so that no span's score of an earlier version is taken from a journal.
-IDENTITY = ModelIdentity("frequency", "words of wordfreq 3.1.1, names by root of words")
+IDENTITY = ModelIdentity("frequency", "wordfreq 3.1.1 words, names by root of words")
 
 
 class FrequencyLikelihood:
