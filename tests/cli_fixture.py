@@ -1,9 +1,10 @@
-"""Hapax commands, run in the process of the tests."""
+"""Hapax commands, run in the process of the tests, and their list."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import click
 from click.testing import CliRunner, Result
 
 from hapax import cli
@@ -22,3 +23,12 @@ def run(*arguments: object, code: int = 0) -> Result:
     result = invoke(*arguments)
     assert result.exit_code == code, result.output
     return result
+
+
+def commands(command: click.Command = cli.main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Each command that is no group, by the words that call it."""
+    if isinstance(command, click.Group):
+        for name, inner in sorted(command.commands.items()):
+            yield from commands(inner, (*path, name))
+    else:
+        yield " ".join(path), command

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from worlds import copied, search_world
+from money_fixture import copied, search_world
 
 
 @pytest.fixture(scope="session", autouse=True)

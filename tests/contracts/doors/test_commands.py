@@ -36,9 +36,8 @@ import click
 import pandas as pd
 import pytest
 import yaml
-from cli_fixture import invoke, run
+from cli_fixture import commands, invoke, run
 from click.testing import CliRunner
-from command_lines import commands
 
 import hapax
 from hapax import cli

@@ -1,4 +1,4 @@
-"""The installation: extras and their names, the lock, a checkout that lost its links, the doctor, and a quick start."""
+"""What is installed: extras and their remedies, licences, and programs that cannot start."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from importlib.metadata import Distribution, PackageNotFoundError
 from pathlib import Path
 
 import pytest
 import winograd_fixture
 from cli_fixture import invoke
+from openai_fake import FakeServer
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import hapax
+
+# --- installation -----------------------------------------------------------------------------------------------------
+
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 FOR_TESTS = {"browser", "databases", "harness", "servers"}
+"""Extras that only the tests of this repository use."""
 
 
 def distribution(requirement: str) -> str:
@@ -306,3 +317,219 @@ def test_the_traps_work(folder: Path, trap: str, tmp_path: Path) -> None:
 
     assert mark.exists()
     mark.unlink()
+
+
+# --- starts -----------------------------------------------------------------------------------------------------------
+
+
+STARTS_RULES = """
+oracle lies_in(City, Country): "[1] lies in [2]" / "[1] does not lie in [2]" / "does [1] lie in [2]?"
+given visits(Person, Country): "[1] visits [2]" / "[1] does not visit [2]" / "does [1] visit [2]?"
+@name sees
+visits(Person X, Country L) & lies_in(City C, Country L) -> may_see(Person X, City C)
+"""
+NOWHERE = "openai:m@http://127.0.0.1:9/v1"
+FAILING = {
+    "search without a key": "search my.rules -m openai:gpt-4.1 --likelihood frequency",
+    "search at a wrong URL": f"search my.rules -m {NOWHERE} --likelihood frequency",
+    "search with an unknown model": "search my.rules -m nosuch:model",
+    "search of an unknown rule": "search my.rules --rule nosuch -m simulated",
+    "search with a missing file": "search my.rules -m scripted:nosuch.json",
+    "a goal without a key": "query lies_in(X,italy) --ask --rules my.rules -m openai:gpt-4.1",
+    "a goal at a wrong URL": f"query lies_in(X,italy) --ask --rules my.rules -m {NOWHERE}",
+    "import of a missing file": "import nosuch.csv",
+    "import of a faulty row": "import faulty.csv --rules my.rules",
+    "merge of a missing file": "data merge nosuch.db",
+    "an evaluation without a key": "evaluate instruct my.rules -m openai:gpt-4.1",
+    "expansion without a key": "rules expand my.rules --rules my.rules --variable C -m openai:gpt-4.1 -o new.rules",
+    "mining": "rules mine my.rules",
+    "a plan": "plan my.rules -m nosuch:model",
+    "an agent's server": "kb mcp --ask --max-calls 3 --rules my.rules -m openai:gpt-4.1",
+    "a browser's server": "serve --ask --max-calls 3 --rules my.rules -m openai:gpt-4.1",
+}
+
+
+@pytest.fixture
+def starts_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a file of rules and a file of facts of which one is faulty; there are no keys."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "my.rules").write_text(STARTS_RULES, "utf-8")
+    (tmp_path / "faulty.csv").write_text("visits,ann,italy\nvisits,ann\n", "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", FAILING.values(), ids=FAILING)
+def test_a_failed_start_leaves_no_knowledge_base(command: str, starts_folder: Path) -> None:
+    """Neither the file nor one beside it is there, and a later command says that there is none."""
+    before = sorted(path.name for path in starts_folder.iterdir())
+    failed = invoke(*command.split(), "--db", "new.db")
+
+    assert failed.exit_code not in (0, 130), failed.output
+    assert sorted(path.name for path in starts_folder.iterdir()) == before
+    asked = invoke("query", "lies_in(X, Y)", "--rules", "my.rules", "--db", "new.db")
+    assert asked.exit_code != 0
+    assert "new.db" in asked.output
+
+
+def test_a_refused_key_leaves_no_knowledge_base(starts_folder: Path) -> None:
+    """A server that refuses every request has answered nothing that could be kept."""
+    with FakeServer() as server:
+        server.misbehave = lambda number, asked: (401, {"error": {"message": "bad key"}}, {})
+        failed = invoke("search", "my.rules", "-m", f"openai:m@{server.url}", "--db", "new.db")
+
+    assert failed.exit_code == 1, failed.output
+    assert [path.name for path in starts_folder.iterdir() if path.name.startswith("new.db")] == []
+
+
+def test_a_file_with_something_in_it_stays(starts_folder: Path) -> None:
+    """Paid answers, and a knowledge base that was there before, outlive a failure."""
+    hapax.KnowledgeBase("new.db").close()
+    assert invoke("search", "my.rules", "-m", "nosuch:model", "--db", "new.db").exit_code == 1
+    assert (starts_folder / "new.db").exists()
+
+    stopped = invoke("search", "my.rules", "-m", "simulated:1", "--max-calls", "3", "--db", "paid.db")
+    assert stopped.exit_code == 3, stopped.output
+    assert (starts_folder / "paid.db").exists()
+
+
+def test_another_process_keeps_its_file(starts_folder: Path) -> None:
+    """A file that somebody else has open is not taken away, though it is empty."""
+    with hapax.KnowledgeBase("new.db"):
+        failed = invoke("import", "nosuch.csv", "--db", "new.db")
+        assert failed.exit_code == 2, failed.output
+        assert (starts_folder / "new.db").exists()
+
+
+# --- licences ---------------------------------------------------------------------------------------------------------
+
+
+PERMISSIVE = re.compile(
+    r"0BSD|Apache|BSD|BSL-1\.0|CC0|CNRI-Python|HPND|ISC|MIT\b|MIT-CMU|PSF|Python Software Foundation|Public Domain|"
+    r"Unlicense|Zlib",
+    re.IGNORECASE,
+)
+COPYLEFT = re.compile(r"(?<!L)(?<!Lesser )\b(?:A?GPL|Affero|GNU General Public)", re.IGNORECASE)
+
+FIXED = {
+    "duckdb": "1.4.2",
+    "filelock": "3.20.3",
+    "jinja2": "3.1.6",
+    "pyarrow": "23.0.1",
+    "python-multipart": "0.0.31",
+    "ray": "2.55",
+    "starlette": "1.3.1",
+    "torch": "2.10",
+    "transformers": "5.10",
+}
+"""Versions that fixed the last known advisory of a requirement."""
+
+
+def requirements() -> dict[str, list[Requirement]]:
+    """The requirements of pyproject.toml, by extra; those of the core under ""."""
+    groups: dict[str, list[str]] = {
+        "": PROJECT["project"]["dependencies"],
+        **PROJECT["project"]["optional-dependencies"],
+    }
+    return {extra: [Requirement(line) for line in lines] for extra, lines in groups.items()}
+
+
+def installed(requirement: Requirement, seen: dict[str, Distribution], extra: str = "") -> None:
+    """Add the requirement and what it needs in turn, as far as that is installed here."""
+    name = canonicalize_name(requirement.name)
+    if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+        return
+    if name not in seen:
+        try:
+            seen[name] = metadata.distribution(name)
+        except PackageNotFoundError:
+            return
+    elif not requirement.extras:
+        return
+    for line in seen[name].requires or ():
+        for wanted in ("", *requirement.extras):
+            needed = Requirement(line)
+            if needed.marker is None or needed.marker.evaluate({"extra": wanted}):
+                needed.marker = None
+                installed(needed, seen)
+
+
+def licences(package: Distribution) -> list[str]:
+    """The licences that a package declares: its expression, or else its classifiers, or else its text."""
+    if expression := package.metadata.get("License-Expression"):
+        return re.split(r"\s+AND\s+", expression)
+    found = [
+        line.rpartition(" :: ")[2] for line in package.metadata.get_all("Classifier") or () if "License ::" in line
+    ]
+    text = (package.metadata.get("License") or "").strip()
+    return found or re.split(r"\s+AND\s+", text.partition("\n")[0])
+
+
+def brought_in() -> Iterator[tuple[str, Distribution]]:
+    """The packages that the core and the extras install, each once."""
+    seen: dict[str, Distribution] = {}
+    for extra, needed in requirements().items():
+        for requirement in needed if extra not in FOR_TESTS else ():
+            installed(requirement, seen)
+    yield from seen.items()
+
+
+def card() -> Mapping[str, str]:
+    """The packages that SECURITY.md names with their licences."""
+    _, _, section = (ROOT / "SECURITY.md").read_text("utf-8").partition("- **Licences.**")
+    return dict(re.findall(r"^ +\| `([\w.-]+)` \| ([^|]+) \|", section, re.MULTILINE))
+
+
+def pins() -> dict[str, Version]:
+    found = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.lock").read_text("utf-8"), re.MULTILINE)
+    return {canonicalize_name(name): Version(version) for name, version in found}
+
+
+def test_every_licence_is_permissive_or_named() -> None:
+    """A package whose licence is not permissive, or not declared, stands in the table of licences."""
+    named = card()
+
+    unnamed = {
+        name: licences(package)
+        for name, package in brought_in()
+        if not all(PERMISSIVE.search(licence) for licence in licences(package)) and name not in named
+    }
+
+    assert unnamed == {}
+
+
+def test_no_extra_brings_in_gpl() -> None:
+    """Nothing that the program uses is under GPL or AGPL: Hapax is under Apache-2.0."""
+    packages = dict(brought_in())
+
+    assert len(packages) > 60
+    assert {name for name, package in packages.items() if any(map(COPYLEFT.search, licences(package)))} == set()
+    assert {"krippendorff", "gensim"} & {*packages, *pins()} == set()
+
+
+def test_the_lock_fits_the_ranges() -> None:
+    """Each pinned version satisfies the range of pyproject.toml, so set-up and `pip install` can agree."""
+    pinned = pins()
+
+    outside = [
+        str(requirement)
+        for needed in requirements().values()
+        for requirement in needed
+        if not requirement.specifier.contains(pinned[canonicalize_name(requirement.name)], prereleases=True)
+    ]
+
+    assert outside == []
+
+
+def test_no_range_begins_below_a_fixed_advisory() -> None:
+    """pip may install no version with a fixed security fault: every range begins where the last one was fixed."""
+    below = []
+    for needed in requirements().values():
+        for requirement in needed:
+            fixed = FIXED.get(canonicalize_name(requirement.name))
+            floors = [Version(part.version) for part in requirement.specifier if part.operator in (">=", "==")]
+            if not floors or (fixed and max(floors) < Version(fixed)):
+                below.append(str(requirement))
+
+    assert below == []

@@ -18,9 +18,8 @@ from urllib.parse import quote, urlencode
 import html5lib
 import pytest
 from cli_fixture import invoke, run
-from money_fixture import RULES, WORLD
+from money_fixture import RULES, WORLD, copied
 from served import Served, serving
-from worlds import copied
 
 import hapax
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_fixture import invoke, run
-from money_fixture import RULES, WORLD
-from worlds import search_world
+from money_fixture import RULES, WORLD, search_world
 
 import hapax
 

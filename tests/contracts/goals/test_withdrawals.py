@@ -14,9 +14,8 @@ import pytest
 from cli_fixture import EVERY_END, invoke, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from money_fixture import RULES
+from money_fixture import RULES, copied, search_world
 from random_cases import cases
-from worlds import copied, search_world
 
 import hapax
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_fixture import EVERY_END, invoke
+from cli_fixture import EVERY_END, commands, invoke
 from click.testing import Result
-from command_lines import commands
 from money_fixture import RULES, WORLD
 from openai_fake import NOWHERE, Asked, FakeServer, Reply, answered
 from openai_fake import queue_files as files

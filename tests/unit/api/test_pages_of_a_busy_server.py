@@ -1,17 +1,38 @@
-"""The server under load: half-open connections."""
+"""Pages of a server that is asked by many at a time."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from hapax.api.browser import serving
-from hapax.api.browser.app import Browser
+from hapax.api.browser.app import Browser, browser_app
+from hapax.api.browser.serving import Access, Guard
 from hapax.kb.store import KnowledgeBase
+
+# --- fixture ----------------------------------------------------------------------------------------------------------
+
+
+ADDRESS = "http://localhost:8001"
+
+
+@contextmanager
+def browsing(browser: Browser, **headers: str) -> Iterator[TestClient]:
+    """A client that has logged in, and sends these headers with each request."""
+    access = Access(8001)
+    headers = {"Authorization": f"Bearer {access.token}", **headers}
+    with TestClient(Guard(browser_app(browser), access), base_url=ADDRESS, headers=headers) as client:
+        yield client
+
+
+# --- busy -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
