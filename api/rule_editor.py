@@ -129,6 +129,9 @@ def _split(tokens: Sequence[SourceToken], ends: Callable[[SourceToken], bool]) -
 
 ATTRIBUTES = ("@name", "@domain", "@principle", "@polarity", "@generic", "@most", "@withdrawn", "@example")
 
+TOKEN_TYPES = {NameKind.PREDICATE: "function", NameKind.TYPE: "class", NameKind.RULE: "method"}
+"""The protocol's token types by kind of name."""
+
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
     Severity.WARNING: types.DiagnosticSeverity.Warning,
@@ -326,6 +329,8 @@ class RuleEditor:
         self.server = LanguageServer("hapax", version("hapax-kb"))
         self._paths, self._database = tuple(paths), database
         completing = types.CompletionOptions(trigger_characters=["(", ",", "@"])
+        signing = types.SignatureHelpOptions(trigger_characters=["(", ","])
+        legend = types.SemanticTokensLegend(list(TOKEN_TYPES.values()), [])
         answers: dict[str, tuple[Callable[..., Any], object]] = {
             types.TEXT_DOCUMENT_DID_OPEN: (self.opened, None),
             types.TEXT_DOCUMENT_DID_CHANGE: (self.changed, None),
@@ -336,6 +341,8 @@ class RuleEditor:
             types.TEXT_DOCUMENT_RENAME: (partial(self._at_name, self.rename), None),
             types.TEXT_DOCUMENT_FORMATTING: (self.formatting, None),
             types.TEXT_DOCUMENT_COMPLETION: (self.completion, completing),
+            types.TEXT_DOCUMENT_SIGNATURE_HELP: (self.signature, signing),
+            types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: (self.tokens, legend),
             types.TEXT_DOCUMENT_CODE_ACTION: (self.fixes, types.CodeActionOptions([types.CodeActionKind.QuickFix])),
         }
         for feature, (answer, options) in answers.items():
@@ -506,6 +513,29 @@ class RuleEditor:
                 words = []
         # False: the list is complete, and the editor narrows it down itself.
         return types.CompletionList(False, [*predicates, *(types.CompletionItem(word, kind=kind) for word in words)])
+
+    def signature(self, params: types.SignatureHelpParams) -> types.SignatureHelp | None:
+        """The declaration of the predicate whose arguments are typed, with the present one."""
+        files, line, column = self._at(params)
+        name, bracket, arguments = files.before(line, column).rpartition("(")
+        words = name.split()
+        signature = files.signature(words[-1]) if bracket and ")" not in arguments and words else None
+        if signature is None:
+            return None
+        parameters = [types.ParameterInformation(text) for text in signature.argument_types]
+        label = f"{signature.name}({', '.join(signature.argument_types)})"
+        shown = types.SignatureInformation(label, files.declaration(signature), parameters)
+        return types.SignatureHelp([shown], 0, arguments.count(","))
+
+    def tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens:
+        """Kinds of the names of a document: each by its distance to the one before, as the protocol wants it."""
+        kinds, data, line, column = list(TOKEN_TYPES), [], 0, 0
+        for use in self._files(params.text_document.uri).own_names:
+            place = self._range(use.place)
+            down, right = place.start.line - line, place.start.character
+            data += [down, right if down else right - column, place.end.character - right, kinds.index(use.kind), 0]
+            line, column = place.start.line, right
+        return types.SemanticTokens(data)
 
     def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
         """The layout of `hapax rules fmt`; nothing for a text with faults, which are shown already."""

@@ -75,6 +75,9 @@ DEFAULT_RANKERS = ("smollm2", "frequency")
 RULES_SHOWN = 5
 """Rules of which a search prints statements and figures without --account."""
 
+ACCOUNT_LINES = 5
+"""Lines of the account that a search prints without --account; the last has the requests and what a statement cost."""
+
 EXECUTORS = "hapax.executors"
 """Entry-point group of executors, by the names of --executor.
 
@@ -343,8 +346,13 @@ def _print_search(report: SearchReport, library: Library, options: dict[str, Any
     if more := len(report.searched) - len(rules):
         out.print(f"{counted(more, 'more rule')}: --account prints all.")
     out.print()
-    for label, text, details in _remarks(report, library, options):
+    remarks = list(_remarks(report, library, options))
+    shown = remarks if every or len(remarks) < ACCOUNT_LINES else remarks[: ACCOUNT_LINES - 2]
+    for label, text, details in shown:
         _print_remark(label, text, details if every else ())
+    if more := len(remarks) - len(shown):
+        out.print(f"{counted(more, 'more remark')}: --account prints all.")
+    _print_remark("", _requests_text(report, options), ())
     if report.budget:
         note(report.budget)
 
@@ -384,9 +392,15 @@ def _remarks(
 
 
 def _left_out(report: SearchReport, library: Library) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """The rules with too few statements for ends, and those that were not searched."""
-    if small := [f"{rule.rule} ({rule.pool})" for rule in report.searched if rule.is_small]:
-        yield "", f"Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}.", ()
+    """The sizes of disjoint ends, the rules with too few statements for them, and those that were not searched."""
+    if divided := [rule for rule in report.searched if rule.pool]:
+        pool = sum(rule.pool for rule in divided)
+        head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
+        ends = f"Of {counted(pool, 'sentence')} the likeliest {head} are head, the least likely {long_tail} long tail"
+        ends += f", and the {pool - head - long_tail} between them in neither."
+        if small := [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]:
+            ends += f" Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}."
+        yield "", ends, ()
     withdrawn = [f"{rule.name}: {rule.withdrawn}" for rule in library.rules if rule.withdrawn is not None]
     # With --rule the other rules were not wanted.
     if withdrawn and len(withdrawn) + len(report.rules) == len(library.rules):
@@ -399,7 +413,7 @@ def _left_out(report: SearchReport, library: Library) -> Iterator[tuple[str, str
 def _figures(
     report: SearchReport, library: Library, options: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """The worth of ranker and critic, the requests, what was left out, and the accounts of the rules."""
+    """The worth of ranker and critic, what was left out, and the accounts of the rules."""
     if equal := {rule.rule: rule.equal_scores for rule in report.searched if rule.equal_scores is not None}:
         # The knowledge model ranks unless another one was named.
         text = (
@@ -414,8 +428,8 @@ def _figures(
             area = "{:.2f} ({:.2f} to {:.2f})".format(probe.preference, *probe.interval)
         needed = f"; facts need {report.threshold:.2f}" if report.threshold > START else ""
         judged = f"{probe.judged} of {len(probe.scores)} judged{needed}"
+        judged += "" if report.certificates else ", with no certificate"
         yield "", f"critic: AUC {area} on {probe.claims.source} (chance: 0.50), {judged}", ()
-    yield "", _requests_text(report, options), ()
     if capped := {rule.rule: sum(rule.capped.values()) for rule in report.searched if any(rule.capped.values())}:
         were = counted(sum(capped.values()), "statement was", "statements were")
         lines = [f"{rule}: {count} (@most {library.rule(rule).cap})" for rule, count in capped.items()]
@@ -454,7 +468,7 @@ def _empty(rule: RuleReport, report: SearchReport, library: Library, options: Ma
 
 
 def _requests_text(report: SearchReport, options: Mapping[str, Any]) -> str:
-    """The requests of a run by role: those that were sent, and those that models in this process answered."""
+    """The requests of a run by role, in all and for each statement, and those that models in this process answered."""
     sent: dict[str, int] = {}
     local: dict[str, int] = {}
     for role, statistics in report.statistics.items():
@@ -462,6 +476,10 @@ def _requests_text(report: SearchReport, options: Mapping[str, Any]) -> str:
         (local if runs_in_process(model) else sent)[role] = statistics.calls
     by_role = f": {counts_text(sent)}" if any(sent.values()) else ""
     text = f"{counted(sum(sent.values()), 'request')} sent in this run, retries and votes included{by_role}."
+    count = sum(rule.count(end) for rule in report.searched for end in Distribution)
+    if count and any(sent.values()):
+        shares = ", ".join(f"{role} {calls / count:.2f}" for role, calls in sent.items() if calls)
+        text += f" For each statement: {shares}."
     if any(local.values()):
         text += f" {counted(sum(local.values()), 'request')} answered in this process: {counts_text(local)}."
     return text

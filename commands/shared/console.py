@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from hapax.commands.shared.groups import CommandGroup
+from hapax.commands.shared.groups import MOVED, CommandGroup
 from hapax.grammar.arguments import ArgumentRejected
 from hapax.grammar.errors import (
     UNREADABLE_FILE,
@@ -110,6 +110,20 @@ SECONDS_BETWEEN_LINES = 10
 
 class Commands(CommandGroup):
     """Prints every expected error as one line and ends with its exit code. A traceback is a defect."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of these words; of an earlier spelling, with a line that has today's."""
+        for old, new in MOVED.items():
+            prefix, todays = (f"HAPAX_{words.upper().replace(' ', '_')}_" for words in (old, new))
+            for name in [name for name in os.environ if name.startswith(prefix)]:
+                err.print(f"{name} is now {name.replace(prefix, todays)}.")
+                os.environ.setdefault(name.replace(prefix, todays), os.environ[name])
+        if args and args[0] in MOVED:
+            err.print(f"`hapax {args[0]}` is now `hapax {MOVED[args[0]]}`.")
+            args = [*MOVED[args[0]].split(), *args[1:]]
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         with worded_for(CommandLine(ctx.meta)):

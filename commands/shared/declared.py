@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from hapax.commands.shared.console import note
+from hapax.commands.shared.groups import MOVED
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.options import Declared, Option, declarations
 from hapax.llm_oracle.backend import OpeningOptions
@@ -93,7 +94,11 @@ def _entries(table: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, st
     tables = {name: value for name, value in table.items() if isinstance(value, dict)}
     yield from ((place, name, value) for name, value in table.items() if name not in tables)
     for name, values in tables.items():
-        yield from _entries(values, (*place, name))
+        if not place and name in MOVED:
+            note(f"Table [{name}] of the configuration is now [{MOVED[name].replace(' ', '.')}].")
+            yield from _entries(values, tuple(MOVED[name].split()))
+        else:
+            yield from _entries(values, (*place, name))
 
 
 def _command(program: click.Command, place: Place, path: Path) -> click.Command:

@@ -72,6 +72,26 @@ def _docstrings(module: str) -> Mapping[str, str]:
     return {function.name: ast.get_docstring(function) or "" for function in functions}
 
 
+MOVED = {
+    "backup": "kb backup",
+    "calibrate": "model calibrate",
+    "compile": "rules compile",
+    "dataset": "data dataset",
+    "explain": "rules explain",
+    "fmt": "rules fmt",
+    "ledger": "model ledger",
+    "lsp": "rules lsp",
+    "mcp": "kb mcp",
+    "merge": "data merge",
+    "models": "model list",
+    "restore": "kb restore",
+    "retract": "data retract",
+    "stats": "data stats",
+    "verify": "kb verify",
+}
+"""Commands by their earlier names, which this version still understands."""
+
+
 class CommandGroup(click.Group):
     """A group whose commands are loaded when they run, to which entry points add more.
 

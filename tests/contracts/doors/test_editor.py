@@ -129,6 +129,36 @@ def test_faults_come_as_the_user_types_and_go_when_they_are_mended(path: Path) -
     edit(path, act)
 
 
+def test_an_editor_shows_signatures_and_colours_names_by_meaning(path: Path) -> None:
+    """Inside the brackets stands the predicate's declaration with the present argument; every name has its kind."""
+
+    async def act(editor: Editor) -> None:
+        await editor.open(TEXT)
+
+        async def signature(word: str) -> types.SignatureHelp | None:
+            params = types.SignatureHelpParams(editor.document, place(TEXT, word))
+            return await editor.client.text_document_signature_help_async(params)
+
+        first, second = await signature("Farmer X"), await signature("Milk A) &")
+        params = types.SemanticTokensParams(editor.document)
+        data = (await editor.client.text_document_semantic_tokens_full_async(params)).data  # type: ignore[union-attr]
+        legend, names, line, column = ["function", "class", "method"], [], 0, 0
+        for number in range(0, len(data), 5):
+            down, right, length, kind, _ = data[number : number + 5]
+            line, column = line + down, right if down else column + right
+            names.append((TEXT.split("\n")[line][column : column + length], legend[kind]))
+
+        assert await signature("sells") is None
+        assert first is not None
+        assert second is not None
+        assert (first.signatures[0].label, first.active_parameter) == ("keeps(Farmer, Milk)", 0)
+        assert second.active_parameter == 1
+        assert {("Cheese", "class"), ("is_made_from", "function"), ("sells", "method")} <= set(names)
+        assert len(names) == len(re.findall(r"Cheese|Food|Milk|Farmer|is_made_from|keeps|sells|can_sell", TEXT))
+
+    edit(path, act)
+
+
 def test_an_editor_shows_completes_and_lays_out(path: Path, tmp_path: Path) -> None:
     """Declaration, sentences and stored facts of a predicate; types inside an atom, predicates outside; the layout."""
     with hapax.KnowledgeBase(tmp_path / "farm.db") as kb:
