@@ -411,7 +411,7 @@ def derive(
         definitions = [rule.name for rule in library.rules if library.is_definition(rule)] if not chosen else []
         if definitions and not out.quiet:
             note(
-                f"Of rules whose conclusions are premises no statements are stored: {some(definitions)}. "
+                f"No statements are stored of rules whose conclusions other rules use: {some(definitions)}. "
                 f"--rule {definitions[0]} derives them."
             )
         if output is not None:

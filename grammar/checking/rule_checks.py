@@ -194,7 +194,7 @@ def fewer_than_three_variables(library: Library, fault: RuleFault) -> Iterator[D
             premises = ", ".join(f"{atom.predicate}(...)" for atom in asked)
             yield fault.at(
                 rule.place,
-                f"a search of rule {rule.name} has fewer than three variables, so its statements restate the premise",
+                f"rule {rule.name} has fewer than three variables, so statements of a search restate its premise",
                 f"Add the literal from which the conclusion follows; if you have the facts of {premises}, declare "
                 f'that as "given"',
             )

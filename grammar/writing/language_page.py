@@ -75,7 +75,7 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   argument: `p(X + 1)`. `true` and `false` (or `fail`) are items of a premise.
 - `X in (a, b)` is `(X = a | X = b)`. `member(X, [a, b])`, `between(1, N, X)`, `forall(p(X), q(X))` and
   `aggregate_all(count, p(X), N)` of Prolog, `:- p(X), q(X)` for `never`, `#const n = 3.` of clingo, `?x` of Nemo and
-  `//` before a comment are read, too.
+  `//` before a comment are read, too. A rule has `not (p(X) & X < 3)` for `forall(p(X), X >= 3)`.
 - Upper and lower case make no difference in data types. A variable has the most specific of its types. Every type but
   Person and its subtypes is a subtype of Object.
 - The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions), and of several at once from
