@@ -190,9 +190,8 @@ class AgentTools:
         asking = self._models_to_ask()
         # One call at a time, so that together they keep the budget.
         with self._lock, KnowledgeBase(self.database) as kb:
-            journal = Journal(
-                kb, most or self.left, price_table(asking.models), retry_unusable=asking.models.retry_unusable
-            )
+            left = most or asking.budget.less(self._used)
+            journal = Journal(kb, left, price_table(asking.models), retry_unusable=asking.models.retry_unusable)
             try:
                 yield kb, replace(asking.models, journal=journal)
             finally:
@@ -208,6 +207,19 @@ class AgentTools:
             generator = JournaledGenerator(instructed(models.knowledge), models.journal or Journal(kb), role=ROLE)
             asked = QuestionInWords(question, self._rules(kb), kb)
             return asked.answered(generator, self._limited(MOST_ANSWERS))
+
+    def question_forecast(self, question: str) -> dict[str, Any]:
+        """The most that a model takes to translate a question; no model is asked.
+
+        `cost`: None if unknown; `left`: of the budget.
+        """
+        asking = self._models_to_ask()
+        name, price = instructed(asking.models.knowledge).identity.name, price_table(asking.models)
+        with self._open() as kb:
+            usage = QuestionInWords(question, self._rules(kb), kb).usage
+        tokens = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+        cost = price[name].of(usage) if price.get(name) else None
+        return {"model": name, **tokens, "cost": cost, "left": asking.budget.less(self._used)}
 
     def forecast(self, goal: str) -> dict[str, Any]:
         """Forecast of the questions of `ask` for a goal; the knowledge base is only read, and no model is asked.
@@ -240,13 +252,8 @@ class AgentTools:
             "knowledge": models.knowledge.identity.name,
             "critic": models.critic.identity.name,
             "whole": whole,
-            "left": self.left,
+            "left": asking.budget.less(self._used),
         }
-
-    @property
-    def left(self) -> Budget:
-        """The budget that is left."""
-        return self._models_to_ask().budget.less(self._used)
 
     def _models_to_ask(self) -> AskingModels:
         if self._asking is None:

@@ -30,8 +30,9 @@ from hapax.grammar.writing.words import counted, short
 from hapax.kb.connection import translated
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.backend import OpeningOptions
+from hapax.llm_oracle.budget import estimated_tokens
 from hapax.llm_oracle.journaled_models import JournaledGenerator
-from hapax.llm_oracle.protocols import KNOWLEDGE, GenerationParameters, GenerationRequest, ReplyForm
+from hapax.llm_oracle.protocols import KNOWLEDGE, GenerationParameters, GenerationRequest, ReplyForm, Usage
 from hapax.llm_oracle.questions.prompts import TRANSLATION_PROMPT
 from hapax.llm_oracle.registry import open_instructed, with_journal
 
@@ -156,6 +157,11 @@ class QuestionInWords:
         )
         form = ReplyForm(1, "", json=True, schema=json.dumps(self._schema()))
         self._request = GenerationRequest(prompt, form=form)
+
+    @property
+    def usage(self) -> Usage:
+        """Most tokens that a model takes to translate it."""
+        return Usage(estimated_tokens(self._request.prompt), REPLY_TOKENS)
 
     def answered(self, generator: JournaledGenerator, limits: QueryLimits | None = None) -> AnsweredQuestion:
         """The engine's answers to the goal that a model makes of it. Raises BudgetReached and LimitExceeded."""

@@ -27,9 +27,10 @@ from starlette.types import ASGIApp
 from hapax.api.agent_tools import AgentTools, AskingModels
 from hapax.api.browser import pages
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.judging import ANSWER_LABELS, SHEETS, Judging
+from hapax.api.browser.facets import RememberedCounts, facet_counts, facets_of, wanted_of
+from hapax.api.browser.judging import ANSWER_LABELS, SHEETS, Judging, sheet_of
 from hapax.api.browser.pages import Fallen, NotStored, StatementReader, StoryLine, nested, story_table
-from hapax.api.browser.rendering import grouped, page_environment, plot_script, static_text
+from hapax.api.browser.rendering import grouped, page_environment, plot_script, rule_map, static_text
 from hapax.api.browser.runs import ask_run, run_page
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.api.goal_answers import Answers, query, why, why_not
@@ -40,8 +41,10 @@ from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.query_options import QueryOptions
 from hapax.engine.why_not import near_misses
 from hapax.evaluation.dataset.dataset_rows import rarest_word
-from hapax.evaluation.votes.voting_questions import WORDINGS, SheetKind
+from hapax.evaluation.votes.voting_questions import WORDINGS
+from hapax.grammar.checking.library_checks import check_read
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.parsing.parser import read_texts, rule_files
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
@@ -55,7 +58,7 @@ from hapax.llm_oracle.budget import BudgetReached
 
 GOAL_OPTIONS = QueryOptions(QueryLimits(answers=500))
 DEFAULT_KIND = "soundness"
-"""The question of an address that names none."""
+"""The sheet of an address that names none."""
 CHOSEN = ("rule", "end", "predicate", "most")
 """Conditions by which voters choose items."""
 INDEX_SECONDS = 0.7
@@ -110,6 +113,16 @@ class Browser:
             kb.leave_out(fault, "A kept rule file cannot be read: ")
         return library
 
+    def rule_texts(self, kb: KnowledgeBase) -> dict[str, str]:
+        """The texts of the rule files by name: those of `rules`, else those that the knowledge base keeps."""
+        try:
+            if self.rules:
+                return {str(file): file.read_text("utf-8", "replace") for file in rule_files(self.rules)}
+        except OSError as fault:
+            remedy = Remedy("Restore the file, or start the server with another {}.", Setting("rules"))
+            raise HapaxError(f"{fault.filename}: the rules cannot be read: {fault.strerror}.", remedy) from None
+        return {record.name: record.text for record in kb.rule_texts()}
+
 
 def browser_app(browser: Browser) -> ASGIApp:
     """The application, for behind a guard."""
@@ -129,12 +142,14 @@ def browser_app(browser: Browser) -> ASGIApp:
         views.route("/statement/{identity:path}", views.statement),
         views.route("/rule/{name:path}", views.rule),
         views.route("/rules", views.rules),
+        views.route("/edit", views.edit, takes_forms=True),
         views.route("/facts", views.facts),
         views.route("/claims", views.claims),
         views.route("/predicates", views.predicates),
         views.route("/predicate/{name:path}/{arity}", views.predicate),
         views.route("/search", views.search),
         views.route("/entity", views.entity),
+        views.route("/map", views.map),
         views.route("/ask", views.ask, takes_forms=True, places=asked),
         views.route("/why", views.why, places=lambda _: goals),
         views.route("/runs", views.runs),
@@ -161,7 +176,8 @@ class _Views:
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._judging = Judging(Path(browser.database), browser.library)
+        self._counts = RememberedCounts(Path(browser.database))
+        self._judging = Judging(Path(browser.database), self._counts, browser.library)
         self._outcomes: dict[str, str] = {}
         self._words = browser.words
         self._templates = page_environment("base.html.jinja")
@@ -254,15 +270,13 @@ class _Views:
         return self._tables(request, "table", title, {"links": table}, table.to_json, table=table, **values)
 
     def _listed(self, request: Request, kb: KnowledgeBase, name: str, table: StoredTable) -> Response:
-        """The page of a list, whose rows an address chooses by filters."""
-        filters = list[dict[str, Any]]()
+        """The page of a list, whose rows an address chooses by facets."""
+        facets, is_counted = list[dict[str, Any]](), True
         if _form(request) == "html":
-            filters = tables.filters_of(kb, name, request.query_params, self._predicates(kb))
-        return self._table(request, name.capitalize(), table, filters=filters)
-
-    def _predicates(self, kb: KnowledgeBase) -> list[str]:
-        known = {*pages.labels(kb, self._browser.library(kb)), *kb.fact_counts()}
-        return sorted({indicator.rpartition("/")[0] for indicator in known})
+            wanted = wanted_of(request.query_params)
+            counts, is_counted = self._counts.of((name, wanted), lambda kb: facet_counts(kb, name, wanted))
+            facets = facets_of(kb, name, request.query_params, counts)
+        return self._table(request, name.capitalize(), table, facets=facets, is_counted=is_counted)
 
     def fault(self, request: Request, fault: Exception) -> Response:
         """An error of Hapax as a page: 404 for what is not stored, otherwise 400."""
@@ -280,22 +294,23 @@ class _Views:
 
     def front(self, request: Request, kb: KnowledgeBase) -> Response:
         parts = pages.front_tables(kb)
+        unjudged = self._judging.unjudged(kb, DEFAULT_KIND) if self._browser.judge else 0
         counts, title = dict(parts["counts"].rows), "What this knowledge base knows"
-        return self._tables(request, "front", title, parts, counts=counts)
+        return self._tables(request, "front", title, parts, counts=counts, unjudged=unjudged)
 
     def statements(self, request: Request, kb: KnowledgeBase) -> Response:
-        wanted = Wanted.asked(request.query_params)
+        wanted = wanted_of(request.query_params)
         # Without the index the statements about a value are looked for one by one.
         among = self._words.with_value if wanted.about and self._words.ready(INDEX_SECONDS) else lambda _: None
         return self._listed(request, kb, "statements", tables.statements(kb, wanted, _wanted_page(request), among))
 
     def facts(self, request: Request, kb: KnowledgeBase) -> Response:
-        found = tables.facts(kb, Wanted.asked(request.query_params), _wanted_page(request))
+        found = tables.facts(kb, wanted_of(request.query_params), _wanted_page(request))
         return self._listed(request, kb, "facts", found)
 
     def claims(self, request: Request, kb: KnowledgeBase) -> Response:
         """Values that models proposed, each with the verdicts of the gates."""
-        found = tables.claims(kb, Wanted.asked(request.query_params), _wanted_page(request))
+        found = tables.claims(kb, wanted_of(request.query_params), _wanted_page(request))
         return self._listed(request, kb, "claims", found)
 
     def statement(self, request: Request, kb: KnowledgeBase) -> Response:
@@ -307,8 +322,21 @@ class _Views:
 
     def rule(self, request: Request, kb: KnowledgeBase) -> Response:
         library, name = self._browser.library(kb), request.path_params["name"]
-        shown = pages.rule_page(kb, library, name, few=_few_or_all(request))
+        shown = pages.rule_page(kb, library, name, URLS["statement_url"], few=_few_or_all(request))
         return self._tables(request, "rule", f"Rule {name}", {end: shown[end] for end in tables.ENDS}, shown=shown)
+
+    def edit(self, request: Request, kb: KnowledgeBase) -> Response:
+        """The text of a rule file with the faults that `hapax check` finds in it. Nothing is stored."""
+        files, sent = self._browser.rule_texts(kb), request.state.form
+        file = sent.get("file") or request.query_params.get("file") or next(iter(files), "my.rules")
+        # A form ends its lines as Windows does.
+        text = str(sent.get("text", files.get(file, ""))).replace("\r\n", "\n")
+        if sent.get("form") == "file":
+            name = quote(Path(file).name or "my.rules", safe="")
+            return PlainTextResponse(text, headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"})
+        faults = check_read(read_texts({**files, file: text}.items())) if text.strip() else ()
+        found = [fault for fault in faults if fault.place.file == file]
+        return self._page(request, "edit", title="Edit rules", files=[*files], file=file, text=text, faults=found)
 
     def predicates(self, request: Request, kb: KnowledgeBase) -> Response:
         library, page = self._browser.library(kb), _wanted_page(request)
@@ -357,6 +385,12 @@ class _Views:
 
         return self._tables(request, "search", "Search", parts, data, words=words, matches=matches)
 
+    def map(self, request: Request, kb: KnowledgeBase) -> Response:
+        library = self._browser.library(kb)
+        drawn = rule_map(library, URLS["rule_url"], URLS["predicate_url"])
+        title, table = "Map of predicates and rules", tables.rule_links(library)
+        return self._tables(request, "table", title, {"links": table}, table=table, map=drawn)
+
     def ask(self, request: Request, kb: KnowledgeBase) -> Response:
         """A goal, or a question in words, with its answers; a POST asks models for what it lacks."""
         if request.method == "POST":
@@ -395,7 +429,7 @@ class _Views:
             if _form(request) == "json":
                 return JSONResponse(answered.to_json())
         except BudgetReached:
-            values["quote"] = tools.left
+            values["quote"] = tools.question_forecast(question)
         except HapaxError as fault:
             values["faults"] = str(fault)
         return self._page(request, "ask", title="Ask", **values)
@@ -460,9 +494,11 @@ class _Views:
         asked, judging = request.query_params, self._judging
         kind, voter, last = asked.get("kind") or DEFAULT_KIND, asked.get("voter", ""), asked.get("last", "")
         chosen, shown = {name: asked[name] for name in CHOSEN if asked.get(name)}, None
+        sheet = sheet_of(kind)
         if voter:
             skip, again = _number(request, "skip", 0), asked.get("again", "")
-            shown = judging.next(kb, kind, voter, Wanted.asked(chosen), skip=skip, again=again)
+            shown = judging.next(kb, kind, voter, wanted_of(chosen), skip=skip, again=again)
+        indicators = () if voter else pages.labels(kb, self._browser.library(kb))
         return self._page(
             request,
             "judge",
@@ -473,14 +509,14 @@ class _Views:
             chosen=chosen,
             shown=shown,
             sheets=SHEETS,
-            wording=WORDINGS[SheetKind.SOUNDNESS],
+            wording=WORDINGS[sheet.kind],
             labels=ANSWER_LABELS,
             replaced=asked.get("replaced"),
             here=_judging_address({**asked, "kind": kind}),
             outcome=judging.outcome(kb, last) if last else "",
             agreement=judging.agreement(kb, kind),
             rules=[] if voter else [row[0] for row in tables.rules(kb).rows],
-            names=[] if voter else self._predicates(kb),
+            names=sorted({name.split("/")[0] for name in indicators}),
         )
 
     def _vote(self, form: FormData) -> Response:

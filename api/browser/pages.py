@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from hapax.api.browser import table_pages as tables
-from hapax.api.browser.rendering import LARGEST, graph, histogram
+from hapax.api.browser.rendering import LARGEST, evenly_spread, graph, histogram
 from hapax.api.browser.runs import NO_FIGURES, search_figures
 from hapax.api.browser.table_pages import SENTENCE, Page, StoredTable, Wanted
 from hapax.engine.answers.derivation import statement_by_id
@@ -179,7 +179,7 @@ _PROOF_FACTS = "SELECT fact_id FROM statement_facts WHERE key IN (SELECT key FRO
 def story_table(story: Story) -> StoredTable:
     """The lines of a story with their depths, from 0."""
     rows = [(depth, part.text) for depth, part in islice(story.lines(), tables.MOST_ROWS)]
-    return StoredTable(("depth", "line"), rows, Page(rows=tables.MOST_ROWS))
+    return StoredTable(("depth", "line"), rows, "", Page(rows=tables.MOST_ROWS))
 
 
 FEW = Page(rows=10)
@@ -198,12 +198,13 @@ MOST_RESAMPLED = 10_000
 
 
 def front_tables(kb: KnowledgeBase) -> dict[str, StoredTable]:
-    """Tables of a knowledge base as a whole: numbers, striking statements, rules, and the latest runs."""
+    """Tables of a knowledge base as a whole: numbers, striking and disputed statements, rules, and the latest runs."""
     rules = tables.rules(kb, Page(order=f"{tables.MINUS}statements"))
     counts = {"statements": sum(row[-1] for row in rules.rows), "facts": sum(kb.fact_counts().values())}
     return {
-        "counts": StoredTable(("what", "rows"), list(counts.items())),
+        "counts": StoredTable(("what", "rows"), list(counts.items()), "", Page()),
         "striking": _striking(kb, [str(rule) for rule, *_ in rules.rows]),
+        "disputed": _disputed(kb),
         "rules": rules,
         "runs": tables.runs(kb, Page(rows=5)),
     }
@@ -218,7 +219,16 @@ def _striking(kb: KnowledgeBase, rules: Sequence[str]) -> StoredTable:
         for rule in rules[: 2 * STRIKING] if not found else ():
             table = tables.statements(kb, Wanted(rule=rule, end=end), Page(rows=1, order=order))
             found += [(row[0], row[table.columns.index("statement")], rule) for row in table.rows]
-    return StoredTable(("id", "statement", "rule"), found[:STRIKING])
+    return StoredTable(("id", "statement", "rule"), found[:STRIKING], "", Page())
+
+
+def _disputed(kb: KnowledgeBase) -> StoredTable:
+    """Statements about which voters differ."""
+    select = (
+        f"SELECT DISTINCT id, {SENTENCE} FROM statements WHERE {STANDING} AND id IN (SELECT statement_id FROM votes "  # noqa: S608  ours
+        f"GROUP BY statement_id, question HAVING count(DISTINCT answer) > 1) ORDER BY id LIMIT {FEW.rows}"
+    )
+    return StoredTable(("id", "statement"), kb.sql(select), f"{select};", Page())
 
 
 def entity_tables(
@@ -245,11 +255,16 @@ LOOKED_THROUGH = 1_000
 
 def rejected_claims(kb: KnowledgeBase, wanted: Wanted, few: Page) -> StoredTable:
     """Values that gates rejected and that are no facts now, each with its newest rejection."""
-    wanted, every = replace(wanted, verdict="rejected"), Page(few.number, max(few.rows, LOOKED_THROUGH), few.order)
-    cells, more = tables.claim_rows(wanted).window(kb, every)
-    found = {cell[:2]: tables.claim_row(cell) for cell in cells if not _is_fact(kb, *cell[:2])}
-    columns = ("asked", "value", "gate", "score", "threshold", "reason")
-    return StoredTable(columns, list(found.values())[: few.rows], few, more or len(found) > few.rows)
+    most = max(few.rows, LOOKED_THROUGH)
+    every = Page(few.number, most, few.order)
+    table = tables.claims(kb, replace(wanted, verdict="rejected"), every)
+    cells = tables.claim_rows(replace(wanted, verdict="rejected")).window(kb, every, (few.number - 1) * most, most)[0]
+    found: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for row, (patterns, value, *_) in zip(table.rows, cells, strict=True):
+        if not _is_fact(kb, patterns, value):
+            found[patterns, value] = row
+    rows = list(found.values())
+    return replace(table, rows=rows[: few.rows], more=table.more or len(rows) > few.rows)
 
 
 def _is_fact(kb: KnowledgeBase, patterns: str, value: str) -> bool:
@@ -287,9 +302,11 @@ def search_tables(kb: KnowledgeBase, matches: WordMatches) -> dict[str, StoredTa
     found = {row: (identity, sentence) for row, identity, sentence in kb.sql(sql, matches.rows)}
     # In the order of the matches; a statement at both ends has two rows.
     statements = list(dict(found[row] for row in matches.rows if row in found).items())
+    listed = ", ".join(tables.literal(identity) for identity, _ in statements)
+    shown = f"SELECT DISTINCT id, {SENTENCE} FROM statements WHERE id IN ({listed});"  # noqa: S608  for reading
     return {
-        "values": StoredTable(("value",), [(name,) for name in matches.names]),
-        "statements": StoredTable(("id", "statement"), statements),
+        "values": StoredTable(("value",), [(name,) for name in matches.names], "", Page()),
+        "statements": StoredTable(("id", "statement"), statements, shown, Page()),
     }
 
 
@@ -297,6 +314,7 @@ def rule_page(
     kb: KnowledgeBase,
     library: Library,
     name: str,
+    statement_url: Callable[[object], str] | None,
     *,
     few: Page = FEW,
     run: RunRecord | None = None,
@@ -304,9 +322,9 @@ def rule_page(
     """The page of a rule: the rule with its picture, its last search step by step, its scores, and its statements.
 
     `head` and `long_tail` have so many statements, the likeliest and the least likely, `derived` those of `derive`.
-    `run`: the one whose
-    figures and statements are shown; None: the newest search's figures, and the statements of all. `every`: the plot
-    is of one in so many statements.
+    `statement_url` gives the page of a statement by its id, to which dots lead; None: no dots. `run`: the one whose
+    figures and statements are shown; None: the newest search's figures, and the statements of all. `every`: the plots
+    are of one in so many statements.
 
     Raises NotStored if the knowledge base holds no rule of this name.
     """
@@ -314,7 +332,8 @@ def rule_page(
     shown_run, figures = _last_search(kb, name) if run is None else (run, search_figures(kb, run).get("rules", {}))
     ((count,),) = kb.sql("SELECT count(*) FROM statements WHERE rule = ?", (name,))
     every = max(1, count // MOST_SCORED)
-    scores = {} if shown_run is None else _scored(kb, shown_run.id, name, every)
+    scored = {} if shown_run is None else _scored(kb, shown_run.id, name, every)
+    scores = {end: [score for score, _ in pairs] for end, pairs in scored.items()}
     wanted = Wanted(rule=name, run=run.id if run else "")
     typical = {Distribution.HEAD: "-log-likelihood", Distribution.LONG_TAIL: "log-likelihood"}
     ends = {
@@ -328,6 +347,7 @@ def rule_page(
         "figures": figures.get(name, NO_FIGURES),
         "run": shown_run,
         "histogram": histogram(scores, {end.value: title for end, title in DISTRIBUTION_NAMES.items()}),
+        "dots": _dots(kb, scored, statement_url) if statement_url else None,
         "every": every,
         "delta": _delta(*scores.values()) if scores and all(scores.values()) else "",
         **ends,
@@ -346,21 +366,21 @@ def _rule_record(kb: KnowledgeBase, library: Library, name: str) -> RuleRecord:
     return RuleRecord.of(used) if used else RuleRecord(name, "")
 
 
-def _scored(kb: KnowledgeBase, run_id: str, rule: str, every: int) -> dict[str, list[float]]:
-    """Finite log-likelihoods of a rule's statements by end; {} without any.
+def _scored(kb: KnowledgeBase, run_id: str, rule: str, every: int) -> dict[str, list[tuple[float, int]]]:
+    """Finite log-likelihoods of a rule's statements with their rows, lowest first, by end; {} without any.
 
     Numbers alone: with a million statements their texts would take seconds and a gigabyte.
     """
     sql = (
-        "SELECT distribution, log_likelihood FROM statements "  # noqa: S608  ours
+        "SELECT distribution, log_likelihood, statements.rowid FROM statements "  # noqa: S608  ours
         # By rowid, so that a page that is opened again shows the same statements.
         f"WHERE run_id = ? AND rule = ? AND statements.rowid % ? = 0 AND abs(log_likelihood) < {LARGEST} "
-        f"AND {STANDING}"
+        f"AND {STANDING} ORDER BY log_likelihood, id"
     )
-    scored: dict[str, list[float]] = {end.value: [] for end in Distribution}
-    for end, score in kb.sql(sql, (run_id, rule, every)):
+    scored: dict[str, list[tuple[float, int]]] = {end.value: [] for end in Distribution}
+    for end, score, row in kb.sql(sql, (run_id, rule, every)):
         if end in scored:  # another program may write other ends
-            scored[end].append(score)
+            scored[end].append((score, row))
     return scored if any(scored.values()) else {}
 
 
@@ -369,6 +389,22 @@ def _delta(head: Sequence[float], long_tail: Sequence[float]) -> str:
     if len(head) + len(long_tail) > MOST_RESAMPLED:
         return f"{fmean(head) - fmean(long_tail):.2f}"
     return str(difference_of_means(head, long_tail))
+
+
+def _dots(
+    kb: KnowledgeBase, scored: Mapping[str, Sequence[tuple[float, int]]], statement_url: Callable[[object], str]
+) -> dict[str, Any] | None:
+    """Some statements of each end as dots, evenly spread over their ranks; `count`: of all with a score."""
+    picked = [(end, *pair) for end, pairs in scored.items() for pair in evenly_spread(pairs)]
+    # The chosen rows alone are read with their texts.
+    marks = ",".join("?" * len(picked))
+    sql = f"SELECT rowid, id, {SENTENCE} FROM statements WHERE rowid IN ({marks})"  # noqa: S608  ours
+    texts = {row: (identity, text) for row, identity, text in kb.sql(sql, [row for *_, row in picked])}
+    dots = []
+    for end, score, row in picked:
+        identity, text = texts[row]
+        dots.append({"kind": end, "score": score, "text": text, "href": statement_url(identity)})
+    return {"form": "dots", "dots": dots, "count": sum(map(len, scored.values()))} if dots else None
 
 
 def _last_search(kb: KnowledgeBase, rule: str) -> tuple[RunRecord | None, Mapping[str, Any]]:

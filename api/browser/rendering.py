@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from hapax.api.browser.table_pages import rules_with_sides
 from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.search.progress import duration
 from hapax.evaluation.shared.estimates import Estimate
@@ -184,6 +185,10 @@ def interval(estimate: Estimate) -> str:
     return "" if math.isnan(estimate.low) else f"{number(estimate.low, 2)} to {number(estimate.high, 2)}"
 
 
+Item = TypeVar("Item")
+
+Address = Callable[[object], str]
+
 BINS = 24
 LARGEST = 1e9
 """Values beyond this are not drawn: no sentence has such a log-likelihood, and it would flatten all other bars."""
@@ -191,6 +196,8 @@ NARROWEST = 1e-6
 """Ranges narrower than this share of their values are widened: floats are too coarse to bin them."""
 LABEL = 70
 """Characters of a node's label that are drawn."""
+DOTS = 300
+"""Most statements of a distribution that are drawn as dots."""
 
 
 def histogram(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) -> dict[str, Any] | None:
@@ -216,6 +223,13 @@ def histogram(values: Mapping[str, Sequence[float]], labels: Mapping[str, str]) 
     return {"form": "histogram", "series": series, "low": low, "high": high, "left_out": left_out}
 
 
+def evenly_spread(ranked: Sequence[Item]) -> list[Item]:
+    """At most DOTS of ranked items, evenly spread over their ranks, the first and the last among them."""
+    most = min(DOTS, len(ranked))
+    # Ranks in equal steps from 0 to the last.
+    return [ranked[number * (len(ranked) - 1) // max(1, most - 1)] for number in range(most)]
+
+
 def graph(rule: Rule, library: Library) -> dict[str, Any]:
     """The dependency graph of a rule (paper, section 2.3): variables on the left, literals on the right.
 
@@ -237,3 +251,32 @@ def graph(rule: Rule, library: Library) -> dict[str, Any]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LABEL else text[:LABEL] + "\u2026"
+
+
+def rule_map(library: Library, rule_url: Address, predicate_url: Address) -> dict[str, Any]:
+    """The map of a library: rules between the predicates of their premises and those of their conclusions.
+
+    A predicate stands among the premises and among the conclusions if it is both.
+
+    `rule_url` and `predicate_url` give the pages of a rule by name and of a predicate by indicator.
+    """
+    # The columns of the nodes, each text once.
+    columns: tuple[dict[str, None], ...] = ({}, {}, {})
+    words = []
+    for rule in rules_with_sides(library):
+        columns[0].update(dict.fromkeys(rule[1]))
+        columns[1][rule[0]] = columns[2][rule[2]] = None
+        words.append(f"{rule[0]}: {', '.join(rule[1])} -> {rule[2]}")
+    kinds = (("predicate", predicate_url), ("rule", rule_url), ("predicate", predicate_url))
+    nodes = [
+        {"column": column, "text": name, "kind": kind, "href": url(name)}
+        for column, (kind, url) in enumerate(kinds)
+        for name in columns[column]
+    ]
+    # By column and text: a predicate may stand on both sides.
+    place = {(node["column"], node["text"]): position for position, node in enumerate(nodes)}
+    edges = []
+    for name, premises, conclusion in rules_with_sides(library):
+        edges += [(place[0, premise], place[1, name]) for premise in premises]
+        edges.append((place[1, name], place[2, conclusion]))
+    return {"form": "graph", "nodes": nodes, "edges": edges, "description": "\n".join(words)}

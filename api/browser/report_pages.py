@@ -145,7 +145,8 @@ def _content(kb: KnowledgeBase, library: Library, options: ReportOptions) -> Rep
         pages: list[dict[str, Any]] = []
         statements: dict[str, list[StatementPage]] = {}
         for name in chosen:
-            page = rule_page(kb, library, name, few=Page(rows=most), run=None if run is None else run.run)
+            # The statements of dots would have no pages here.
+            page = rule_page(kb, library, name, None, few=Page(rows=most), run=None if run is None else run.run)
             pages.append(page)
             rows = [*page["head"].rows, *page["long_tail"].rows]
             statements[name] = [reader.page(identity) for identity in dict.fromkeys(row[0] for row in rows)]

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from hapax.api.browser import table_pages as tables
 from hapax.api.browser.rendering import moment
-from hapax.api.browser.table_pages import StoredTable
+from hapax.api.browser.table_pages import Page, StoredTable
 from hapax.engine.questions.account import StepAccount, equal_scores, shortage
 from hapax.engine.questions.gates import gates_in_order
 from hapax.engine.run_memory import ROLES, circular_judge, models_of
@@ -121,7 +122,7 @@ def _rule_figures(line: Mapping[str, Any], run: RunRecord) -> dict[str, Any]:
 # Of several verdicts on one value the last one holds; with a lone max(), SQLite takes the columns of its row.
 _GATES = (
     "SELECT gate, sum(accepted), sum(NOT accepted) FROM (SELECT gate, accepted, max(rowid) FROM decisions "
-    "WHERE rule IS NULL AND run_id = ? GROUP BY subject) GROUP BY gate"
+    "WHERE rule IS NULL AND run_id = %s GROUP BY subject) GROUP BY gate;"
 )
 
 
@@ -209,7 +210,7 @@ class RunPage:
             shares = [line["gates"].get(gate) for gate in gates]
             rows.append((name, *counts, *shares, line["calls"], line["hits"], line["note"]))
         columns = ("rule", "head", "long tail", "in both", "delta", *gates, "calls", "hits", "note")
-        return StoredTable(columns, rows)
+        return StoredTable(columns, rows, "", Page())
 
     @property
     def interval(self) -> Estimate:
@@ -225,9 +226,10 @@ class RunPage:
             sent = line["sent"]
             counts = (sent.calls, sent.prompt_tokens, sent.completion_tokens, sent.cost)
             costs.append((line["role"], line["model"], *counts))
+        sql = _GATES % tables.literal(self.run.id)
         return {
-            "gates": StoredTable(("gate", "accepted", "rejected"), self.verdicts),
-            "costs": StoredTable(columns, costs),
+            "gates": StoredTable(("gate", "accepted", "rejected"), self.verdicts, sql, Page()),
+            "costs": StoredTable(columns, costs, "", Page()),
             "rules": self.rules,
         }
 
@@ -249,7 +251,7 @@ class RunPage:
 def run_page(kb: KnowledgeBase, identity: str | None) -> RunPage:
     """The page of a run, counted from what is stored so far; `identity` as in `chosen_run`."""
     run = chosen_run(kb, identity)
-    counts = {row[0]: row for row in kb.sql(_GATES, (run.id,))}
+    counts = {row[0]: row for row in kb.sql(_GATES % tables.literal(run.id))}
     ((statements,),) = kb.sql("SELECT count(*) FROM statements WHERE run_id = ?", (run.id,))
     ((facts,),) = kb.sql("SELECT count(*) FROM facts WHERE run_id = ?", (run.id,))
     compat = run.settings.get("compat")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hapax.engine.questions.gates import gates_in_order
 from hapax.grammar.errors import HapaxError
+from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.kb.atoms.derived_statements import UP_TO_DATE, VIEW, has_derived
 from hapax.kb.exchange.values import decode_values, encode_value, refusal
@@ -23,6 +23,8 @@ ROWS = 50
 """Rows of one page of a table."""
 MOST_ROWS = 100_000
 """Rows of a table as JSON or CSV, and on all of its pages."""
+MOST_CHOICES = 200
+"""Values of a facet, those with the most rows."""
 
 SENTENCE = "'If ' || premise || ', then ' || conclusion || '.'"
 """SQL for the text of a statement."""
@@ -76,11 +78,15 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """Rows of a page. `more`: there is a next page. `sortable`: columns that can order it."""
+    """Rows of a knowledge base with the SQL, as anybody can run it, that gives all of them; empty for rows from rules.
+
+    `more`: there is a next page. `sortable`: columns that can order it.
+    """
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
-    page: Page = Page()
+    sql: str
+    page: Page
     more: bool = False
     sortable: tuple[str, ...] = ()
 
@@ -112,20 +118,6 @@ class Wanted:
     least: float | None = None
     most: float | None = None
 
-    @classmethod
-    def asked(cls, asked: Mapping[str, str]) -> Wanted:
-        """The conditions in an address, by their names here. Raises HapaxError for a number that is none."""
-        values: dict[str, Any] = {
-            condition.name: asked[condition.name] for condition in fields(cls) if asked.get(condition.name)
-        }
-        for name in values.keys() & {"least", "most"}:
-            text, values[name] = values[name], math.nan
-            with suppress(ValueError):
-                values[name] = float(text)
-            if not math.isfinite(values[name]):
-                raise HapaxError(f"{name} is {text!r}. Give a number.")
-        return cls(**values)
-
     def __post_init__(self) -> None:
         if self.end and self.end not in ENDS:
             raise HapaxError(f"There is no end {self.end!r}. Choose {', '.join(ENDS[:-1])} or {ENDS[-1]}.")
@@ -141,72 +133,12 @@ NOBODY = "nobody"
 """The judge of statements without a vote."""
 
 
-FILTERS: Mapping[str, Mapping[str, str]] = {
-    "statements": {
-        "end": "End",
-        "rule": "Rule",
-        "predicate": "Predicate",
-        "words": "Words",
-        "judge": "Judged by",
-        "least": "Every fact P(yes) from",
-        "most": "A fact P(yes) to",
-    },
-    "facts": {
-        "predicate": "Predicate",
-        "source": "Source",
-        "words": "Words",
-        "judge": "Scored by",
-        "least": "P(yes) from",
-        "most": "P(yes) to",
-    },
-    "claims": {
-        "verdict": "Verdict",
-        "gate": "Gate",
-        "predicate": "Predicate",
-        "words": "Words",
-        "judge": "Scored by",
-        "least": "Score from",
-        "most": "Score to",
-    },
-}
-"""The conditions that each list can be filtered by, with their labels."""
-
-_RULE_NAMES = "SELECT name FROM rules UNION SELECT name FROM derivations WHERE kind = 'rule' ORDER BY 1"
-_VOTERS, _MODELS = "SELECT DISTINCT voter FROM votes ORDER BY 1", "SELECT DISTINCT model FROM assessments ORDER BY 1"
-
-
-def filters_of(
-    kb: KnowledgeBase, name: str, asked: Mapping[str, str], predicates: Sequence[str]
-) -> list[dict[str, Any]]:
-    """The filters of a list as an address has set them: `name`, `label`, `value`, and `options`, None without any."""
-
-    def texts(sql: str) -> list[str]:
-        return [str(text) for (text,) in kb.sql(sql)]
-
-    options: dict[str, Sequence[str]] = {
-        "end": ENDS,
-        "rule": texts(_RULE_NAMES),
-        "predicate": predicates,
-        "source": [str(source) for source in Source],
-        "verdict": VERDICTS,
-        "gate": [gate.name for gate in gates_in_order()],
-        "judge": [NOBODY, *texts(_VOTERS)] if name == "statements" else texts(_MODELS),
-    }
-    found = []
-    for by, label in FILTERS[name].items():
-        value = asked.get(by, "")
-        # A choice that is not there any more stays in the form, to be taken back.
-        offered = list(dict.fromkeys(filter(None, (*options[by], value)))) if by in options else None
-        found.append({"name": by, "label": label, "value": value, "options": offered})
-    return found
-
-
 @dataclass
 class _Select:
     """A query in the making. `orders`: terms of SQL by the columns that can order it; `stored`: as rows came.
 
     `first`: the order that nobody chose, if it is not that. `number`: the column by which rows are chosen before their
-    texts are made.
+    texts are made. `among`: numbers of all rows that can have the wanted properties, where an index knows them.
     """
 
     columns: str
@@ -215,6 +147,7 @@ class _Select:
     orders: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     first: str = ""
     number: str = ""
+    among: Sequence[int] | None = None
     conditions: list[str] = field(default_factory=list)
     parameters: list[object] = field(default_factory=list)
 
@@ -230,40 +163,56 @@ class _Select:
 
     def table(self, kb: KnowledgeBase, columns: Sequence[str], page: Page) -> StoredTable:
         """The rows of the page. A text that no cell can hold gives none."""
-        rows, more = self.window(kb, page)
-        return StoredTable(tuple(columns), rows, page, more, tuple(self.orders))
+        rows, more, printed = self.window(kb, page, (page.number - 1) * page.rows, page.rows)
+        return StoredTable(tuple(columns), rows, printed, page, more, tuple(self.orders))
+
+    def counts(self, kb: KnowledgeBase, column: str) -> Counter[str]:
+        """The numbers of rows by the values of a column, for its commonest values."""
+        if self._is_empty:
+            return Counter()
+        sql = f"SELECT {column}, count(*) FROM {self._narrowed} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_CHOICES}"  # noqa: S608  ours
+        return Counter({str(value): count for value, count in kb.sql(sql, self.parameters)})
 
     @property
     def where_text(self) -> str:
         """The source with its conditions."""
         return f"{self.source} WHERE {' AND '.join(self.conditions)}" if self.conditions else self.source
 
-    def window(self, kb: KnowledgeBase, page: Page) -> tuple[list[tuple[Any, ...]], bool]:
-        """The rows of the page, and True if there are more."""
-        order, most = self._order(page), page.rows
-        if any(isinstance(value, str) and refusal(value) for value in self.parameters):
-            return [], False  # no cell can hold one of the wanted texts
-        # One row more, to know whether there is another page.
-        limits = (*self.parameters, most + 1, (page.number - 1) * most)
-        if not self.number:
-            sql = f"SELECT {self.columns} FROM {self.where_text} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
-            rows = kb.sql(sql, limits)
-            return rows[:most], len(rows) > most
-        # SQLite merges what is ordered by columns of the result, and makes no other columns for that.
-        term = order.split(" ", 1)[0].rstrip(",")
-        chosen = f"SELECT {self.number}, {term} FROM {self.where_text} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
-        numbers = [number for number, _ in kb.sql(chosen, limits)]
-        read = f"SELECT {self.columns}, {self.number} FROM {self.source} WHERE {self._numbered}"  # noqa: S608  ours
-        found = {row[-1]: row[:-1] for row in kb.sql(read, (json.dumps(numbers[:most]),))}
-        return [found[number] for number in numbers[:most]], len(numbers) > most
+    @property
+    def _narrowed(self) -> str:
+        """Like `where_text`, for quick reading: with the numbers that an index knows."""
+        if self.among is None:
+            return self.where_text
+        numbers = f"{self.number} IN (SELECT value FROM json_each({literal(json.dumps(self.among))}))"  # noqa: S608  ours
+        return f"{self.source} WHERE {' AND '.join([*self.conditions, numbers])}"
 
     @property
-    def _numbered(self) -> str:
-        return f"{self.number} IN (SELECT value FROM json_each(?))"  # noqa: S608  ours
+    def _is_empty(self) -> bool:
+        """True if no cell can hold one of the wanted texts."""
+        return any(isinstance(value, str) and refusal(value) for value in self.parameters)
 
-    def only(self, numbers: Sequence[int]) -> None:
-        """Choose among these rows, the only ones that can have the wanted properties."""
-        self.where(self._numbered, json.dumps(numbers))
+    def window(self, kb: KnowledgeBase, page: Page, start: int, most: int) -> tuple[list[tuple[Any, ...]], bool, str]:
+        """Rows from a place on in the order of the page, True if there are more, and the SQL that gives all."""
+        order = self._order(page)
+        printed = self._printed(f"SELECT {self.columns} FROM {self.where_text} ORDER BY {order}")  # noqa: S608  ours
+        if self._is_empty:
+            return [], False, printed
+        # One row more, to know whether there is another page.
+        limits = (*self.parameters, most + 1, start)
+        if not self.number:
+            sql = f"SELECT {self.columns} FROM {self._narrowed} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
+            rows = kb.sql(sql, limits)
+            return rows[:most], len(rows) > most, printed
+        # SQLite merges what is ordered by columns of the result, and makes no other columns for that.
+        term = order.split(" ", 1)[0].rstrip(",")
+        chosen = f"SELECT {self.number}, {term} FROM {self._narrowed} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608  ours
+        numbers = [number for number, _ in kb.sql(chosen, limits)]
+        read = (
+            f"SELECT {self.columns}, {self.number} FROM {self.source} "  # noqa: S608  ours
+            f"WHERE {self.number} IN (SELECT value FROM json_each(?))"
+        )
+        found = {row[-1]: row[:-1] for row in kb.sql(read, (json.dumps(numbers[:most]),))}
+        return [found[number] for number in numbers[:most]], len(numbers) > most, printed
 
     def _order(self, page: Page) -> str:
         if page.column in ("", "stored"):
@@ -278,26 +227,69 @@ class _Select:
         # What has no value comes last either way.
         return ", ".join([f"{first}{way} NULLS LAST", *ties])
 
+    def _printed(self, sql: str) -> str:
+        """The SQL with its parameters as literals, for reading and for other programs."""
+        # Our SQL has question marks for parameters only.
+        parts = sql.split("?")
+        texts = [literal(value) for value in self.parameters]
+        return "".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)) + ";"
+
+
+def literal(value: object) -> str:
+    """A value as SQL has it."""
+    # chr(39) is a quotation mark, which SQL doubles inside a text.
+    return str(value) if isinstance(value, int | float) else f"'{str(value).replace(chr(39), chr(39) * 2)}'"
+
 
 def statements(
     kb: KnowledgeBase, wanted: Wanted, page: Page, among: Callable[[str], Sequence[int] | None] = lambda _: None
 ) -> StoredTable:
-    """Id, rule, end, text and log-likelihood of the statements that stand, each once, the least likely one first.
+    """Id, rule, end, text and log-likelihood of the statements that stand: those of searches, then those of `derive`.
 
-    They are those of searches; of `derive`, which have no likelihood, where these are wanted or there are no others.
-    `among`: the rows that can have a value, by its JSON text; None if no index knows them.
+    Each is there once, the least likely one first. `among`: the rows that can have a value, by its JSON text; None if
+    no index knows them.
     """
+    if wanted.end == DERIVED:
+        return _derived(kb, wanted, page)
     found = searched(kb, wanted, page, among)
-    if wanted.end != DERIVED and (found.rows or wanted.end or not has_derived(kb)):
+    # Statements of `derive` follow behind the last ones of searches, in the order that nobody chose only.
+    if found.more or wanted.end or page.order or not has_derived(kb):
         return found
+    start = (page.number - 1) * page.rows
+    before = len(found.rows) + start
+    if start and not found.rows:  # count how many pages the statements of searches take
+        every = Page(rows=10**9)
+        before = kb.standing_count() if wanted == Wanted() else len(searched(kb, wanted, every, among).rows)
+    # Statements of `derive` fill the rest of the page.
+    rest = _derived(
+        kb, wanted, replace(page, number=1), skipped=max(0, start - before), room=page.rows - len(found.rows)
+    )
+    return replace(
+        found,
+        rows=[*found.rows, *(_padded(row, len(found.columns)) for row in rest.rows)],
+        sql=f"{found.sql}\n{rest.sql}",
+        more=rest.more,
+    )
+
+
+def _padded(row: tuple[Any, ...], width: int) -> tuple[Any, ...]:
+    return (*row, *(None for _ in range(width - len(row))))
+
+
+def _derived(
+    kb: KnowledgeBase, wanted: Wanted, page: Page, skipped: int | None = None, room: int | None = None
+) -> StoredTable:
+    """The statements of `derive`, which have no likelihood. `skipped` and `room`: rows to leave out and to show."""
     if not has_derived(kb):
-        return StoredTable(_STATEMENT, [], page)
-    table = _derived_rows(wanted).table(kb, _STATEMENT, page)
-    rows = [(statement_id(rule, BINDINGS.decode(cell)), rule, DERIVED, text, None) for rule, text, cell in table.rows]
-    return replace(table, rows=rows)
+        return StoredTable(_STATEMENT, [], f"-- {VIEW}: hapax derive has stored nothing", page)
+    select = derived_rows(wanted)
+    start = (page.number - 1) * page.rows if skipped is None else skipped
+    rows, more, sql = select.window(kb, page, start, page.rows if room is None else room)
+    listed = [(statement_id(rule, BINDINGS.decode(cell)), rule, DERIVED, text, None) for rule, text, cell in rows]
+    return StoredTable(_STATEMENT, listed, sql, page, more, ("rule",))
 
 
-def _derived_rows(wanted: Wanted) -> _Select:
+def derived_rows(wanted: Wanted) -> _Select:
     """The statements of `derive` that have the wanted properties."""
     select = _Select(f"rule, {SENTENCE}, substitution", VIEW, "rule, number", {"rule": "rule"})
     _add_conditions(select, wanted)
@@ -328,15 +320,15 @@ def searched(
     select = searched_rows(kb, wanted)
     known = [among(text) for text in _json_texts(wanted.about)] if wanted.about else [None]
     if None not in known:
-        select.only(sorted({row for rows in known for row in rows or ()}))
-    select.where(f"NOT EXISTS ({_repeated(wanted)})")
+        select.among = sorted({row for rows in known for row in rows or ()})
+    select.where(f"NOT EXISTS ({repeated(wanted)})")
     select.where(STANDING)
     return select.table(kb, _STATEMENT, page)
 
 
-def _repeated(wanted: Wanted) -> str:
+def repeated(wanted: Wanted, by: str = "") -> str:
     """SELECT of an earlier row of the same statement: one at both ends, or of several runs, is listed by its first."""
-    same = "AND earlier.distribution = statements.distribution " if wanted.end else ""
+    same = "AND earlier.distribution = statements.distribution " if wanted.end or by == "end" else ""
     same += "AND earlier.run_id = statements.run_id " if wanted.run else ""
     return (
         f"SELECT 1 FROM statements AS earlier WHERE earlier.id = statements.id {same}"  # noqa: S608  ours
@@ -392,20 +384,25 @@ def searched_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
     return select
 
 
-def chosen_ids(kb: KnowledgeBase, wanted: Wanted) -> tuple[str, tuple[object, ...]]:
-    """SELECT, with its parameters, of the ids of the statements of searches that are wanted."""
-    select, of_rules = searched_rows(kb, wanted), _Select("1", "statements", "")
-    _add_conditions(of_rules, Wanted(rule=wanted.rule, predicate=wanted.predicate))
-    rows = kb.sql(f"SELECT 1 FROM {of_rules.where_text} LIMIT {MANY_OF_RULES}", of_rules.parameters)  # noqa: S608  ours
-    # Ids are in no order of the search, so that one of many comes soon: + keeps SQLite from sorting them first.
-    by_id = "+" if len(rows) == MANY_OF_RULES else ""
-    select.conditions = [
-        f"{by_id}{condition}" if condition.startswith(("rule", "distribution")) else condition
-        for condition in select.conditions
-    ]
-    select.where(STANDING)
-    # A statement has a row for each run and end.
-    return f"SELECT DISTINCT id FROM {select.where_text}", tuple(select.parameters)  # noqa: S608  ours
+def chosen_ids(kb: KnowledgeBase, name: str, wanted: Wanted) -> tuple[str, tuple[object, ...]]:
+    """SELECT, with its parameters, of the ids of the statements of searches, or of the facts, that are wanted."""
+    if name == "statements":
+        select, of_rules = searched_rows(kb, wanted), _Select("1", "statements", "")
+        _add_conditions(of_rules, Wanted(rule=wanted.rule, predicate=wanted.predicate))
+        rows = kb.sql(f"SELECT 1 FROM {of_rules.where_text} LIMIT {MANY_OF_RULES}", of_rules.parameters)  # noqa: S608  ours
+        # Ids are in no order of the search, so that one of many comes soon: + keeps SQLite from sorting them first.
+        by_id = "+" if len(rows) == MANY_OF_RULES else ""
+        select.conditions = [
+            f"{by_id}{condition}" if condition.startswith(("rule", "distribution")) else condition
+            for condition in select.conditions
+        ]
+        select.where(STANDING)
+        # A statement has a row for each run and end; a fact has one, and DISTINCT would make the texts of all facts.
+        distinct = "DISTINCT "
+    else:
+        select, distinct = fact_rows(kb, wanted), ""
+        select.where("1")
+    return f"SELECT {distinct}id FROM {select.where_text}", tuple(select.parameters)  # noqa: S608  ours
 
 
 def facts(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
@@ -432,7 +429,9 @@ def fact_rows(kb: KnowledgeBase, wanted: Wanted) -> _Select:
     for word in wanted.words.split():
         select.where("instr(lower(arguments), lower(?)) > 0", word)
     if wanted.about:
-        select.only(kb.relations.refs_with(list(_values(wanted.about))))
+        condition, parameters = _mention("arguments", wanted.about)
+        select.where(condition, *parameters)
+        select.among = kb.relations.refs_with(list(_values(wanted.about)))
     if wanted.source:
         select.where("source = ?", wanted.source)
     if wanted.judge:
@@ -445,8 +444,9 @@ def statement_rows(statement: StatementRecord, ends: Sequence[str]) -> StoredTab
     """A statement, once for each of its ends; one without ends was concluded by `derive`."""
     rows = [(statement.id, statement.rule, str(end), statement.text, statement.log_likelihood) for end in ends]
     if not rows:
-        return StoredTable(_STATEMENT, [(statement.id, statement.rule, DERIVED, statement.text, None)])
-    return StoredTable(_STATEMENT, rows)
+        return StoredTable(_STATEMENT, [(statement.id, statement.rule, DERIVED, statement.text, None)], "", Page())
+    sql = f"SELECT * FROM statements WHERE id = {literal(statement.id)};"  # noqa: S608  for reading only
+    return StoredTable(_STATEMENT, rows, sql, Page())
 
 
 def proof_facts(kb: KnowledgeBase, statement: str) -> StoredTable:
@@ -468,7 +468,7 @@ def votes(kb: KnowledgeBase, statement: str) -> StoredTable:
 def types_of(kb: KnowledgeBase, name: str) -> StoredTable:
     """The types of a value with their probabilities."""
     if not kb.has("type_facts"):
-        return StoredTable(("type", "probability"), [])
+        return StoredTable(("type", "probability"), [], "", Page())
     select = _Select("data_type, probability", "type_facts", "type_facts.rowid")
     texts = _json_texts(name)
     marks = ", ".join("?" * len(texts))
@@ -498,12 +498,8 @@ def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     verdicts = [] if wanted.verdict else ["verdict"]
     columns = ("asked", "value", "gate", *verdicts, "score", "threshold", "reason")
     table = claim_rows(wanted).table(kb, columns, page)
-    return replace(table, rows=[claim_row(row) for row in table.rows])
-
-
-def claim_row(row: Sequence[Any]) -> tuple[Any, ...]:
-    """A row of a table of claims, from one with the cells of question and value."""
-    return (_asked(row[0]), _value(row[1]), *row[2:])
+    rows = [(_asked(patterns), _value(text), *rest) for patterns, text, *rest in table.rows]
+    return replace(table, rows=rows)
 
 
 def claim_rows(wanted: Wanted) -> _Select:
@@ -556,8 +552,9 @@ def predicates(kb: KnowledgeBase, labels: Mapping[str, str], derived: Mapping[st
         listed.sort(key=lambda row: row[place], reverse=order.is_descending)
     else:
         raise HapaxError(f"There is no order {page.order!r}. Choose one of {', '.join(columns)}.")
+    sql = "SELECT predicate, count(*) FROM facts GROUP BY predicate;"
     # All on one page.
-    return StoredTable(columns, listed, Page(order=page.order), sortable=columns)
+    return StoredTable(columns, listed, sql, Page(order=page.order), sortable=columns)
 
 
 def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
@@ -579,6 +576,25 @@ def rules(kb: KnowledgeBase, page: Page = Page()) -> StoredTable:
         {"rule": "rules.name", "domain": "rules.domain", "statements": number},
     )
     return select.table(kb, ("rule", "domain", "statements"), Page(rows=MOST_ROWS, order=page.order))
+
+
+def rule_links(library: Library) -> StoredTable:
+    """Each rule with each predicate of its premise, and with that of its conclusion."""
+    rows: list[tuple[str, ...]] = []
+    for name, premises, conclusion in rules_with_sides(library):
+        rows += [(name, "premise", premise) for premise in premises]
+        rows.append((name, "conclusion", conclusion))
+    return StoredTable(("rule", "side", "predicate"), rows, "", Page(rows=len(rows)))
+
+
+def rules_with_sides(library: Library) -> list[tuple[str, list[str], str]]:
+    """The name of each rule with the predicates of its premise, each once, and that of its conclusion."""
+    found = []
+    for rule in library.rules:
+        if not rule.by_declaration:
+            premises = list(dict.fromkeys(literal.atom.indicator for literal in rule.literals))
+            found.append((rule.name, premises, rule.conclusion.atom.indicator))
+    return found
 
 
 def runs(kb: KnowledgeBase, page: Page) -> StoredTable:

@@ -30,6 +30,20 @@
     return Plot.plot({ width: Math.min(504, room), height: 140, marginLeft: 44, style, x, y, marks: [...marks, Plot.ruleY([0])] });
   };
 
+  const dots = ({ dots: drawn }, room) => {
+    const kinds = [...new Set(drawn.map((dot) => dot.kind))];
+    const rows = kinds.map((kind) => {
+      const own = drawn.filter((dot) => dot.kind === kind);
+      const place = { x: "score", fy: "kind", r: 3, fill: colour(kind), fillOpacity: 0.7 };
+      return Plot.dot(own, Plot.dodgeY("middle", { ...place, href: "href", title: (dot) => `${dot.text} ${rounded(dot.score)}` }));
+    });
+    const name = (kind) => kind.replace("_", " ");
+    return Plot.plot({
+      width: Math.min(720, room), height: 60 + 110 * kinds.length, marginRight: 20, marginLeft: 66, style,
+      x: { label: null, grid: true, nice: true }, fy: { label: null, tickFormat: name }, marks: rows,
+    });
+  };
+
   const graph = ({ nodes, edges }) => {
     const columns = 1 + Math.max(...nodes.map((node) => node.column));
     const sizes = Array(columns).fill(0);
@@ -45,9 +59,10 @@
       const own = nodes.filter((node) => node.column === column);
       const style = { x: "column", y: "y", text: "text", fontSize: 12, fontFamily: "ui-monospace, monospace" };
       const halo = { stroke: "var(--ground)", strokeWidth: 4, fill: "currentColor" };
+      const linked = own.some((node) => node.href) ? { href: (node) => node.href || null, fill: "var(--link)" } : {};
       const [bold, plain] = [own.filter((node) => node.kind === "conclusion"), own.filter((node) => node.kind !== "conclusion")];
       return [[plain, 400], [bold, 700]].map(([some, fontWeight]) =>
-        Plot.text(some, { ...style, ...halo, ...options, fontWeight }));
+        Plot.text(some, { ...style, ...halo, ...linked, ...options, fontWeight }));
     };
     const last = columns - 1;
     const marks = [
@@ -86,7 +101,7 @@
     });
   };
 
-  const forms = { histogram, graph, funnel };
+  const forms = { histogram, dots, graph, funnel };
   let number = 0;
   const draw = (figure) => {
     number += 1;
@@ -102,9 +117,12 @@
       return part;
     });
     drawing.prepend(...parts);
-    drawing.setAttribute("role", "img");
+    // A plot with links is a group of them; one without is a picture.
+    const links = drawing.querySelectorAll("a");
+    drawing.setAttribute("role", links.length ? "group" : "img");
     drawing.setAttribute("aria-labelledby", parts[0].id);
     drawing.setAttribute("aria-describedby", parts[1].id);
+    if (values.form === "dots") for (const link of links) link.setAttribute("tabindex", "-1"); // the page lists them, too
     figure.querySelector(".drawn").append(drawing);
   };
   const drawAll = () => [...document.querySelectorAll("[data-plot]")].filter((figure) => !figure.querySelector("svg")).forEach(draw);

@@ -2,7 +2,7 @@
 
 // Keys on the page for judging press what shows them.
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.matches("input:not([type=checkbox]), select");
+  const typing = event.target.matches("input:not([type=checkbox]), select, textarea");
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   const target = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
   if (target) target.click();
@@ -51,6 +51,33 @@ const refresh = async () => {
   if (!fresh.querySelector("[data-running]")) clearInterval(timer);
 };
 const timer = document.querySelector("[data-running]") ? setInterval(refresh, 2000) : 0;
+
+// Rules that are being edited are checked when nobody has typed for a moment; a fault's link leads to its line.
+const edited = document.querySelector("form[data-checked]");
+if (edited) {
+  const text = edited.elements.namedItem("text");
+  const check = async () => {
+    const body = new URLSearchParams(new FormData(edited));
+    const response = await fetch(edited.action, { method: "POST", body }).catch(() => null);
+    if (!response?.ok) return; // the server is away: the next time
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    document.getElementById("checks").replaceChildren(...page.getElementById("checks").childNodes);
+  };
+  let waiting = 0;
+  text.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(check, 400);
+  });
+  document.getElementById("checks").addEventListener("click", (event) => {
+    const { line, column } = event.target.dataset;
+    if (!line) return;
+    event.preventDefault();
+    const before = text.value.split("\n").slice(0, line - 1).join("\n");
+    const start = before.length + (line > 1 ? 1 : 0) + Number(column) - 1;
+    text.focus();
+    text.setSelectionRange(start, start + 1);
+  });
+}
 
 // Fields without a choice stay out of the address.
 document.addEventListener("formdata", (event) => {

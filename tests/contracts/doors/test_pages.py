@@ -32,11 +32,13 @@ PAGES = (
     "/claims",
     "/rules",
     "/rule/currency",
+    "/edit",
     "/predicates",
     "/predicate/uses_currency/2",
     "/entity?name=Norway",
     "/search",
     "/search?words=norw",
+    "/map",
     "/ask",
     "/ask?goal=uses_currency(Country,%20Currency)",
     "/ask?goal=uses_currency(",
@@ -48,6 +50,7 @@ PAGES = (
 )
 DRINKERS = {"milk": 120, "cocoa": 100, "water": 50}
 """Facts about a drink; a page has 50."""
+SQL = re.compile(r"<pre class=\"rule-text\"><code>(SELECT.*?;)</code></pre>", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +115,9 @@ def votes_of(database: Path, voter: str) -> list[tuple[str, str, str]]:
 def answered(served: Served, voter: str, kind: str, answer: str = "") -> int:
     """Answer all questions of a sheet, with the first choice unless an answer is given; their number."""
     pages = 0
-    fields = r'name="(?:item|answer)" value="([^"]+)"'
+    fields = r'name="(?:item|question|answer)" value="([^"]+)"'
     while found := re.findall(fields, served.ask(f"/judge?voter={voter}&kind={kind}").text):
-        form = {"voter": voter, "kind": kind, "item": found[0], "answer": answer or found[1]}
+        form = {"voter": voter, "kind": kind, "item": found[0], "question": found[1], "answer": answer or found[2]}
         assert served.send("/judge", form).status == 200
         pages += 1
     return pages
@@ -152,6 +155,22 @@ def test_a_page_shows_what_is_known_of_its_subject(served: Served, place: str, w
     assert [word for word in words if word not in text] == []
 
 
+def test_rules_are_checked_as_they_are_edited_and_downloaded(served: Served, judged: Path) -> None:
+    """The page has the kept rules, names each fault of an edited text with its line, stores nothing, and gives a file."""
+    kept = html.unescape(served.ask("/edit").text)
+    before = judged.read_bytes()
+    faulty = "given sells(Shop, Good)\n\nsells(Shop S, Good G) -> "
+    checked = served.send("/edit", {"file": "shop.rules", "text": faulty})
+    file = served.send("/edit", {"file": "shop.rules", "text": faulty, "form": "file"})
+
+    assert "uses_currency(" in kept
+    assert [part for part in ("line 3", "HPX004", faulty) if part not in html.unescape(checked.text)] == []
+    assert "No faults" in served.send("/edit", {"file": "shop.rules", "text": "sells(ann, tea)."}).text
+    assert file.text == faulty
+    assert "shop.rules" in str(file.headers["Content-Disposition"])
+    assert judged.read_bytes() == before
+
+
 def test_a_statement_unfolds_to_prompt_score_and_threshold(served: Served) -> None:
     """Its page shows the proof down to a call and a gate."""
     found = data(served, "/statements?words=Norwegian")[0]
@@ -175,12 +194,25 @@ def test_a_statement_unfolds_to_prompt_score_and_threshold(served: Served) -> No
         ("/claims?gate=critic&about=Norway&least=0.9", "value", {"Norway", "Norwegian krone"}),
     ],
 )
-def test_tables_are_chosen_by_filters(served: Served, place: str, column: str, values: set[str]) -> None:
+def test_tables_are_chosen_by_facets(served: Served, place: str, column: str, values: set[str]) -> None:
     """Statements, facts and claims by predicate, end, source, gate, verdict, judge, probability and words."""
     assert {row[column] for row in data(served, place)} == values
-    chosen = re.findall(r'<option value="([^"]*)" selected>', served.ask(place).text)
-    assert set(chosen) <= set(re.findall(r"=([^&]*)", place))
-    assert bool(chosen) is bool(re.search("predicate|judge|source|verdict|gate", place))
+    assert served.ask(place).status == 200
+
+
+COUNTED = re.compile(r'<li><a href="(/[^"]*)">(?:<span[^>]*>)?([^<]*)(?:</span>)?</a> <span class="count">([0-9,]+)<')
+
+
+@pytest.mark.parametrize("place", ["/statements", "/statements?end=head", "/facts?words=norway", "/claims"])
+def test_a_facet_counts_the_rows_that_its_choice_shows(served: Served, place: str) -> None:
+    """Each choice that a list offers has the number of its rows, under the conditions that are already chosen."""
+    while "Counting the rows" in (text := served.ask(place).text):
+        pass
+    choices = COUNTED.findall(text)
+
+    assert choices
+    for link, value, count in choices:
+        assert len(data(served, quote(html.unescape(link), safe="/?&=%+"))) == int(count), value
 
 
 def test_the_least_expected_statements_come_first(served: Served) -> None:
@@ -190,14 +222,15 @@ def test_the_least_expected_statements_come_first(served: Served) -> None:
     assert scores == sorted(scores)
 
 
-def test_pages_are_data_too(served: Served) -> None:
-    """JSON and CSV have all tables of a page, and words that are searched are no operators."""
+def test_pages_are_data_too(served: Served, judged: Path) -> None:
+    """JSON and CSV have all tables of a page, the SQL that it names runs, and words that are searched are no operators."""
     identity = data(served, "/statements")[0]["id"]
     run_id = data(served, "/runs")[0]["id"]
     places = {
         "/entity?name=Norway": {"facts", "head", "long_tail", "derived", "rejected", "types"},
         f"/statement/{identity}": {"statement", "proof", "facts", "votes"},
         "/rule/currency": {"head", "long_tail", "derived"},
+        "/map": {"links"},
         f"/why?atom={quote(NORWAY)}": {"lines"},
         f"/run/{run_id}": {"gates", "costs"},
         "/search?words=norw": {"values", "statements"},
@@ -208,7 +241,10 @@ def test_pages_are_data_too(served: Served) -> None:
         for name in names - {"values"}:
             rows = table(served, f"{place}{'&' if '?' in place else '?'}table={name}")
             assert len(rows) == len(found[name]), (place, name)
-    assert served.ask("/rule/currency?format=csv&table=other").status == 400
+        with closing(sqlite3.connect(judged)) as connection:
+            for sql in SQL.findall(served.ask(place).text):
+                connection.execute(html.unescape(sql))
+    assert served.ask("/map?format=csv&table=other").status == 400
     assert data(served, "/ask?goal=uses_currency('Norway',X)")["answers"] == [{"X": "Norwegian krone"}]
     assert data(served, "/search?words=norw")["values"] == ["Norway", "Norwegian krone"]
     for words in ("nothing of it", '"', "krone OR norw", "NEAR(", "text:krone", "*", "\x00", "\ud800"):
@@ -347,8 +383,8 @@ def test_what_another_program_writes_breaks_no_page(searched: Path, tmp_path: Pa
 
 
 def test_votes_are_stored_at_once_and_each_item_comes_once(served: Served, judged: Path) -> None:
-    """A voter meets each statement once for each question, and each answer is a vote."""
-    pages = {kind: answered(served, f"kim-{kind}", kind) for kind in ("soundness", "wording")}
+    """A voter meets each question of a sheet once, and each answer is a vote; another wording is its own sheet."""
+    pages = {kind: answered(served, f"kim-{kind}", kind) for kind in ("statements", "predicates", "wording")}
 
     assert all(pages.values())
     for kind, count in pages.items():
@@ -356,14 +392,17 @@ def test_votes_are_stored_at_once_and_each_item_comes_once(served: Served, judge
 
 
 def test_another_answer_replaces_the_vote_and_keeps_its_comment(served: Served, judged: Path) -> None:
-    """The page says what was replaced, and an empty comment takes nothing back."""
+    """The page says what was replaced; an empty comment takes nothing back; the mark beside a question is a vote."""
     identity = data(served, "/statements")[0]["id"]
     item = {"voter": "uma", "item": f"statement:{identity}"}
     first = served.send("/judge", {**item, "answer": "yes", "comment": "clear"})
     second = served.send("/judge", {**item, "answer": "unsure", "comment": ""})
+    form = {"voter": "lea", "kind": "statements", "item": item["item"], "question": "entailment", "answer": "yes"}
+    served.send("/judge", {**form, "marked": "harmful"})
 
     assert [vote[1:] for vote in votes_of(judged, "uma")] == [("unsure", "clear")]
     assert ("in place of" in first.text, "in place of" in second.text) == (False, True)
+    assert {vote[:2] for vote in votes_of(judged, "lea")} == {("entailment", "yes"), ("harmful", "yes")}
 
 
 def test_a_vote_that_is_not_on_the_sheet_or_comes_from_elsewhere_is_refused(served: Served, judged: Path) -> None:
@@ -381,7 +420,7 @@ def test_a_vote_that_is_not_on_the_sheet_or_comes_from_elsewhere_is_refused(serv
 
 
 def test_items_are_chosen_by_rule_end_predicate_and_doubt(served: Served) -> None:
-    """The page for judging asks about chosen statements alone."""
+    """The page for judging asks about chosen items alone, and refuses conditions that no such item has."""
     ids = {end: {row["id"] for row in data(served, f"/statements?end={end}")} for end in ("head", "long_tail")}
     for chosen in ("end=head", "end=long_tail", "end=head&rule=currency", "end=long_tail&predicate=lives_in&most=0.96"):
         found = re.search(r'name="item" value="statement:([^"]+)"', served.ask(f"/judge?voter=flo&{chosen}").text)
@@ -390,6 +429,7 @@ def test_items_are_chosen_by_rule_end_predicate_and_doubt(served: Served) -> Non
 
     for empty in ("rule=other", "predicate=other", "most=0.1", "end=derived"):
         assert "Nothing is left" in shown(served, f"/judge?voter=flo&{empty}")
+    assert served.ask("/judge?voter=flo&kind=predicates&end=head").status == 400
 
 
 def test_two_voters_look_at_different_items(served: Served) -> None:

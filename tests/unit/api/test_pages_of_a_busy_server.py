@@ -1,4 +1,4 @@
-"""Pages of a server that is asked by many at a time."""
+"""Pages under load: rows that are still being counted, half-open connections."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from hapax.api.browser import serving
+from hapax.api.browser import app, serving
 from hapax.api.browser.app import Browser, browser_app
 from hapax.api.browser.serving import Access, Guard
+from hapax.kb.records import FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
 # --- fixture ----------------------------------------------------------------------------------------------------------
@@ -33,6 +35,28 @@ def browsing(browser: Browser, **headers: str) -> Iterator[TestClient]:
 
 
 # --- busy -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_does_not_wait_for_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While rows are being counted the page is shown without numbers, and asks for them by itself."""
+    goes_on, counts = threading.Event(), app.facet_counts
+
+    def slow(*asked: Any) -> Any:
+        goes_on.wait(30)
+        return counts(*asked)
+
+    monkeypatch.setattr("hapax.api.browser.app.facet_counts", slow)
+    monkeypatch.setattr("hapax.api.browser.facets.COUNTING_SECONDS", 0.1)
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        kb.add_facts([FactRecord("is_sweet", ("melon",), ("Fruit",), Source.MODEL)])
+    with browsing(Browser(tmp_path / "kb.db")) as client:
+        before = client.get("/facts").text
+        goes_on.set()
+        while "data-running" in (after := client.get("/facts").text):
+            pass
+
+    assert ("melon" in before, "data-running" in before) == (True, True)
+    assert '<span class="count">1</span>' in after
 
 
 def test_a_half_open_connection_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
