@@ -27,7 +27,6 @@ from hapax.grammar.parsing.parser import ReadRules, read_rules, read_texts
 from hapax.grammar.parsing.statements import KEYWORDS, SourceToken, statement_tokens
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Literal
-from hapax.grammar.writing.formatting import format_rules
 from hapax.grammar.writing.printing import signature_text
 from hapax.grammar.writing.texts import is_variable_name
 from hapax.grammar.writing.verbalize import statement_text
@@ -339,11 +338,9 @@ class RuleEditor:
             types.TEXT_DOCUMENT_DEFINITION: (partial(self._at_name, self.definition), None),
             types.TEXT_DOCUMENT_REFERENCES: (partial(self._at_name, self.references), None),
             types.TEXT_DOCUMENT_RENAME: (partial(self._at_name, self.rename), None),
-            types.TEXT_DOCUMENT_FORMATTING: (self.formatting, None),
             types.TEXT_DOCUMENT_COMPLETION: (self.completion, completing),
             types.TEXT_DOCUMENT_SIGNATURE_HELP: (self.signature, signing),
             types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: (self.tokens, legend),
-            types.TEXT_DOCUMENT_CODE_ACTION: (self.fixes, types.CodeActionOptions([types.CodeActionKind.QuickFix])),
         }
         for feature, (answer, options) in answers.items():
             self.server.feature(feature, options)(partial(answer))  # pygls notes the feature on it, as on no method
@@ -454,23 +451,6 @@ class RuleEditor:
             related_information=related or None,
         )
 
-    def fixes(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """The fixes of `check --fix` for faults in the range."""
-        files, actions = self._files(params.text_document.uri), []
-        lines = range(params.range.start.line + 1, params.range.end.line + 2)
-        for fault in files.diagnostics:
-            if fault.fix and fault.place.file == files.file and fault.place.line in lines:
-                action = types.CodeAction(
-                    f"Replace {', '.join(f'{repair.old} by {repair.new}' for repair in fault.fix)}",
-                    types.CodeActionKind.QuickFix,
-                    [self._diagnostic(fault)],
-                    edit=self._edit((repair.place, len(repair.old), repair.new) for repair in fault.fix),
-                    # A single remedy, which the editor may apply without asking.
-                    is_preferred=True,
-                )
-                actions.append(action)
-        return actions
-
     # Names
 
     def hover(self, files: RuleFiles, name: Occurrence, _: types.HoverParams) -> types.Hover | None:
@@ -536,19 +516,6 @@ class RuleEditor:
             data += [down, right if down else right - column, place.end.character - right, kinds.index(use.kind), 0]
             line, column = place.start.line, right
         return types.SemanticTokens(data)
-
-    def formatting(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
-        """The layout of `hapax rules fmt`; nothing for a text with faults, which are shown already."""
-        text = self._text(params.text_document.uri)
-        try:
-            formatted = format_rules(text)
-        except HapaxError:
-            return None
-        lines = text.split("\n")
-        # Everything from the first to behind the last character.
-        whole = types.Range(types.Position(0, 0), types.Position(len(lines) - 1, len(lines[-1])))
-        units = self.server.workspace.position_codec.range_to_client_units(lines, whole)
-        return [] if formatted == text else [types.TextEdit(units, formatted)]
 
 
 def _predicate_item(files: RuleFiles, signature: PredicateSignature) -> types.CompletionItem:

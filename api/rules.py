@@ -1,4 +1,4 @@
-"""Rule files and libraries: checked, formatted, fixed and compiled."""
+"""Rule files and libraries: checked and compiled."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.faults import OTHER_NAME
 from hapax.grammar.checking.library_checks import check_library, check_read
-from hapax.grammar.errors import Diagnostic, HapaxError, RulesRejected, TextRepair, with_replacements
+from hapax.grammar.errors import Diagnostic, HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.parsing.declarations import SAME_AS
 from hapax.grammar.parsing.hints import hint
-from hapax.grammar.parsing.parser import file_content, read_rules, rule_files
-from hapax.grammar.parsing.rule_imports import UnreadableFile
+from hapax.grammar.parsing.parser import read_rules, rule_files
 from hapax.grammar.remedies import Operation, Remedy
 from hapax.grammar.rule_paths import rule_paths
 from hapax.grammar.rules import Library, atoms_of
 from hapax.grammar.terms import Constant
-from hapax.grammar.writing.formatting import format_rules
 from hapax.grammar.writing.link_json import to_link_json
 from hapax.grammar.writing.printing import format_library
 from hapax.grammar.writing.prolog_text import program_text
-from hapax.kb.files.whole_files import atomic_path
 
 if TYPE_CHECKING:
     from hapax.engine.entailment.graph import EntailmentLimits
@@ -49,59 +46,6 @@ def check_rules(
     from hapax.engine.kb_checks import check_kb
 
     return (*diagnostics, *(finding.diagnostic for finding in check_kb(rules, kb, entailments)))
-
-
-def formatted_files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str, str]]:
-    """Each rule file of the files and folders, with its text and that text in the one layout. LINK's JSON is skipped.
-
-    Raises RulesRejected with the faults of all files, before the first is given.
-    """
-    formatted: list[tuple[Path, str, str]] = []
-    diagnostics: list[Diagnostic] = []
-    for path in rule_files(list(paths)):
-        if path.suffix == ".json":
-            continue
-        try:
-            text = file_content(path).decode("utf-8")
-            formatted.append((path, text, format_rules(text, str(path))))
-        except RulesRejected as rejected:
-            diagnostics += rejected.diagnostics
-        except (OSError, UnicodeDecodeError, UnreadableFile):
-            # Read again as rules, which gives the fault its place and its words.
-            diagnostics += read_rules([path]).diagnostics
-    if diagnostics:
-        raise RulesRejected(diagnostics)
-    return iter(formatted)
-
-
-FIX_ROUNDS = 10
-"""A fix of one fault may let another be found; after this many rounds the rest is reported."""
-
-
-def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[TextRepair]:
-    """Fix the faults of rule files whose remedy leaves no choice, and return the replacements that were made.
-
-    Each file is replaced as a whole. LINK's JSON is left as it is. `names`: as for `check_files`.
-    """
-    paths, made = list(paths), list[TextRepair]()
-    for _ in range(FIX_ROUNDS):
-        # By file, so that each is written once a round.
-        by_file: dict[str, list[TextRepair]] = {}
-        read, before = read_rules(paths), len(made)
-        for diagnostic in (*check_read(read), *_other_names(read.library, names)):
-            for replacement in diagnostic.fix:
-                if not replacement.place.file.endswith(".json"):
-                    by_file.setdefault(replacement.place.file, []).append(replacement)
-        for file, replacements in by_file.items():
-            text, done = with_replacements(Path(file).read_bytes().decode("utf-8"), replacements)
-            if done:
-                with atomic_path(file) as path:
-                    path.write_bytes(text.encode("utf-8"))  # line ends stay as they are
-                made += done
-        # What is left has no fix.
-        if len(made) == before:
-            break
-    return made
 
 
 @dataclass(frozen=True)
@@ -194,7 +138,6 @@ def _other_names(library: Library, title: str | None) -> Iterator[Diagnostic]:
                     place,
                     f"{title} names {written} {name}, so facts under the one name do not meet those under the other",
                     f"Write {name}",
-                    fix=[TextRepair(place, written, name)],
                 )
 
 

@@ -1,4 +1,4 @@
-"""`check`, `fmt`, `explain`, `compile` and `lsp`, for rule files, and the forms in which `check` reports."""
+"""`check`, `explain`, `compile` and `lsp`, for rule files, and the forms in which `check` reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api.rules import FORMS, check_files, fix_files, formatted_files
+from hapax.api.rules import FORMS, check_files
 from hapax.commands.shared.common_options import (
     open_kb,
     read_library,
@@ -27,7 +27,6 @@ from hapax.commands.shared.common_options import (
 )
 from hapax.commands.shared.console import (
     DONE,
-    FAILED,
     diagnostic_json,
     note,
     out,
@@ -40,7 +39,6 @@ from hapax.commands.shared.declared import Finite
 from hapax.grammar.checking.code_explanations import explained_codes
 from hapax.grammar.errors import Diagnostic, Place, Severity
 from hapax.grammar.writing.words import counted
-from hapax.kb.files.whole_files import atomic_text_file
 
 if TYPE_CHECKING:
     from hapax.grammar.checking.code_explanations import FaultExplanation
@@ -71,7 +69,6 @@ if TYPE_CHECKING:
     help="Least lead of an entailment's score over its reverse.  [default: 0.2]",
 )
 @click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
-@click.option("--fix", is_flag=True, help="First fix faults in PATHS with a single remedy.")
 @with_json
 def check(paths: tuple[Path, ...], database: str | None, form: str, **options: Any) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.
@@ -79,18 +76,13 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, **options: A
     \b
     hapax check my.rules
     hapax check --db hapax.db
-    hapax check my.rules --names reference:geo --fix
+    hapax check my.rules --names reference:geo
     hapax check my.rules --db hapax.db --entailment-from 0.8 --entailment-margin 0.1
     """
     # Others keep the defaults of `EntailmentLimits`.
     limits = {name: options[name] for name in ("at_least", "margin") if options[name] is not None}
     if limits and database is None:
         raise click.UsageError("--entailment-from and --entailment-margin need the knowledge base of --db.")
-    if options["fix"] and not paths:
-        raise click.UsageError("--fix changes files. Name them as PATHS.")
-    # Before the check, which then reports what is left.
-    for change in fix_files(paths, options["names"]) if options["fix"] else ():
-        note(f"{change.place}: changed {json.dumps(change.old)} to {json.dumps(change.new)}")
     opening = None if database is None else lambda: open_kb(database, read_only=True)
     # Only with a knowledge base are entailments loaded, which take libraries with them.
     limited = hapax.EntailmentLimits(**limits) if limits else None
@@ -110,31 +102,6 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, **options: A
         summary += [counted(counts[severity], severity) for severity in Severity]
         note(", ".join(summary))
     sys.exit(rejected_code(checked.diagnostics) if counts[Severity.ERROR] else DONE)
-
-
-@click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit code 1 if a file has another layout.")
-def fmt(paths: tuple[Path, ...], only_check: bool) -> None:
-    """Write rule files in the one layout: blanks, signs, line ends. Rules and comments stay. PATHS: files or folders.
-
-    \b
-    hapax rules fmt my.rules
-    hapax rules fmt rules/ --check
-    """
-    changed = 0
-    # All files are read before the first is written, so that a fault anywhere changes none.
-    formatted = list(formatted_files(paths))
-    for path, text, result in formatted:
-        if text == result:
-            continue
-        changed += 1
-        click.echo(f"{'would change' if only_check else 'changed'} {path}")
-        if not only_check:
-            with atomic_text_file(str(path)) as stream:
-                stream.write(result)
-    note(f"{counted(len(formatted), 'file')}, {changed} {'to change' if only_check else 'changed'}")
-    sys.exit(FAILED if only_check and changed else DONE)
 
 
 @click.command()

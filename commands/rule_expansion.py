@@ -45,7 +45,6 @@ with_acceptance = click.option(
     core={
         "compile": "hapax.commands.rule_commands:compile",
         "explain": "hapax.commands.rule_commands:explain",
-        "fmt": "hapax.commands.rule_commands:fmt",
         "lsp": "hapax.commands.rule_commands:serve_editor",
     },
 )

@@ -103,7 +103,7 @@ def with_executors(command: F) -> F:
 @click.command()
 @with_paths
 @with_chosen
-@click.option("--graph", type=click.Choice(["text", "mermaid", "dot"]), help="Print the dependency graph in this form.")
+@click.option("--graph", type=click.Choice(["text", "mermaid"]), help="Print the dependency graph in this form.")
 @with_search_settings
 @with_models
 @with_database

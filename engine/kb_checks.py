@@ -1,6 +1,5 @@
 """Checks of a knowledge base: contradictions with both proofs, functional predicates with two values, facts that break
-declarations or do not fit them, constants of types that exclude each other, and rules whose statements are false or
-ungrammatical.
+declarations or do not fit them, constants of types that exclude each other, and rules whose statements are false.
 """
 
 from __future__ import annotations
@@ -19,18 +18,16 @@ from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.engine.logic.conflicts import conflicts, constrained_predicates
 from hapax.engine.logic.demand import joined_names
 from hapax.engine.logic.goal_rules import rule_of
-from hapax.engine.logic.products import LARGE, large_products, row_counts
+from hapax.engine.logic.products import large_products
 from hapax.engine.logic.proofs import join_premise
 from hapax.grammar.checking import faults
 from hapax.grammar.checking.faults import RuleFault
 from hapax.grammar.checking.pair_checks import can_meet
-from hapax.grammar.checking.rule_checks import self_joins
 from hapax.grammar.data_types import OBJECT, PERSON, type_key
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value, Variable, grouped, is_text
-from hapax.grammar.writing.verbalize import text_errors
 from hapax.grammar.writing.words import counted, some
 from hapax.kb.records import TYPE_FACTS, FactRecord, StatementRecord
 from hapax.kb.store import KnowledgeBase
@@ -68,7 +65,6 @@ def check_kb(library: Library, kb: KnowledgeBase, limits: EntailmentLimits | Non
         *constants_under_two_types(library, kb),
         *map(KbFinding, entailment_faults(library, entailed_by, limits)),
         *rules_below_the_bar(kb),
-        *ill_formed_statements(kb),
         *many_combinations(library, kb),
     )
 
@@ -185,18 +181,8 @@ def rules_below_the_bar(kb: KnowledgeBase) -> Iterator[KbFinding]:
         yield _finding(faults.UNSOUND, kb, message, 'Correct the rule, or withdraw it: @withdrawn "reason"')
 
 
-def ill_formed_statements(kb: KnowledgeBase) -> Iterator[KbFinding]:
-    """Rules whose statements have articles that do not fit their values; one of them is shown."""
-    reported: set[str] = set()
-    for statement in kb.statements():
-        if statement.rule not in reported and (error := next(text_errors(statement.text), None)):
-            reported.add(statement.rule)
-            message = f'"{statement.text}" ({statement.rule}) is ungrammatical: {error}'
-            yield _finding(faults.ILL_FORMED, kb, message, "Reword the templates of the rule's predicates")
-
-
 def many_combinations(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding]:
-    """Rules that join parts of a premise which share no variable, or a closure with itself, over many facts."""
+    """Rules that join parts of a premise which share no variable over many facts."""
     for found in large_products(library.rules, library, kb):
         if found.is_concluded:
             remedy = "Leave it if every combination is meant"
@@ -204,17 +190,6 @@ def many_combinations(library: Library, kb: KnowledgeBase) -> Iterator[KbFinding
         else:
             remedy = "Add a premise that connects them, or take one of them into a rule of its own"
             yield _finding(faults.PRODUCT, kb, str(found), remedy)
-    rows = row_counts(kb, library)
-    for rule, base in self_joins(library):
-        if base is None or (count := rows(base)) ** 3 // 6 < LARGE:
-            continue
-        closed = rule.conclusion.atom.indicator
-        message = (
-            f"rule {rule.name} joins {closed} with itself: if the {count:,} rows of {base.indicator} are one chain, it "
-            f"has n^3/6 = {count**3 // 6:,} statements"
-        )
-        remedy = f"Write {base.indicator} in place of the first {closed}"
-        yield _finding(faults.MANY_COMBINATIONS, kb, message, remedy)
 
 
 # Facts and types

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import collections.abc
 import inspect
@@ -14,12 +13,12 @@ import typing
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, wraps
-from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from hapax.grammar.errors import HapaxError
-from hapax.grammar.extras import extra_missing
+from hapax.grammar.extras import extras_named
 from hapax.grammar.writing.words import with_article
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -65,14 +64,9 @@ def checked(target: C) -> C:
 
     @wraps(called)
     def call(*arguments: Any, **named: Any) -> Any:
-        check_call(target, target.__qualname__, signature(), arguments[skipped:], named)
-        try:
+        _check_call(target, signature(), arguments[skipped:], named)
+        with extras_named():
             return called(*arguments, **named)
-        except ModuleNotFoundError as error:
-            missing = extra_missing(error)
-            if missing is None:
-                raise
-            raise missing from error
 
     if isinstance(target, type):
         target.__init__ = call  # type: ignore[misc]  # the class stays the same for isinstance and pickle
@@ -80,14 +74,11 @@ def checked(target: C) -> C:
     return call  # type: ignore[return-value]
 
 
-def check_call(
-    target: Callable[..., Any],
-    name: str,
-    signature: inspect.Signature,
-    arguments: tuple[Any, ...],
-    named: Mapping[str, Any],
+def _check_call(
+    target: Callable[..., Any], signature: inspect.Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> None:
     """Raise ArgumentRejected if a call has unknown, missing or unfit arguments."""
+    name = target.__qualname__
     try:
         bound = signature.bind(*arguments, **named).arguments
     except TypeError as error:
@@ -97,88 +88,45 @@ def check_call(
         parameter = signature.parameters[argument]
         # Of `*paths` each item is checked.
         for value in given if parameter.kind is inspect.Parameter.VAR_POSITIONAL else (given,):
+            kind = annotated_type(target, parameter.annotation)
             # None is accepted where it is the default, also by an annotation without None.
-            if _is_named_in(parameter.annotation, value) or (value is None and parameter.default is None):
-                continue
-            annotation = annotated_type(target, parameter)
-            if not fits(value, annotation):
-                problem = f"{name}: {argument} is {described(value)}, not {in_words(annotation)}"
-                remedy = _READ_RULES if annotation is str and isinstance(value, Path) else remedy_of(annotation)
-                raise ArgumentRejected(f"{problem}.", f"{remedy}.")
-
-
-def _is_named_in(annotation: Any, value: Any) -> bool:
-    """True if an annotation such as `Library | FactRules` names a class of the value, so that nothing is evaluated."""
-    if not isinstance(annotation, str):
-        return False
-    # A bool is an int to Python, but a mistake where a number is wanted.
-    kinds = (bool,) if isinstance(value, bool) else type(value).__mro__
-    return not {kind.__name__ for kind in kinds}.isdisjoint(annotation.split(" | "))
+            is_default = value is None and parameter.default is None
+            if not is_default and parameter.kind is not inspect.Parameter.VAR_KEYWORD and not fits(value, kind):
+                words = " or ".join(dict.fromkeys(_names(kind)))
+                wanted = words if words.startswith("None") else with_article(words)
+                remedy = _READ_RULES if kind is str and isinstance(value, Path) else _remedy(kind)
+                raise ArgumentRejected(f"{name}: {argument} is {described(value)}, not {wanted}.", f"{remedy}.")
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
-class _ImportedForTypes(dict[str, Any]):
-    """Names that modules import for type checkers alone, as references to what is not loaded before it is needed."""
+class _Unloaded(type):
+    """A class, or its module, that is imported for type checkers alone; a value is of it that has a class so named."""
 
-    def __init__(self, modules: Iterable[str]) -> None:
-        super().__init__()
-        self._modules = tuple(modules)
+    def __getattr__(cls, name: str) -> _Unloaded:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Unloaded(name, (), {})
 
+
+class _UnloadedNames(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
-        for module in reversed(self._modules):
-            home, original = _homes(module).get(name, ("", ""))
-            if home:
-                return ForwardRef(original, module=home) if original else _Namespace(home)
-        return ForwardRef(name)
-
-
-class _Namespace:
-    """A module that is imported for type checkers alone, such as `pd`."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return ForwardRef(name, module=self._module)
+        return _Unloaded(name, (), {})
 
 
 @cache
-def _homes(module: str) -> dict[str, tuple[str, str]]:
-    """The names that a module imports, also for type checkers alone: each a module, and a name in it or ""."""
-    homes: dict[str, tuple[str, str]] = {}
-    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                home = (node.module or "", alias.name) if isinstance(node, ast.ImportFrom) else (alias.name, "")
-                homes[alias.asname or alias.name] = home
-    return homes
-
-
-def _loaded(reference: ForwardRef) -> Any:
-    """The object of a reference; itself if nothing says where it is defined, or its library is not installed."""
-    if reference.__forward_module__ is None:
-        return reference
-    try:
-        return getattr(import_module(reference.__forward_module__), reference.__forward_arg__)
-    except (ImportError, AttributeError):
-        return reference
-
-
-def annotated_type(target: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """The type that a parameter is annotated with; Any without one, or for one that cannot be read here."""
-    annotation = parameter.annotation
-    if annotation is inspect.Parameter.empty or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+def annotated_type(target: Callable[..., Any], annotation: Any) -> Any:
+    """The type of an annotation of a class or function; Any without one."""
+    if annotation is inspect.Parameter.empty:
         return Any
     if not isinstance(annotation, str):
         return annotation
     # An inherited __init__ has annotations that are names of its base class's module.
     owners = target.__mro__ if isinstance(target, type) else (target,)
-    modules = [name for owner in owners if (name := owner.__module__).partition(".")[0] not in sys.stdlib_module_names]
-    loaded = [vars(sys.modules[name]) for name in modules]
-    # The last mapping answers for every name, with a ForwardRef if need be: nothing after it would be read.
-    names = ChainMap(*loaded, vars(builtins), vars(collections.abc), vars(typing), _ImportedForTypes(modules))
+    loaded = [vars(sys.modules[owner.__module__]) for owner in owners if owner is not object]
+    # The last mapping answers for every name.
+    names = ChainMap(*loaded, vars(builtins), vars(collections.abc), vars(typing), _UnloadedNames())
     return eval(annotation, {"__builtins__": {}}, names)  # noqa: S307  # an annotation of our own source
 
 
@@ -193,12 +141,28 @@ def fits(value: Any, kind: Any) -> bool:
         return any(fits(value, part) for part in parts)
     if origin is typing.Literal:
         return any(isinstance(value, type(part)) for part in parts)
-    if isinstance(kind, ForwardRef):
-        # By name first, so that nothing is imported for a value that fits.
-        return is_named(value, kind.__forward_arg__) or (
-            not isinstance(loaded := _loaded(kind), ForwardRef) and fits(value, loaded)
-        )
-    return _fits_collection(value, origin, parts) if origin is not None else _fits_class(value, kind)
+    if origin is collections.abc.Callable:
+        return callable(value)
+    if origin is tuple or origin is collections.abc.Sequence:
+        # A list stands for a tuple, and so does any other collection for a sequence; a text is one value.
+        is_collection = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+        return is_collection and all(fits(element, parts[0]) for element in value)
+    if origin is collections.abc.Iterable:
+        return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return _is_of(value, origin or kind)
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    """True if a value is of a class, or of another class of its name, so that it need not be imported."""
+    if kind in (int, float):
+        # NumPy's numbers count, too. A bool is an int to Python, but a mistake where a number is wanted.
+        number = numbers.Integral if kind is int else numbers.Real
+        return isinstance(value, number) and not isinstance(value, bool)
+    if issubclass(kind, typing.IO):
+        return hasattr(value, "read") or hasattr(value, "write")
+    if getattr(kind, "_is_protocol", False):  # its methods are its business; a plain value has none of them
+        return type(value).__module__ != "builtins"
+    return isinstance(value, kind) or kind.__name__ in [known.__name__ for known in type(value).__mro__]
 
 
 ARROW = "__arrow_c_stream__"
@@ -215,76 +179,34 @@ def texts(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def is_named(value: Any, name: str) -> bool:
-    """Tell if a value is of a class of this name, without importing the class."""
-    return any(kind.__name__ == name for kind in type(value).__mro__)
-
-
-def _fits_collection(value: Any, origin: Any, parts: tuple[Any, ...]) -> bool:
-    if origin is collections.abc.Callable:
-        return callable(value)
-    if origin is tuple or issubclass(origin, collections.abc.Sequence):
-        # A list stands for a tuple, and so does any other collection for a sequence; a text is one value.
-        is_collection = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
-        return is_collection and all(fits(element, parts[0]) for element in value)
-    if issubclass(origin, typing.IO):
-        return hasattr(value, "read") or hasattr(value, "write")
-    if origin is collections.abc.Iterable:
-        return isinstance(value, Iterable) and not isinstance(value, str | bytes)
-    return isinstance(value, origin)
-
-
-def _fits_class(value: Any, kind: Any) -> bool:
-    if kind is int:
-        # NumPy's integers are Integral, too. A bool is an int to Python, but a mistake where a number is wanted.
-        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if kind is float:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if getattr(kind, "_is_protocol", False):  # its methods are its business; a plain value has none of them
-        return type(value).__module__ != "builtins"
-    return isinstance(value, kind)
-
-
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def in_words(kind: Any) -> str:
-    """A type as messages name it, with its article: `a str or None`."""
-    words = " or ".join(dict.fromkeys(_names(kind)))
-    return words if words.startswith("None") else with_article(words)
-
-
-def remedy_of(kind: Any) -> str:
+def _remedy(kind: Any) -> str:
     """The remedy for an argument of this type: the way to make its first alternative."""
     names = _names(kind)
     if "Path" in names and "str" in names:
         return "Give the name of a file or folder"
     first = get_args(kind)[0] if get_origin(kind) in (Union, types.UnionType) else kind
-    first = _loaded(first) if isinstance(first, ForwardRef) else first
-    is_ours = isinstance(first, type) and first.__module__.startswith("hapax.")
+    is_ours = isinstance(first, _Unloaded) or getattr(first, "__module__", "").startswith("hapax.")
     name = names[0]
     return REMEDIES.get(name, f"Give hapax.{name}(...)" if is_ours else f"Give {with_article(name)}")
 
 
 def _names(kind: Any) -> list[str]:
-    origin = get_origin(kind)
+    """The names of a type's alternatives."""
+    origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        names = []
-        for part in get_args(kind):
-            names += _names(part)
-        return names
+        return list(chain.from_iterable(map(_names, parts)))
     if origin is typing.Literal:
-        return list(dict.fromkeys(type(part).__name__ for part in get_args(kind)))
+        return list(dict.fromkeys(type(part).__name__ for part in parts))
     if origin is typing.Annotated:
-        return _names(get_args(kind)[0])
-    if isinstance(kind, ForwardRef):
-        loaded = _loaded(kind)
-        return [kind.__forward_arg__] if isinstance(loaded, ForwardRef) else _names(loaded)
+        return _names(parts[0])
     if kind is type(None):
         return ["None"]
     name = getattr(origin or kind, "__name__", str(kind)).replace("Sequence", "list")
     is_collection = isinstance(origin, type) and issubclass(origin, Collection) and not issubclass(origin, Mapping)
-    return [f"{name} of {' or '.join(_names(get_args(kind)[0]))}" if is_collection else name]
+    return [f"{name} of {' or '.join(_names(parts[0]))}" if is_collection else name]
 
 
 def described(value: Any) -> str:

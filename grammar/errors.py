@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -69,42 +68,11 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TextRepair:
-    """The text `new` in the place of `old`, which begins at the place."""
-
-    place: Place
-    old: str
-    new: str
-
-
-_LINE_END = re.compile(r"(\r\n|\r|\n)")
-
-
-def with_replacements(text: str, replacements: Iterable[TextRepair]) -> tuple[str, list[TextRepair]]:
-    """The text with the replacements, line ends as they were, and those that were made.
-
-    A replacement is left out where the text at its place is not the one that it replaces.
-    """
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    parts = _LINE_END.split(text.removeprefix(mark))  # lines at even positions, their ends between them
-    made: list[TextRepair] = []
-    # From the right, so that the columns of the others stay.
-    for replacement in sorted(set(replacements), key=lambda each: (-each.place.line, -each.place.column)):
-        index, start = 2 * (replacement.place.line - 1), replacement.place.column - 1
-        if index < len(parts) and parts[index].startswith(replacement.old, start):
-            line = parts[index]
-            parts[index] = line[:start] + replacement.new + line[start + len(replacement.old) :]
-            made.append(replacement)
-    return mark + "".join(parts), made[::-1]
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A finding at one place of a text.
 
     Its code names its kind: a `Hint` (`hints.py`) where the text is malformed, a `RuleFault` (`faults.py`)
     where well-formed rules are wrong. `related` are further places involved, such as the first of two clashing lines.
-    `fix`: replacements that follow the remedy, where it leaves no choice; `check --fix` makes them.
     """
 
     code: str
@@ -113,7 +81,6 @@ class Diagnostic:
     message: str
     remedy: str
     related: tuple[Place, ...] = ()
-    fix: tuple[TextRepair, ...] = ()
 
     def __str__(self) -> str:
         also = f" (see also {', '.join(map(str, self.related))})" if self.related else ""

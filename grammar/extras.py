@@ -52,18 +52,10 @@ def extras_named() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        missing = extra_missing(error)
-        if missing is None:
+        # A missing submodule is named by its whole path, such as `sklearn.linear_model`.
+        library = (error.name or "").partition(".")[0]
+        # torch and numpy are in several extras: the first one in the table is named.
+        extra = next((extra for extra, libraries in EXTRAS.items() if library in libraries), None)
+        if extra is None:
             raise
-        raise missing from error
-
-
-def extra_missing(error: ModuleNotFoundError) -> ExtraMissing | None:
-    """The message for a missing optional library; None for a module that no extra installs."""
-    # A missing submodule is named by its whole path, such as `sklearn.linear_model`.
-    library = (error.name or "").partition(".")[0]
-    # torch and numpy are in several extras: the first one in the table is named.
-    for extra, libraries in EXTRAS.items():
-        if library in libraries:
-            return ExtraMissing(_not_installed([library], extra))
-    return None
+        raise ExtraMissing(_not_installed([library], extra)) from error

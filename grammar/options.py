@@ -86,7 +86,7 @@ def declarations(target: Callable[..., Any]) -> tuple[Declared, ...]:
         # What is neither annotated here nor a name of the module declares nothing, and may not be imported yet.
         if isinstance(written, str) and "Annotated[" not in written and written not in known:
             continue
-        annotation = annotated_type(target, parameter)
+        annotation = annotated_type(target, written)
         if get_origin(annotation) is Annotated:
             kind, option = get_args(annotation)
             if get_origin(kind) in (Union, types.UnionType):

@@ -142,7 +142,6 @@ from .grammar.rule_paths import load_rules as load_rules
 from .grammar.rules import Library as Library
 from .grammar.rules import Rule as Rule
 from .grammar.values.user_functions import register_function as register_function
-from .grammar.writing.formatting import format_rules as format_rules
 from .kb.exchange.fact_export import export_facts as export_facts
 from .kb.exchange.intake import FactsRejected as FactsRejected
 from .kb.exchange.mappings import TableMapping as TableMapping

@@ -78,7 +78,6 @@ MOVED = {
     "compile": "rules compile",
     "dataset": "data dataset",
     "explain": "rules explain",
-    "fmt": "rules fmt",
     "ledger": "model ledger",
     "lsp": "rules lsp",
     "mcp": "kb mcp",

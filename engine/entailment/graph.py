@@ -29,7 +29,6 @@ from hapax.grammar.checking.pair_checks import (
     NOT_COMPARED,
     duplicate_and_subsumed_rules,
     opposite_conclusions,
-    rules_implied_by_others,
 )
 from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
@@ -526,7 +525,7 @@ def entailment_faults(
     places = {fault.place for fault in reversed_faults}
     # A reversed rule is not called redundant as well: once turned round it is another rule. Neither is one that the
     # rules alone make redundant: who removes it and the rule that follows only by it would lose the conclusion.
-    places |= {fault.place for fault in (*duplicate_and_subsumed_rules(library), *rules_implied_by_others(library))}
+    places |= {fault.place for fault in duplicate_and_subsumed_rules(library)}
     yield from redundant_rules([rule for rule in library.rules if rule.place not in places], chains, library)
     yield from contradicted_rules(library.rules, chains, library)
 
@@ -558,23 +557,19 @@ def redundant_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> 
     for rule in rules:
         if len(rule.premise) == 1:
             continue  # the rule states an entailment, for queries without --entail
-        by_itself = (_to(rule.conclusion.atom, chains[literal.atom]) for literal in _positive(rule))
-        chain = next(filter(None, by_itself), None)
-        if chain is not None:
+        ends = list(chain.from_iterable(chains[literal.atom] for literal in _positive(rule)))
+        by_itself = _to(rule.conclusion.atom, ends)
+        # With what its premises entail, another rule may conclude the same.
+        extended = replace(rule, premise=(*rule.premise, *(Literal(found.end) for found in ends)))
+        others = (known for known in rules if ends and known is not rule and known.name not in reported)
+        other = next((known for known in others if subsumes(known, extended, library)), None)
+        if by_itself is not None or other is not None:
             reported.add(rule.name)
-            yield faults.REDUNDANT.at(
-                rule.place, f"rule {rule.name} says nothing new: {chain}", f"Remove rule {rule.name}"
-            )
-    entailed = []
-    for start, ways in chains.items():
-        for way in ways:
-            rule = Edge(start, way.end, way.score).rule
-            entailed.append(replace(rule, name=str(way), chance=None, by_declaration=True))
-    left = [rule for rule in rules if rule.name not in reported]
-    for fault in rules_implied_by_others.find(
-        replace(library, rules=(*left, *entailed)), faults.REDUNDANT, NOT_COMPARED
-    ):
-        yield replace(fault, related=tuple(place for place in fault.related if place.file != ENTAILS))
+            reason = str(by_itself)
+            if other is not None:
+                reason = f"it follows from rule {other.name}, because {' and '.join(map(str, ends))}"
+            problem = f"rule {rule.name} says nothing new: {reason}"
+            yield faults.REDUNDANT.at(rule.place, problem, f"Remove rule {rule.name}")
 
 
 def contradicted_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> Iterator[Diagnostic]:

@@ -48,7 +48,7 @@ from hapax.llm_oracle.reading.link_replies import without_numbering
 # --- checks of a proposed rule ----------------------------------------------------------------------------------------
 
 # tautology, premise that never holds, division by zero, duplicate, subsumed and implied rule
-_REDUNDANT = frozenset(("HPX104", "HPX108", "HPX125", "HPX205", "HPX206", "HPX222"))
+_REDUNDANT = frozenset(("HPX104", "HPX108", "HPX125", "HPX205", "HPX206"))
 """Codes of the warnings about a rule that concludes nothing new."""
 
 

@@ -12,7 +12,6 @@ from difflib import get_close_matches
 from itertools import chain
 
 from hapax.grammar.checking.faults import Check, RuleFault, check
-from hapax.grammar.checking.satisfiable import contradiction
 from hapax.grammar.checking.subsumption import Matcher, subsumes
 from hapax.grammar.dependencies import cycle_text, negative_cycles
 from hapax.grammar.errors import Diagnostic, Place
@@ -56,7 +55,6 @@ _BROKEN = Literal(Atom("broken", ()))
         "oracle owns(Person, Pet)\n"
         "never owns(Person X, Pet A) & not is_tame(Pet A)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def unbound_in_constraint(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables of a constraint's negated literals and comparisons that no positive literal binds."""
@@ -78,7 +76,6 @@ def unbound_in_constraint(library: Library, fault: RuleFault) -> Iterator[Diagno
         "oracle borders(Country, Country)\n"
         "symmetric borders/2",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def excluding_properties(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Predicates that are declared symmetric and asymmetric."""
@@ -131,7 +128,6 @@ def misplaced_declarations(
         "type Tomato < Fruit\ntype Tomato < Vegetable\ndisjoint Fruit, Vegetable",
         "type Tomato < Fruit\ndisjoint Fruit, Vegetable",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def overlapping_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types declared disjoint of which one contains the other, or a third type is below both."""
@@ -165,7 +161,6 @@ def overlapping_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic
         "asymmetric is_parent_of/2\n"
         'fact is_parent_of("Ann", "Bob")',
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def broken_declarations(library: Library, breaking_rule: RuleFault, breaking_facts: RuleFault) -> Iterator[Diagnostic]:
     """Rules whose premise, or premise and conclusion, are what a constraint forbids; stated facts that break one."""
@@ -235,27 +230,6 @@ def _as_rule(premise: tuple[BodyLiteral, ...]) -> Rule:
 
 
 @check(
-    RuleFault.warning(
-        "HPX215", "constraint that nothing can break",
-        "never was_born_in(Person X, Year A) & died_in(Person X, Year B) & A < B & B < A",
-        "never was_born_in(Person X, Year A) & died_in(Person X, Year B) & B < A",
-    ),
-    even_if_incomplete=True,
-)  # fmt: skip
-def idle_constraints(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Constraints whose premises already exclude each other, by comparisons, negation or a functional predicate."""
-    for item in library.declarations:
-        if isinstance(item, Constraint) and (core := contradiction(item.premise, library)):
-            first, *others = (item_place(part) or item.place for part in core)
-            yield fault.at(
-                first,
-                f"nothing can break the constraint: {' & '.join(map(str, core))} never holds",
-                "Correct one of these, or remove the constraint",
-                *others,
-            )
-
-
-@check(
     RuleFault.error(
         "HPX124", "stated facts that contradict each other",
         'functional was_built_in(Tower, Year)\nfact was_built_in("Eiffel Tower", 1887)\n'
@@ -263,7 +237,6 @@ def idle_constraints(library: Library, fault: RuleFault) -> Iterator[Diagnostic]
         "functional was_built_in(Tower, Year)\n"
         'fact was_built_in("Eiffel Tower", 1889)',
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def contrary_facts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Two values of a functional predicate or a key, and both of two opposites, stated as facts."""
@@ -293,7 +266,6 @@ def contrary_facts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
         "given is_before(Year, Year)\n"
         "fact is_before(1815, 1876)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Conclusions and facts over computed predicates, which only arithmetic decides."""
@@ -316,7 +288,6 @@ def computed_predicate_concluded(library: Library, fault: RuleFault) -> Iterator
         "given is_in(Ingredient, Dish)\n"
         "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def unknown_functions(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Aggregates by an unknown function, by another sign than an equation, or without a value to compare."""
@@ -344,7 +315,6 @@ def unknown_functions(library: Library, fault: RuleFault) -> Iterator[Diagnostic
         "given is_in(Ingredient, Dish)\n"
         "aggregate dishes_with(Ingredient Z, Number K) := K = count(Dish D: is_in(Ingredient Z, Dish D))",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def unbound_in_aggregates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables of the group, the counted ones and those of tests to which the premise gives no value; and a result
@@ -397,7 +367,6 @@ def _bound(case: Sequence[BodyLiteral], library: Library) -> set[str]:
         "given has_price(Dish, Number)\n"
         "aggregate price_of_all(Number K) := K = sum(Number P, Dish D: has_price(Dish D, Number P))",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def aggregates_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Sums and averages of values that are not numbers, and results of another kind than the value."""
@@ -469,7 +438,6 @@ def aggregates_over_open_predicates(library: Library, fault: RuleFault) -> Itera
         "aggregate d(Place A, Place B, Number K) :=\n"
         "  K = min(Number N: e(A, B, N) | d(A, Place C, Number L) & e(C, B, Number M) & N = M + L)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def aggregates_that_are_not_monotone(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Smallest and largest values that depend on themselves in such a way that a better one can make another worse."""
@@ -573,7 +541,6 @@ DECLARATION_CHECKS: tuple[Check, ...] = (
     misplaced_declarations,
     overlapping_types,
     broken_declarations,
-    idle_constraints,
     contrary_facts,
     computed_predicate_concluded,
     unknown_functions,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from hapax.grammar.errors import Diagnostic, Place, Severity, TextRepair
+from hapax.grammar.errors import Diagnostic, Place, Severity
 from hapax.grammar.rules import Library
 
 
@@ -40,11 +40,9 @@ class RuleFault:
     def note(cls, code: str, name: str, example: str, mended: str = "") -> RuleFault:
         return cls(code, Severity.NOTE, name, example, mended)
 
-    def at(
-        self, place: Place, message: str, remedy: str, *related: Place, fix: Iterable[TextRepair] = ()
-    ) -> Diagnostic:
+    def at(self, place: Place, message: str, remedy: str, *related: Place) -> Diagnostic:
         """A diagnostic of this kind."""
-        return Diagnostic(self.code, self.severity, place, message, remedy, related, tuple(fix))
+        return Diagnostic(self.code, self.severity, place, message, remedy, related)
 
 
 Finder: TypeAlias = Callable[..., Iterable[Diagnostic]]
@@ -57,16 +55,14 @@ class Check:
 
     find: Finder
     faults: tuple[RuleFault, ...]
-    even_if_incomplete: bool
-    """Also run if some rules could not be read: no further rule can make a finding wrong."""
 
     def __call__(self, library: Library) -> Iterable[Diagnostic]:
         return self.find(library, *self.faults)
 
 
-def check(*faults: RuleFault, even_if_incomplete: bool = False) -> Callable[[Finder], Check]:
+def check(*faults: RuleFault) -> Callable[[Finder], Check]:
     """Decorator that makes a `Check` of a function."""
-    return lambda find: Check(find, faults, even_if_incomplete)
+    return lambda find: Check(find, faults)
 
 
 # Of a knowledge base (`engine/kb_checks.py`, `engine/entailment/entailment_checks.py`). The examples are rules that
@@ -111,9 +107,6 @@ UNSOUND: Final = RuleFault.warning(
     "follows(Person X, Diet A) & is_excluded_by(Food E, Diet A) & is_food(Food B) & not is_excluded_by(Food B, Diet A) "
     "-> may_eat(Person X, Food B)",
 )  # fmt: skip
-ILL_FORMED: Final = RuleFault.warning(
-    "HPX417", "ungrammatical statements", "is_in(Person X, City A) & has(City A, Sight B) -> sees(Person X, Sight B)"
-)
 PRODUCT: Final = RuleFault.warning(
     "HPX418", "accidental product",
     "@generic none\nis_born_in(Person P, Year A) & was_built_in(Tower T, Year B) & A < B -> is_old(Person P)",
@@ -142,7 +135,6 @@ KB_FAULTS: tuple[RuleFault, ...] = (
     REDUNDANT,
     CONTRADICTED,
     UNSOUND,
-    ILL_FORMED,
     PRODUCT,
     UNRELATED_TYPES,
     OTHER_NAME,

@@ -51,11 +51,8 @@ def library_errors(library: Library) -> tuple[Diagnostic, ...]:
 
 
 def check_read(read: ReadRules) -> tuple[Diagnostic, ...]:
-    """The diagnostics of reading, and of the checks that are valid without the statements that could not be read."""
-    # Without declarations, each check would report what a missing one settles.
-    checks = [] if read.missing == "declarations" else CHECKS
-    valid = [check for check in checks if check.even_if_incomplete or read.missing != "rules"]
-    return _sorted([*read.diagnostics, *_found(valid, read.library)])
+    """The diagnostics of reading; without any, those of all checks."""
+    return _sorted(read.diagnostics or _found(CHECKS, read.library))
 
 
 def _found(checks: Iterable[Check], library: Library) -> list[Diagnostic]:

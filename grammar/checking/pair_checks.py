@@ -1,4 +1,4 @@
-"""Checks of rules against each other: duplicates, subsumed rules, opposite conclusions, and rules implied by others.
+"""Checks of rules against each other: duplicates, subsumed rules, opposite conclusions.
 
 A check declares its faults in its decorator and gets them as arguments. A new check is a function and a line in
 PAIR_CHECKS.
@@ -6,19 +6,16 @@ PAIR_CHECKS.
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
-from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final
 
 from hapax.grammar.checking.faults import Check, RuleFault, check
 from hapax.grammar.checking.satisfiable import contradiction, divides_by_zero, never_holds
 from hapax.grammar.checking.subsumption import MAXIMUM_TRIES, MAXIMUM_TRIES_OF_ALL, Features, Matcher, features
 from hapax.grammar.errors import Diagnostic
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, Comparison, Constant, Literal, Term, Variable, grouped, reached
+from hapax.grammar.terms import Comparison, Variable
 
 CONTRARIES_SHOWN = 20
 """Rules with the opposite conclusion reported for one rule."""
@@ -52,7 +49,6 @@ NOT_COMPARED: Final = RuleFault.note(
         "eats(Person X, Food A) & is_in(Food A, Dish B) & is_tasty(Dish B) -> may_eat(Person X, Dish B)",
     ),
     NOT_COMPARED,
-    even_if_incomplete=True,
 )  # fmt: skip
 def duplicate_and_subsumed_rules(
     library: Library, equal: RuleFault, subsumed: RuleFault, not_compared: RuleFault
@@ -125,7 +121,6 @@ def duplicate_and_subsumed_rules(
         "  -> cannot_plant(Person X, Plant B)",
     ),
     NOT_COMPARED,
-    even_if_incomplete=True,
 )  # fmt: skip
 def opposite_conclusions(library: Library, opposed: RuleFault, not_compared: RuleFault) -> Iterator[Diagnostic]:
     """Two rules with opposite conclusions about the same values, where nothing keeps both from applying."""
@@ -180,116 +175,4 @@ def can_meet(first: Rule, second: Rule, library: Library) -> bool:
     return not contradiction((*premise, *(Comparison("=", *pair) for pair in pairs)), library)
 
 
-# Rules that others imply together, one concluding what the next one needs
-
-MAXIMUM_ATOMS = 300
-"""Atoms that are concluded from one premise before the rule is given up."""
-
-MAXIMUM_CHAIN_TRIES = 1_000_000
-"""Pairs of literals that are tried for all rules of a library: about a second."""
-
-
-@check(
-    RuleFault.warning(
-        "HPX222", "rule implied by others together",
-        "@generic none\nflows_into(River A, River B) -> drains_into(River A, River B)\n"
-        "@generic none\nflows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)\n"
-        "@generic none\nflows_into(River A, River B) & flows_into(River B, River C) -> drains_into(River A, River C)",
-        "@generic none\n"
-        "flows_into(River A, River B) -> drains_into(River A, River B)\n"
-        "@generic none\n"
-        "flows_into(River A, River B) & drains_into(River B, River C) -> drains_into(River A, River C)",
-    ),
-    NOT_COMPARED,
-    even_if_incomplete=True,
-)  # fmt: skip
-def rules_implied_by_others(library: Library, implied: RuleFault, not_compared: RuleFault) -> Iterator[Diagnostic]:
-    """Rules whose conclusion follows from their premise by at least two other rules.
-
-    A rule that was reported is not used for later ones, so that all reported rules can be removed together.
-    """
-    matcher = Matcher(library, MAXIMUM_CHAIN_TRIES)
-    # Symmetry and transitivity imply rules, too. A conclusion with an unbound variable would pass for one of constants.
-    declared = (rule for rule in library.closure_rules if rule.conclusion.atom.indicator in library.generating)
-    certain = (rule for rule in (*library.rules, *declared) if not rule.unbound and rule.chance is None)
-    implying = grouped(certain, lambda rule: rule.conclusion.atom.indicator)
-
-    @cache
-    def behind(indicator: str) -> list[Rule]:
-        """The rules on which a predicate rests."""
-        below = reached([indicator], lambda name: chain.from_iterable(map(_needed, implying.get(name, ()))))
-        return list(chain.from_iterable(implying.get(name, ()) for name in below))
-
-    reported: set[str] = set()
-    for rule in library.rules:
-        indicator = rule.conclusion.atom.indicator
-        chaining = (known for known in implying.get(indicator, ()) if not implying.keys().isdisjoint(_needed(known)))
-        # A declaration or an entailment is no rule that could be removed.
-        if rule.chance is not None or rule.by_declaration or all(known is rule for known in chaining):
-            continue
-        others = [known for known in behind(indicator) if known is not rule and known.name not in reported]
-        used = _implying(rule, others, matcher)
-        if used is None:
-            yield not_compared.at(
-                rule.place,
-                f"the search for other rules that together imply rule {rule.name} was given up, because too much "
-                "follows from its premise, or from those of the rules before it",
-                "Look for them yourself, use fewer literals over one predicate, or check fewer rules together",
-            )
-            if matcher.left <= 0:
-                return
-        elif len(used) > 1 and not any(matcher.subsumes(rule, known) for known in used):
-            reported.add(rule.name)
-            names = [f'"{known.name}"' if known.by_declaration else known.name for known in used]
-            listed = f"{', '.join(names[:-1])} and {names[-1]}"
-            yield implied.at(
-                rule.place,
-                f"everything that rule {rule.name} concludes already follows from {listed}",
-                f"Remove rule {rule.name}, or correct the other rule that concludes too much",
-                *(known.place for known in used),
-            )
-
-
-AtomKey: TypeAlias = tuple[str, tuple[Term | str, ...]]
-
-
-def _implying(rule: Rule, others: Sequence[Rule], matcher: Matcher) -> list[Rule] | None:
-    """The rules by which the conclusion follows from the premise, in their order; None if too much follows from it.
-
-    The variables of the rule stand for constants. Of a tautology, which is a fault of its own, none are used.
-    """
-    atoms = {_key(literal.atom): literal.atom for literal in rule.literals if not literal.negated}
-    used: dict[AtomKey, dict[int, Rule]] = {key: {} for key in atoms}
-    # Comparisons and negated literals cannot be concluded: those of the premise itself must cover a rule's.
-    tests = [item for item in rule.premise if not isinstance(item, Literal) or item.negated]
-    goal, count = _key(rule.conclusion.atom), 0
-    while goal not in atoms and count < len(atoms):
-        count = len(atoms)
-        extended = replace(rule, premise=(*map(Literal, atoms.values()), *tests))
-        for known in others:
-            # A rule that does not apply costs a try as well: rounds times rules may be many.
-            matcher.left -= 1
-            needed = [literal.atom for literal in known.literals if not literal.negated]
-            is_met = {indicator for indicator, _ in atoms}.issuperset(atom.indicator for atom in needed)
-            for binding in matcher.bindings(known.premise, extended) if needed and is_met else ():
-                atom = known.conclusion.atom.replaced(binding)
-                atoms.setdefault(_key(atom), atom)
-                below = [used.get(_key(item.replaced(binding)), {}) for item in needed]
-                used.setdefault(_key(atom), dict(ChainMap({id(known): known}, *below)))
-            if matcher.gave_up or len(atoms) > MAXIMUM_ATOMS:
-                return None
-    places = {id(known): (known.place.file, known.place.line, known.place.column) for known in others}
-    return sorted(used.get(goal, {}).values(), key=lambda known: places[id(known)])
-
-
-def _needed(rule: Rule) -> list[str]:
-    """The predicates of the premise that must hold."""
-    return [literal.atom.indicator for literal in rule.literals if not literal.negated]
-
-
-def _key(atom: Atom) -> AtomKey:
-    """The atom without the types of its variables, of which a rule may name a subtype at one place."""
-    return atom.indicator, tuple(term if isinstance(term, Constant) else term.name for term in atom.arguments)
-
-
-PAIR_CHECKS: tuple[Check, ...] = (duplicate_and_subsumed_rules, opposite_conclusions, rules_implied_by_others)
+PAIR_CHECKS: tuple[Check, ...] = (duplicate_and_subsumed_rules, opposite_conclusions)

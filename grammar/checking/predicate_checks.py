@@ -8,42 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from itertools import chain, combinations, pairwise
+from itertools import chain, pairwise
 
 from hapax.grammar.checking.faults import Check, RuleFault, check
 from hapax.grammar.data_types import PERSON, type_key
-from hapax.grammar.errors import Diagnostic, Place, TextRepair
+from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
-from hapax.grammar.rules import Library, Rule, atoms_of
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Variable, grouped
 from hapax.grammar.writing.prolog_text import OWN_NAMES, SYSTEM_NAMES
-from hapax.grammar.writing.verbalize import all_forms, template_errors
+from hapax.grammar.writing.verbalize import all_forms
 from hapax.grammar.writing.words import counted
-
-_MEASURES = """
-    age area color colour cost depth diameter height length mass price shape size speed temperature volume weight width
-"""
-MEASURES = frozenset(_MEASURES.split())
-"""Properties of single things that a kind of things does not have."""
-
-POSSESSING = frozenset(["costs", "has", "have", "is", "measures", "weighs"])
-"""First words of predicates that state a measure. "requires" is left out: a required minimal age holds for the kind."""
-
-_NAMED_THINGS = """
-    actor album animal artist author battle beverage bone book breed bridge building car cheese city company compound
-    constellation continent country crop currency dam dinosaur director disease dish drug element event film galaxy
-    game god island king lake landmark language law metal mineral model monument moon mountain museum novel ocean organ
-    planet play politician product queen river school singer song species sport star state structure technology tower
-    treaty university volcano war writer
-"""
-NAMED_THINGS = frozenset(_NAMED_THINGS.split())
-"""Last words of types whose members texts mention by name, or describe as a kind."""
-
-_VAGUE_PREDICATES = """
-    affects concerns has_something_to_do_with involves is_about is_associated_with is_connected_to is_linked_to
-    is_related_to is_relevant_to relates_to
-"""
-VAGUE_PREDICATES = frozenset(_VAGUE_PREDICATES.split())
 
 NO_PLACE = Place("<declarations>")
 """The place of subtypes and opposites that were not read from a file."""
@@ -182,31 +157,6 @@ def misfits(atom: Atom, library: Library) -> Iterator[tuple[int, str, str]]:
                 yield position, term.data_type, expected
 
 
-@check(
-    RuleFault.warning(
-        "HPX213", "different numbers of arguments",
-        "eats(Person X, Food A) & eats(Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
-        "eats(Person X, Food A) & is_in(Food A, Dish B) -> may_eat(Person X, Dish B)",
-    ),
-)  # fmt: skip
-def names_with_two_arities(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Predicates with one name and different numbers of arguments, of which one has no facts: one is forgotten."""
-    supplied = library.derived | library.stated
-    used = {atom.indicator for atom in atoms_of(library.rules)}
-    for namesakes in grouped(_distinct_signatures(library), lambda signature: signature.name).values():
-        for first, second in combinations(namesakes, 2):
-            # `uses_of_predicates` reports rules that use the second where the first is declared.
-            reported = first.declared and second.indicator in used
-            # Declared signatures come first, so `second` is declared only beside a declared `first`: both are meant.
-            if not (second.declared or reported) and not supplied.issuperset((first.indicator, second.indicator)):
-                yield fault.at(
-                    second.place,
-                    f"two predicates are called {second.name}: {first.indicator} and {second.indicator}",
-                    "Add the missing argument, or rename one of them",
-                    first.place,
-                )
-
-
 def _distinct_signatures(library: Library) -> Iterator[PredicateSignature]:
     """The signature of every predicate, declared ones first."""
     indicators = chain((known.indicator for known in library.signatures), (atom.indicator for atom in library.atoms))
@@ -221,14 +171,6 @@ def _near(signature: PredicateSignature, signatures: Iterable[PredicateSignature
     arity = len(signature.argument_types)
     names = [other.name for other in signatures if len(other.argument_types) == arity]
     return get_close_matches(signature.name, [name for name in names if name != signature.name], 2, 0.8)
-
-
-def _respelling(signature: PredicateSignature, near: str, library: Library) -> tuple[TextRepair, ...]:
-    """Replacements by the near name at every use of the predicate; none unless it is declared and the only one."""
-    if _near(signature, (known for known in library.signatures if known.declared)) != [near]:
-        return ()
-    uses = (atom.place for atom in library.atoms if atom.indicator == signature.indicator)
-    return tuple(TextRepair(place, signature.name, near) for place in uses if place is not None)
 
 
 @check(
@@ -277,7 +219,6 @@ def templates(
                 signature.place,
                 f"{indicator} is not declared, so its kind and its templates are guessed",
                 f"{meant} it: {declaration} with its templates",
-                fix=_respelling(signature, near, library) if near else (),
             )
         elif signature.templates is None and is_worded:
             yield no_template.at(
@@ -300,7 +241,6 @@ def templates(
         "eats(Person X, Food A) & findall(Person X, Food A, Dish B) -> may_eat(Person X, Dish B)",
         "eats(Person X, Food A) & is_served_with(Food A, Dish B) -> may_eat(Person X, Dish B)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def reserved_names(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Names that Prolog keeps for its own predicates, and those of the generated program's helpers."""
@@ -347,65 +287,6 @@ def groundless_predicates(library: Library, fault: RuleFault) -> Iterator[Diagno
             f'Add a rule or a fact from which it begins, or declare it, such as "given {name.rpartition("/")[0]}(...)"',
             *(rule.at(rule.conclusion.atom.place) for rule in others),
         )
-
-
-@check(
-    RuleFault.warning(
-        "HPX216", "ungrammatical template",
-        'oracle is_of_a_kind(Object, Animal): "[1] is a [2]" / "[1] is not a [2]" / "is [1] a [2]?"',
-        'oracle is_of_a_kind(Object, Animal): "[1] is of the kind [2]" / "[1] is not of the kind [2]" '
-        '/ "is [1] of the kind [2]?"',
-    ),
-)  # fmt: skip
-def ungrammatical_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Templates whose own words cannot be right for all values: articles, verb forms, doubled words, blanks."""
-    for signature in _distinct_signatures(library):
-        positions = enumerate(signature.argument_types, start=1)
-        persons = frozenset(number for number, data_type in positions if type_key(data_type) == type_key(PERSON))
-        for form, text in enumerate(_forms(signature).values()):
-            for error in template_errors(text, persons) if text else ():
-                yield fault.at(
-                    signature.place_of_template(form),
-                    f"a template of {signature.indicator} is ungrammatical: {error}",
-                    "Reword it",
-                )
-
-
-@check(
-    RuleFault.warning(
-        "HPX219", "templates that say the same",
-        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"',
-        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
-    ),
-)  # fmt: skip
-def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Negated forms that affirm, questions that ask nothing, and sentences that two predicates or a type share."""
-    first: dict[tuple[str, tuple[str, ...]], str] = {}
-    for signature in _distinct_signatures(library):
-        # Forms that differ only in case, blanks and the mark at the end say the same.
-        words = {
-            name: " ".join((text or "").casefold().rstrip("?.").split()) for name, text in _forms(signature).items()
-        }
-        said, indicator = words.get("affirmative", ""), signature.indicator
-        question = (signature.templates.question or "").rstrip() if signature.templates else ""
-        found: list[tuple[int, str, str]] = []
-        for form, name, remedy in ((1, "negated", "Deny it"), (2, "question", "Ask it, such as: is [1] ... [2]?")):
-            if said and words[name] == said:
-                found.append((form, f"the {name} form of {indicator} says the same as the affirmative form", remedy))
-        if question and not question.endswith("?"):
-            found.append(
-                (2, f"the question form of {indicator} has no question mark", f'Write "{question.rstrip(".")}?"')
-            )
-        if said and library.is_asked(indicator):
-            # A model cannot tell two such predicates apart, or a predicate and a data type.
-            earlier = first.setdefault((said, tuple(map(type_key, signature.argument_types))), indicator)
-            if earlier != indicator:
-                found.append((0, f"{indicator} and {earlier} say the same", "Give one of them other words"))
-            elif said == "[1] is [2]":
-                problem = f'{indicator} says what a claim of a data type says, such as "Ruby is a gemstone"'
-                found.append((0, problem, 'Say more, such as "[1] has the colour [2]"'))
-        for form, problem, remedy in found:
-            yield fault.at(signature.place_of_template(form), problem, remedy)
 
 
 def _forms(signature: PredicateSignature) -> dict[str, str | None]:
@@ -456,37 +337,6 @@ def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str,
         yield rule.at(literal.atom.place), f" in rule {rule.name}", literal.atom, types
 
 
-@check(
-    RuleFault.warning(
-        "HPX208", "measure of a nameless thing",
-        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
-        "given has_height(Tree, Height)\n"
-        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
-    ),
-)  # fmt: skip
-def measure_of_the_nameless(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Measures of single things without a name: no model knows the height of one tree (paper, section 2.2)."""
-    for place, owner, atom, types in asked_atoms(library):
-        # `has_height(Tree, Height)`: a verb of having, and a measure in the name or in the last type
-        first, *words = atom.predicate.split("_")
-        measures = MEASURES.intersection((*words, _last_word(types[-1]))) if types else ()
-        # `question_about_nobody` reports a bare Person; other types are known for the names of their members.
-        if (
-            len(types) > 1
-            and first in POSSESSING
-            and measures
-            and not (
-                library.is_numeric(types[0]) or library.is_person(types[0]) or _last_word(types[0]) in NAMED_THINGS
-            )
-        ):
-            yield fault.at(
-                place,
-                f"{atom.predicate} asks for the {min(measures)} of a single {types[0]}{owner}, which has no name by "
-                "which a model could know it",
-                "Ask about a type whose members have names, or declare the predicate as given",
-            )
-
-
 def _last_word(data_type: str) -> str:
     return type_key(data_type).rpartition(" ")[2]
 
@@ -516,51 +366,6 @@ def question_about_nobody(library: Library, fault: RuleFault) -> Iterator[Diagno
                 )
 
 
-@check(
-    RuleFault.warning(
-        "HPX210", "vague question",
-        "eats(Person X, Food A) & is_related_to(Food A, Dish B) -> may_eat(Person X, Dish B)",
-        "eats(Person X, Food A) & is_an_ingredient_of(Food A, Dish B) -> may_eat(Person X, Dish B)",
-    ),
-)  # fmt: skip
-def vague_question(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Predicates that hold of nearly everything, so that nobody can judge the answers."""
-    for rule, literal in _asked_literals(library):
-        if literal.atom.predicate in VAGUE_PREDICATES:
-            yield fault.at(
-                rule.at(literal.atom.place),
-                f"{literal.atom.predicate} in rule {rule.name} is too vague for a model to answer",
-                "Use a predicate that states how they are related",
-            )
-
-
-@check(
-    RuleFault.warning(
-        "HPX211", "arithmetic left to a model",
-        "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y)"
-        " -> cannot_drive(Person A, Car B)",
-        "computed is_smaller_than(Age X, Age Y) := X < Y\n"
-        "is_of_age(Person A, Age X) & needs(Car B, Age Y) & is_smaller_than(Age X, Age Y)"
-        " -> cannot_drive(Person A, Car B)",
-    ),
-)  # fmt: skip
-def arithmetic_asked_of_a_model(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Relations between numbers that a model is asked about, although arithmetic decides them better."""
-    reported: set[str] = set()
-    for rule, literal in _asked_literals(library):
-        atom = literal.atom
-        numbers = [term for term in atom.arguments if isinstance(term, Variable) and library.is_numeric(term.data_type)]
-        if len(numbers) > 1 and len(numbers) == len(atom.arguments) and atom.indicator not in reported:
-            reported.add(atom.indicator)
-            parameters = ", ".join(map(str, numbers))
-            definition = f"{numbers[0].name} < {numbers[1].name}"
-            yield fault.at(
-                rule.at(atom.place),
-                f"{atom.predicate} in rule {rule.name} relates only numbers, but a model is asked",
-                f'Declare it with the right comparison: "computed {atom.predicate}({parameters}) := {definition}"',
-            )
-
-
 # Types and opposites
 
 
@@ -579,9 +384,6 @@ def cycle_of_subtypes(library: Library, fault: RuleFault) -> Iterator[Diagnostic
 
 
 @check(
-    RuleFault.error(
-        "HPX116", "predicate as its own opposite", "opposite can_eat can_eat", "opposite can_eat cannot_eat"
-    ),
     RuleFault.warning(
         "HPX212",
         "opposite of an unknown predicate",
@@ -589,64 +391,24 @@ def cycle_of_subtypes(library: Library, fault: RuleFault) -> Iterator[Diagnostic
         "oracle can_dance(Person, Dance)\noracle cannot_dance(Person, Dance)\nopposite can_dance cannot_dance",
     ),
 )  # fmt: skip
-def faulty_opposites(library: Library, own_opposite: RuleFault, unknown_opposite: RuleFault) -> Iterator[Diagnostic]:
-    """Opposites of themselves, and opposites of predicates that nothing else mentions."""
+def unknown_opposites(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Opposites of predicates that nothing else mentions."""
     known = {signature.name for signature in _distinct_signatures(library)}
     for first, second in library.opposites:
         place = library.places.get((first, second), NO_PLACE)
-        if first == second:
-            problem = f"{first} is declared as its own opposite"
-            yield own_opposite.at(place, problem, "Write the name of the opposite predicate")
-        for name in (name for name in (first, second) if name not in known and first != second):
+        for name in {first, second} - known:
             problem = f"{name} has a declared opposite, but no rule or declaration mentions it"
-            yield unknown_opposite.at(place, problem, "Correct the name, or remove the line")
-
-
-@check(
-    RuleFault.warning(
-        "HPX218", "predicate with several opposites",
-        "oracle can_eat(Person, Food)\noracle cannot_eat(Person, Food)\noracle must_avoid(Person, Food)\n"
-        "opposite can_eat cannot_eat\nopposite can_eat must_avoid",
-        "oracle can_eat(Person, Food)\n"
-        "oracle cannot_eat(Person, Food)\n"
-        "oracle must_avoid(Person, Food)\n"
-        "opposite can_eat cannot_eat\n"
-        "never can_eat(Person X, Food A) & must_avoid(Person X, Food A)",
-    ),
-    even_if_incomplete=True,
-)  # fmt: skip
-def several_opposites(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Predicates with two declared opposites, of which checks and inference take the first."""
-    partners: dict[str, tuple[str, Place]] = {}
-    for first, second in library.opposites:
-        place = library.places.get((first, second), NO_PLACE)
-        for name, partner in ((first, second), (second, first)):
-            known, earlier = partners.setdefault(name, (partner, place))
-            if known != partner:
-                yield fault.at(
-                    place,
-                    f"{name} has two opposites, {known} and {partner}, but only the first counts",
-                    "Remove one of the declarations, or write the other as a constraint: "
-                    f'"never {name}(...) & {partner}(...)"',
-                    earlier,
-                )
+            yield fault.at(place, problem, "Correct the name, or remove the line")
 
 
 PREDICATE_CHECKS: tuple[Check, ...] = (
     clashing_declarations,
     tolerance_without_quantity,
     uses_of_predicates,
-    names_with_two_arities,
     templates,
     reserved_names,
     groundless_predicates,
-    ungrammatical_templates,
-    measure_of_the_nameless,
     question_about_nobody,
-    vague_question,
-    arithmetic_asked_of_a_model,
     cycle_of_subtypes,
-    faulty_opposites,
-    several_opposites,
-    senseless_templates,
+    unknown_opposites,
 )

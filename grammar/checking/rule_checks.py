@@ -20,7 +20,7 @@ from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.parsing.declarations import GenericBy
 from hapax.grammar.parsing.shorthand import is_empty_collection
-from hapax.grammar.rules import Library, Rule, comparison_of
+from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import (
     MISSING,
     Arithmetic,
@@ -30,7 +30,6 @@ from hapax.grammar.terms import (
     Expression,
     Literal,
     Variable,
-    expression_names,
     expression_text,
     item_place,
     variable_names,
@@ -48,7 +47,6 @@ from hapax.grammar.writing.texts import is_variable_word
         "eats(Person X, Food A) & is_of(Food A, Ingredient Z) & is_in(Ingredient Z, Dish B)"
         " -> can_eat(Person X, Dish B)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def unbound_conclusion_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables of the conclusion that the premise never mentions: the rule would hold for every value."""
@@ -72,7 +70,6 @@ def unbound_conclusion_variable(library: Library, fault: RuleFault) -> Iterator[
         "eats(Person X, Food A) & is_in(Ingredient Z, Animal A) -> knows_taste_of(Person X, Ingredient Z)",
         "eats(Person X, Food A) & is_in(Ingredient Z, Food A) -> knows_taste_of(Person X, Ingredient Z)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def variable_with_two_types(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Types of one variable that are not subtypes of one another."""
@@ -113,7 +110,6 @@ def _typed_uses(rule: Rule, library: Library) -> Iterator[tuple[Variable, Place 
         "eats(Person X, Food A) & is_sold_in(Food A, City B) & flows_through(River R, City B)\n"
         "  -> can_visit(Person X, City B)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def unconnected_premise(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Parts of a premise to search that share no variable: a second, unrelated rule."""
@@ -146,7 +142,6 @@ def _connected_variables(rule: Rule) -> list[set[str]]:
         "likes(Person X, Dish B) & is_in(Ingredient Z, Dish B) -> likes(Person X, Dish B)",
         "likes(Person X, Ingredient Z) & is_in(Ingredient Z, Dish B) -> may_like(Person X, Dish B)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def tautology(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Conclusions that the premise already states; paper, section 2.2."""
@@ -230,7 +225,6 @@ def generic_by_position(library: Library, fault: RuleFault) -> Iterator[Diagnost
         "lived(Person X, Year A) & built(Tower B, Year C) & A < C & C < A -> saw(Person X, Tower B)",
         "lived(Person X, Year A) & built(Tower B, Year C) & C < A -> saw(Person X, Tower B)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def premise_that_never_holds(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Premises with items that exclude each other: comparisons, a literal and its negation, or two values of a
@@ -284,7 +278,6 @@ def unstratified_negation(library: Library, fault: RuleFault) -> Iterator[Diagno
         "fought_in(Person X, War A) & ended_in(War A, Year E) & built(Tower B, Year Y) & E < Y\n"
         "  -> could_see(Person X, Tower B)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def unreachable_variable(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Variables that no order of search can bind, because only comparisons and computed predicates contain them."""
@@ -342,7 +335,6 @@ OTHER_KIND: Final = RuleFault.error(
         "given has_age(Person, Age)\n"
         "has_age(Person X, Age A) & is_son_of(Person Y, Person X) & A * 2 > 7 -> is_famous(Person Y)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def arithmetic_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Texts in arithmetic, and numbers that are added to dates."""
@@ -366,7 +358,7 @@ def arithmetic_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnost
                     yield fault.at(place, problem, f"Give the number a unit, such as {number} days")
 
 
-@check(OTHER_KIND, even_if_incomplete=True)
+@check(OTHER_KIND)
 def comparison_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Comparisons of a number and a text, and of a date and another text."""
     for comparison, place, owner in _comparisons(library):
@@ -431,7 +423,6 @@ _TAKEN = {
         "lived(Person X, Year A) & built(Tower B, Year C) & A / (C - C) > 1 -> saw(Person X, Tower B)",
         "lived(Person X, Year A) & built(Tower B, Year C) & A / C > 1 -> saw(Person X, Tower B)",
     ),
-    even_if_incomplete=True,
 )  # fmt: skip
 def division_by_zero(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
     """Divisors that are zero whatever their variables are: a comparison with one has no value and never holds."""
@@ -505,141 +496,6 @@ def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:
     yield from ((atom, None, ", an example") for atom in library.examples)
 
 
-_UP, _DOWN = "<", ">"
-
-
-@check(
-    RuleFault.warning(
-        "HPX221", "recursion that counts for ever",
-        "given starts_at(Place, Number)\n@generic none\n"
-        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
-        "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
-        "given starts_at(Place, Number)\n"
-        "@generic none\n"
-        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n"
-        "@generic none\n"
-        "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)",
-    ),
-)  # fmt: skip
-def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
-    for rule in library.rules:
-        parts = (
-            (item if isinstance(item, Comparison) else comparison_of(item, library), item) for item in rule.premise
-        )
-        comparisons = [(comparison, item_place(item)) for comparison, item in parts if comparison is not None]
-        assignments = list(chain.from_iterable(comparison.equations for comparison, _ in comparisons))
-        if {target.name for target, _ in assignments}.isdisjoint(variable_names([rule.conclusion])):
-            continue
-        resting = library.resting_on([rule.conclusion.atom.indicator])
-        positive = [item for item in rule.literals if not item.negated]
-        own = variable_names(item for item in positive if item.atom.indicator in resting)
-        # Facts are finite: a number that another literal must contain as well cannot grow for ever.
-        others = [item for item in positive if item.atom.indicator not in resting]
-        limited = variable_names(item for item in others if comparison_of(item, library) is None)
-        concluded = variable_names([rule.conclusion]) - limited - own
-        # A counter with a limit ends the recursion, whatever else is calculated beside.
-        counting = (
-            _is_limited(target, source, comparisons)
-            for target, source in assignments
-            if isinstance(source, Arithmetic) and target.name in concluded
-            if _direction(source) and not expression_names(source).isdisjoint(own)
-        )
-        if any(counting):
-            continue
-        for target, source, place in _counters(comparisons, own - limited, limited):
-            if target.name in concluded:
-                name, sign = rule.conclusion.atom.predicate, ">" if _direction(source) == _DOWN else "<"
-                yield fault.at(
-                    rule.at(place),
-                    f"rule {rule.name} may count for ever: {target.name} = {source} makes a further {name} of each, "
-                    f"and nothing limits {target.name}",
-                    f'Add a limit to the premise, such as "{target.name} {sign} 100"',
-                )
-
-
-def _counters(
-    comparisons: list[tuple[Comparison, Place | None]], counted: set[str], limited: set[str]
-) -> Iterator[tuple[Variable, Arithmetic, Place | None]]:
-    """The calculations of a number without a limit from one that is `counted`, directly or by another calculation."""
-    for _ in comparisons:  # an equation may calculate from what another one has calculated
-        for comparison, place in comparisons:
-            for target, source in comparison.equations:
-                if not isinstance(source, Arithmetic):
-                    continue
-                is_new = target.name not in counted | limited and bool(expression_names(source) & counted)
-                if is_new and not _is_limited(target, source, comparisons):
-                    counted.add(target.name)
-                    yield target, source, place
-
-
-def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Comparison, Place | None]]) -> bool:
-    """True if a comparison limits the number or what it is calculated from, in the direction in which it goes."""
-    names, direction = {target.name, *expression_names(source)}, _direction(source)
-    for comparison, _ in comparisons:
-        sides = comparison.sides
-        small, large = sides if comparison.operator in ("<", "=<") else reversed(sides)
-        is_above, is_below = (not names.isdisjoint(expression_names(side)) for side in (small, large))
-        # Without a known direction, a limit on either side is taken to be enough.
-        if comparison.operator == "=":
-            is_limit = (is_above or is_below) and any(isinstance(side, Constant) for side in sides)
-        else:
-            is_limit = (direction != _DOWN and is_above) or (direction != _UP and is_below)
-        if is_limit and comparison.operator != "\\=":
-            return True
-    return False
-
-
-def _direction(source: Arithmetic) -> str:
-    """The direction in which a sum or difference with a written number goes; empty for other calculations."""
-    if source.operator not in ("+", "-"):
-        return ""
-    first, second = source.operands
-    step = second if isinstance(second, Constant) or source.operator == "-" else first
-    if not isinstance(step, Constant) or isinstance(step.value, str):
-        return ""
-    return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
-
-
-@check(
-    RuleFault.note(
-        "HPX223", "closure that joins itself",
-        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
-        "@generic none\n"
-        "is_linked_to(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
-        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
-        "@generic none\n"
-        "borders(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
-    ),
-)  # fmt: skip
-def closures_that_join_themselves(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
-    """Transitive rules over two atoms of the predicate that they conclude."""
-    for rule, base in self_joins(library):
-        closed = rule.conclusion.atom.indicator
-        yield fault.at(
-            rule.place,
-            f"rule {rule.name} joins {closed} with itself: over a chain of n facts it has n^3/6 statements, and with "
-            "one recursive atom n^2/2",
-            f"Write {base.indicator if base else 'the predicate of its first step'} in place of the first {closed}",
-        )
-
-
-def self_joins(library: Library) -> Iterator[tuple[Rule, Atom | None]]:
-    """The transitive rules over two atoms of the predicate that they conclude, and the atom of a first step.
-
-    Those are left out whose first steps form no long chain by their types, as from landmark to city and to country.
-    """
-    for rule in library.rules:
-        if rule.joins_itself and not rule.by_declaration and not rule.generic:
-            head = rule.conclusion.atom
-            steps = [item.atoms[0] for item in library.concluding[head.indicator] if len(item.premise) == 1]
-            types = {atom: library.signature(atom.indicator).argument_types for atom in steps or [head]}
-            # A value can be the last argument of one atom and the first of another.
-            chaining = [atom for atom, of in types.items() if library.most_specific((of[0], of[-1])) is not None]
-            if chaining:
-                yield rule, chaining[0] if steps else None
-
-
 RULE_CHECKS: tuple[Check, ...] = (
     unbound_conclusion_variable,
     variable_with_two_types,
@@ -655,6 +511,4 @@ RULE_CHECKS: tuple[Check, ...] = (
     comparison_of_texts,
     division_by_zero,
     constant_of_wrong_kind,
-    recursion_that_counts_for_ever,
-    closures_that_join_themselves,
 )

@@ -1,18 +1,16 @@
 """Premises that can never hold, by equality of terms and linear arithmetic.
 
-Comparisons are decided by Fourier-Motzkin elimination over exact fractions, and tightened for years, which are whole.
-It needs no Prolog process, so that `check` starts at once. It is sound, not complete: a product of two variables or
-too many comparisons count as satisfiable, so every contradiction that it reports is one.
+Comparisons are decided by Fourier-Motzkin elimination over exact fractions. It needs no Prolog process, so that `check`
+starts at once. It is sound, not complete: a product of two variables, whole numbers or too many comparisons count as
+satisfiable, so every contradiction that it reports is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, product
-from math import ceil, floor, gcd, lcm
+from itertools import product
 from typing import TypeAlias
 
 from hapax.grammar.data_types import NUMBER, OBJECT
@@ -78,19 +76,7 @@ def _clash(items: Sequence[BodyLiteral], library: Library) -> bool:
     positive = (literal for literal in literals if not literal.negated)
     functional = [item for item in positive if library.kind(item.atom.indicator) is PredicateKind.FUNCTIONAL]
     comparisons += classes.close(functional)
-    if _has_opposites(literals, classes, library):
-        return True
-    if all(map(_is_identity, comparisons)):  # the usual case, in which there is nothing to eliminate
-        return classes.join_two_constants(comparisons)
-    return not _Inequalities(library).can_hold(comparisons)
-
-
-def _is_identity(comparison: Comparison) -> bool:
-    """True for an equation of two terms, except with a decimal, which no variable of a whole type can equal."""
-    return comparison.operator == "=" and not any(
-        isinstance(side, Arithmetic) or (isinstance(side, Constant) and isinstance(side.value, Decimal))
-        for side in comparison.sides
-    )
+    return _has_opposites(literals, classes, library) or not _Inequalities(library).can_hold(comparisons)
 
 
 def denied(comparison: Comparison) -> Comparison:
@@ -125,12 +111,6 @@ class _EqualTerms:
         if left_class != right_class:
             self.leader[left_class] = right_class
         return left_class != right_class
-
-    def join_two_constants(self, identities: Iterable[Comparison]) -> bool:
-        """True if a class has two different constants."""
-        sides = chain.from_iterable(identity.sides for identity in identities)
-        constants = {side for side in sides if isinstance(side, Constant)}
-        return len(set(map(self.of, constants))) < len(constants)
 
     def close(self, functional: Sequence[Literal]) -> list[Comparison]:
         """Join the values of functional literals with equal keys until nothing changes; the equations that follow."""
@@ -183,13 +163,11 @@ class _Row:
 
 
 class _Inequalities:
-    """Comparisons as rows of linear inequalities. `whole` are the variables whose values are integers."""
+    """Comparisons as rows of linear inequalities."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
         self.texts: dict[str, Fraction] = {}  # the numbers that stand for texts
-        self.whole = {""}
-        self.squares: set[str] = set()  # the variables that stand for squares
 
     def can_hold(self, comparisons: Sequence[Comparison]) -> bool:
         rows: list[_Row] = []
@@ -206,20 +184,14 @@ class _Inequalities:
                 rows.append(_Row(difference, comparison.operator == "<"))
             if comparison.operator in (">", ">=", "="):
                 rows.append(_Row(_negative(difference), comparison.operator == ">"))
-        # No square is below zero.
-        rows += [_Row({name: Fraction(-1)}, False) for name in sorted(self.squares)]
         # Rows describe a convex set, so it satisfies all `\\=` at once if it satisfies each of them.
-        return _feasible(rows, self.whole) and all(
-            _feasible([*rows, _Row(side, True)], self.whole)
-            or _feasible([*rows, _Row(_negative(side), True)], self.whole)
-            for side in unequal
+        return _feasible(rows) and all(
+            _feasible([*rows, _Row(side, True)]) or _feasible([*rows, _Row(_negative(side), True)]) for side in unequal
         )
 
     def linear(self, expression: Expression) -> Linear:
         """The expression as a sum. What is not linear becomes a new variable, which can have any value."""
         if isinstance(expression, Variable):
-            if self.library.is_subtype(expression.data_type, "Year"):
-                self.whole.add(expression.name)
             return {expression.name: Fraction(1)}
         if isinstance(expression, Constant):
             number = self._number(expression)
@@ -234,10 +206,7 @@ class _Inequalities:
         if right.keys() <= {""} and (right or expression.operator == "*"):
             factor = right.get("", Fraction(0))
             return _sum({}, left, factor if expression.operator == "*" else 1 / factor)
-        name = f"({expression})"
-        if expression.operator == "*" and left == right:
-            self.squares.add(name)
-        return {name: Fraction(1)}
+        return {f"({expression})": Fraction(1)}
 
     def _number(self, constant: Constant) -> Fraction:
         """The number that stands for a constant."""
@@ -274,16 +243,16 @@ def _negative(linear: Linear) -> Linear:
     return _sum({}, linear, Fraction(-1))
 
 
-def _feasible(rows: Iterable[_Row], whole: set[str]) -> bool:
+def _feasible(rows: Iterable[_Row]) -> bool:
     """Fourier-Motzkin: variables are eliminated one by one until constants decide."""
-    remaining = _sharpest(rows, whole)
+    remaining = _sharpest(rows)
     while not any(row.is_false for row in remaining):
         names = set[str]().union(*(row.sum for row in remaining)) - {""}
         if not names or len(remaining) > MAXIMUM_ROWS:
             return True
         # The name makes the choice deterministic.
         cheapest = min((_growth(remaining, name), name) for name in names)[1]
-        remaining = _sharpest(_eliminated(remaining, cheapest), whole)
+        remaining = _sharpest(_eliminated(remaining, cheapest))
     return False
 
 
@@ -305,11 +274,11 @@ def _eliminated(rows: Sequence[_Row], name: str) -> Iterator[_Row]:
         yield _Row(_sum(scaled, lower.sum, upper.sum[name]), upper.strict or lower.strict)
 
 
-def _sharpest(rows: Iterable[_Row], whole: set[str]) -> list[_Row]:
-    """The rows in lowest terms; of rows with the same weights the tightest."""
+def _sharpest(rows: Iterable[_Row]) -> list[_Row]:
+    """The scaled rows; of rows with the same weights the tightest."""
     best: dict[tuple[tuple[str, Fraction], ...], _Row] = {}
     for row in rows:
-        scaled = _scaled(row, whole)
+        scaled = _scaled(row)
         # Sorted, because equal sums may have been built in different orders.
         key = tuple(sorted(scaled.weights.items()))
         tightest = best.setdefault(key, scaled)
@@ -318,21 +287,7 @@ def _sharpest(rows: Iterable[_Row], whole: set[str]) -> list[_Row]:
     return list(best.values())
 
 
-def _scaled(row: _Row, whole: set[str]) -> _Row:
-    """The row with integer weights without a common factor, tightened if all its variables are whole.
-
-    Over whole values `sum < c` is then `sum =< ceiling(c) - 1`.
-    """
-    weights = row.weights.values()
-    if not weights:
-        return row
-    # First without denominators, then without the common factor.
-    factor = Fraction(lcm(*(weight.denominator for weight in weights)), 1)
-    factor /= gcd(*(int(weight * factor) for weight in weights))
-    scaled = _sum({}, row.sum, factor)
-    if not scaled.keys() <= whole:
-        return _Row(scaled, row.strict)
-    # sum + c < 0 becomes sum + floor(c) + 1 =< 0, and sum + c =< 0 becomes sum + ceiling(c) =< 0.
-    constant = scaled.get("", Fraction(0))
-    sharpened = floor(constant) + 1 if row.strict else ceil(constant)
-    return _Row({**scaled, "": Fraction(sharpened)}, False)
+def _scaled(row: _Row) -> _Row:
+    """The row with a first weight of 1 or -1, so that rows with proportional weights are seen to be about the same."""
+    weights = sorted(row.weights.items())
+    return _Row(_sum({}, row.sum, 1 / abs(weights[0][1])), row.strict) if weights else row

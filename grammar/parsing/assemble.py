@@ -208,17 +208,16 @@ class _Assembly(TermReader):
         count, name = len(self.diagnostics), self.predicate(line.atom)
         types, parameters = self._parameters(line)
         variables = {parameter.name: parameter for parameter in parameters}
-        definition = None
         # If one of the parameters was reported, a name in the definition may be meant for it.
-        is_explained = len(types) < len(line.atom.arguments)
-        scope = Scope(parameters=None if is_explained else variables)
+        if count < len(self.diagnostics):
+            return
+        definition = None
         if line.definition is not None:
-            written = self.comparison(line.definition, scope)
+            written = self.comparison(line.definition, Scope(parameters=set(variables)))
             definition = replace(written.replaced(variables), place=written.place)
         elif line.keyword == PredicateKind.COMPUTED:
             definition = self._by_function(line, name, parameters)
-        # The templates' slots for unknown parameters would only be reported a second time.
-        templates = None if scope.reported else self._templates(line, list(variables))
+        templates = self._templates(line, list(variables))
         if count < len(self.diagnostics):  # something in this declaration was reported
             return
         kind = PredicateKind(line.keyword)
@@ -237,7 +236,6 @@ class _Assembly(TermReader):
             definition,
             place=place,
             tolerance=Tolerance.parsed(line.tolerance.removeprefix("within")) if line.tolerance else None,
-            template_places=tuple(map(self.place, line.templates or ())),
             key=tuple(columns.index(column) for column in line.key or () if column in columns),
             columns=tuple(columns),
         )
@@ -335,12 +333,8 @@ class _Assembly(TermReader):
                 case RawLine(keyword) if keyword.startswith("@"):
                     self._await(line, waiting)
                     continue
-                case RawLine("broken", ("@",)):
-                    continue  # the attributes before it still wait for their rule
-                case RawLine("broken", ("" | "file",)):
-                    position += 1  # a broken rule keeps its number, so that the others keep their names
-                case RawLine("broken", ("misspelt",)):
-                    pass  # the attributes before it may be a rule's, if no keyword was meant
+                case RawLine("broken"):
+                    pass
                 case RawClause(keyword="", heads=heads) if line.premise or line.exceptions or len(heads) > 1:
                     position += 1
                     self._rules_of(line, waiting, position)
@@ -408,11 +402,7 @@ class _Assembly(TermReader):
 
     def _branches(self, premise: RawPremise, line: RawNode) -> list[RawPremise]:
         """The conjunctions for a premise with "or"; none if a fault was reported."""
-        try:
-            found = branches(premise)
-        except ValueError:
-            self.report("columns compared", line.at)
-            return []
+        found = branches(premise)
         if len(found) > MOST_BRANCHES:
             self.report("too many alternatives", line.at, limit=str(MOST_BRANCHES))
             return []

@@ -139,15 +139,10 @@ class PredicateSignature:
     place: Place = field(default=Place(), compare=False)
     # Not in the representation, which identifies runs: those of before tolerances stay the same runs.
     tolerance: Tolerance | None = field(default=None, repr=False)
-    template_places: tuple[Place, ...] = field(default=(), compare=False, repr=False)
     key: tuple[int, ...] = field(default=(), repr=False)
     """The places of the columns of which no two facts have the same values; empty if none are declared."""
     columns: tuple[str, ...] = field(default=(), repr=False)
     """The names of the arguments, by which rules may call them; empty if the declaration names none."""
-
-    def place_of_template(self, form: int) -> Place:
-        """The place of a form: 0 affirmative, 1 negated, 2 question; the declaration's where the form is missing."""
-        return self.template_places[form] if form < len(self.template_places) else self.place
 
     @property
     def indicator(self) -> str:

@@ -24,7 +24,6 @@ from hapax.grammar.goals import (
     every_item,
 )
 from hapax.grammar.parsing.declarations import Negation
-from hapax.grammar.parsing.shorthand import branches
 from hapax.grammar.parsing.syntax import (
     ALL,
     ANY_OF,
@@ -64,6 +63,7 @@ from hapax.grammar.terms import (
     Term,
     Variable,
     expression_variables,
+    grouped,
     printed_range,
 )
 from hapax.grammar.values.functions import FUNCTIONS, LARGEST_EXPONENT, evaluated
@@ -204,11 +204,6 @@ class GoalReader(TermReader):
     def _comparison(self, item: RawTerm, left: RawNode, right: RawNode, scope: Scope) -> Iterator[GoalItem]:
         sign, place = item.sign, self.place(item)
         match left, right:
-            case (RawTerm(cells), _) if cells == CELLS:
-                try:
-                    yield self._either(branches((item,)), scope)
-                except ValueError:
-                    self.report("columns compared", item.at)
             case (_, RawTerm(_, values)) if sign == IN:
                 equations = ((RawTerm("=", (left, value), at=item.at),) for value in values)
                 yield self._either(equations, scope)
@@ -330,19 +325,18 @@ class GoalReader(TermReader):
         )
 
     def _not_callable(self, item: RawNode, name: str = "") -> None:
-        """Report a term that is no goal; for the name of a predicate, with the arguments to write."""
+        """Report a term that is no goal, or the name of a predicate without its arguments."""
         known = next((known for known in self.known.signatures if known.name == name), None)
         if known is None:
-            remedy = "Write a predicate with its arguments, such as is_allergic_to(Who, What)."
-            self._refuse("not callable", item, remedy=remedy)
-        elif columns := known.columns:
-            example = f"{goal_name(name)}({columns[0]}: X)"
-            remedy = f"Name the columns that you need, as in {example}: {', '.join(columns)}."
-            self._refuse("not callable", item, found=f"{name} without arguments", remedy=remedy)
-        else:
-            arguments = ", ".join(f"A{place}" for place, _ in enumerate(known.argument_types, 1))
-            remedy = f"Write its arguments: {goal_name(name)}({arguments})."
-            self._refuse("not callable", item, found=f"{name} without arguments", remedy=remedy)
+            self._refuse(
+                "not callable", item, remedy="Write a predicate with arguments, as in is_allergic_to(Who, What)."
+            )
+            return
+        numbered = ", ".join(f"A{place}" for place, _ in enumerate(known.argument_types, 1))
+        remedy = f"Write its arguments: {goal_name(name)}({f'{known.columns[0]}: X' if known.columns else numbered})."
+        if known.columns:
+            remedy += f" The columns are {', '.join(known.columns)}."
+        self._refuse("not callable", item, found=f"{name} without arguments", remedy=remedy)
 
     def _remedy(self, name: str, indicator: str) -> str:
         """The remedy for a call of no predicate."""
@@ -362,14 +356,12 @@ class GoalReader(TermReader):
 
     def _near_names(self, name: str) -> list[str]:
         """Indicators that a goal can call, of names like this one, the likest first."""
-        by_name: dict[str, list[str]] = {}
-        callable_ones = (
-            known.indicator for known in self.known.signatures if known.indicator not in self.known.excepted
-        )
-        for indicator in (*callable_ones, *BUILT_INS, *(f"{test}/{FUNCTIONS[test].most}" for test in TESTS)):
-            own, _, arity = indicator.rpartition("/")
-            if own[:1].isalnum() or own[:1] == "_":  # operators resemble nothing
-                by_name.setdefault(own.casefold(), []).append(f"{goal_name(own)}/{arity}")
+        own = [known for known in self.known.signatures if known.indicator not in self.known.excepted]
+        known = [f"{goal_name(known.name)}/{len(known.argument_types)}" for known in own]
+        # Operators resemble nothing.
+        known += filter(lambda indicator: indicator[0].isalpha(), BUILT_INS)
+        known += [f"{test}/{FUNCTIONS[test].most}" for test in TESTS]
+        by_name = grouped(known, lambda indicator: indicator.rpartition("/")[0].casefold())
         found = get_close_matches(name.casefold(), by_name, n=3, cutoff=0.6)
         return list(chain.from_iterable(by_name[name] for name in found))
 

@@ -18,7 +18,8 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "no variable name",
         "HPX041",
         'the argument "{argument}" is neither a variable nor a value',
-        "{remedy}.",
+        "Write a variable after its type, such as Person X, of letters, digits and _; write blanks around a minus, "
+        'and quote a text: "{argument}".',
         (
             "p(Person, Food A) -> q(Food A)",
             "p(red wine, Food A) -> q(Food A)",
@@ -45,14 +46,6 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "Name each column once: given trip(id: Trip, air_time: Minutes).",
         ("given p(id: Trip, Minutes)", "given p(id: Trip, id: Minutes)"),
         "given p(id: Trip, delay: Minutes)",
-    ),
-    Hint(
-        "columns compared",
-        "HPX081",
-        "a comparison of columns has more of them on one side",
-        "Write as many on both: (A, B) < (C, D).",
-        ("p(A, B, C) & (A, B) = (C, C, C) -> q(A)",),
-        "p(A, B, C) & (A, B) = (C, C) -> q(A)",
     ),
     Hint(
         "probability",

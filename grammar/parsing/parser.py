@@ -10,43 +10,36 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NoReturn, TypeAlias
+from typing import NoReturn
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import Diagnostic, GoalRejected, HapaxError, Place, RulesRejected
 from hapax.grammar.goals import GOAL_PLACE, Goal
-from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.assemble import assemble
 from hapax.grammar.parsing.goal_reader import Elsewhere, allowed_goal
-from hapax.grammar.parsing.hints import DIAGNOSTICS_PER_FILE, TOO_MANY, hint
+from hapax.grammar.parsing.hints import DIAGNOSTICS_PER_FILE, TOO_MANY
 from hapax.grammar.parsing.rule_imports import Opener, RuleSource, UnreadableFile, with_imports
-from hapax.grammar.parsing.statements import read_goal, read_statements
+from hapax.grammar.parsing.statements import grouped_digits, read_goal, read_statements
+from hapax.grammar.parsing.tree_builder import tokens_of
 from hapax.grammar.remedies import Operation, Remedy, Setting
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.writing.link_json import statements_of_link_json
 from hapax.grammar.writing.words import counted
 
-NAME_TWICE = hint("name twice").code
 _CHECK_PATH = "Check the path and its permissions."
 _FACT_SUFFIXES = frozenset((".csv", ".jsonl"))
 _SQLITE_HEADER = b"SQLite format 3\0"
-_DECLARE_NOTHING = frozenset(("", "@", "@example", "fact"))
-"""Kinds of broken statements that cannot have been declarations; see `syntax.BROKEN`."""
-
-Missing: TypeAlias = Literal["nothing", "rules", "declarations"]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRules:
     """The statements that could be read, as a library, and the diagnostics of the others.
 
-    `missing`: the kind of statements that the library may lack: rules (or facts), or declarations as well. Rules with
-    a repeated name are in the library all the same. `files`: all that were read, imported files included.
+    `files`: all that were read, imported files included.
     """
 
     library: Library
     diagnostics: tuple[Diagnostic, ...]
-    missing: Missing
     files: tuple[str, ...]
 
 
@@ -124,11 +117,6 @@ def parse_rule(text: str, library: Library | None = None, file: str = "<text>") 
     return parsed.rules[0]
 
 
-def parse_statements(file: str, text: str) -> tuple[Diagnostic, ...]:
-    """The diagnostics of reading the statements of a text alone; none if each is well-formed."""
-    return tuple(_capped(file, read_statements(file, text).diagnostics))
-
-
 def _accepted(read: ReadRules) -> Library:
     if read.diagnostics:
         raise RulesRejected(read.diagnostics)
@@ -147,23 +135,8 @@ def _read(files: Iterable[RuleSource], opened: Opener, *, is_trusted: bool) -> R
     listed: list[Diagnostic] = []
     for file, diagnostics in by_file.items():
         listed += _capped(file, diagnostics)
-    missing = _missing(sources, from_assembly, library)
     library = replace(library.completed(), texts={source.file: source.text for source in sources})
-    return ReadRules(library, tuple(listed), missing, tuple(by_file))
-
-
-def _missing(sources: Sequence[RuleSource], diagnostics: Sequence[Diagnostic], library: Library) -> Missing:
-    """`ReadRules.missing`; the diagnostics are those of assembling."""
-    lines = list(chain.from_iterable(source.lines for source in sources))
-    broken = {line.parts[0] for line in lines if isinstance(line, syntax.RawLine) and line.keyword == syntax.BROKEN}
-    declared = sum(isinstance(line, syntax.RawDeclaration) for line in lines)
-    # Fewer signatures than declarations: one was read, but left out for its meaning.
-    if broken - _DECLARE_NOTHING or len(library.signatures) < declared:
-        return "declarations"
-    # A rule with a repeated name is in the library all the same.
-    if broken or any(diagnostic.code != NAME_TWICE for diagnostic in diagnostics):
-        return "rules"
-    return "nothing"
+    return ReadRules(library, tuple(listed), tuple(by_file))
 
 
 def _capped(file: str, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
@@ -190,12 +163,11 @@ def _read_source(file: str, text: str) -> RuleSource:
 
 
 def _or_unreadable(file: str, read: Callable[[str], RuleSource]) -> RuleSource:
-    """The statements of a file; a file that cannot be read is one broken line and its diagnostic."""
+    """The statements of a file; one that cannot be read has its diagnostic alone."""
     try:
         return read(file)
     except UnreadableFile as error:
-        broken = syntax.RawLine(syntax.BROKEN, ("file",))
-        return RuleSource(file, [broken], [error.at(Place(file, *error.spot))])
+        return RuleSource(file, diagnostics=[error.at(Place(file, *error.spot))])
 
 
 def _opened(name: str) -> RuleSource:
@@ -244,9 +216,9 @@ def parse_goal(text: str, library: Library, elsewhere: Elsewhere = lambda _: "")
 
     Raises RulesRejected for a predicate of which a rule was left out.
     """
-    items, grouped = read_goal(text)
-    goal, diagnostics = allowed_goal(items, text, library, elsewhere)
+    goal, diagnostics = allowed_goal(read_goal(text), text, library, elsewhere)
     if diagnostics:
+        grouped = grouped_digits(GOAL_PLACE, list(tokens_of(text)))
         raise GoalRejected([grouped] if grouped else _capped(GOAL_PLACE, list(diagnostics)), {GOAL_PLACE: text})
     library.refuse_left_out(goal.called)
     return goal

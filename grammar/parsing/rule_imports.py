@@ -68,7 +68,7 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
                 # Relative to the folder of the importing file.
                 path = os.path.normpath(Path(source.file).parent / unquoted(written))
             except NoConstant as error:
-                source.diagnostics.append(hint(error.label).at(place, fix=(), **error.words))
+                source.diagnostics.append(hint(error.label).at(place, **error.words))
                 continue
             # Names add up on the way: what a file known as `food` imports as `eu` ends with `_eu_food`.
             key, suffix = file_key(path), (f"_{name}" if name else "") + source.suffix
@@ -82,15 +82,12 @@ def with_imports(sources: Iterable[RuleSource], opened: Opener) -> list[RuleSour
             if len(found) == last:
                 fault = UnreadableFile(f"{MAXIMUM_IMPORTS} others are imported", "Import each file under one name.")
                 source.diagnostics.append(fault.at(place))
-                # Rules and declarations are missing, so that checks that need them all are left out.
-                source.lines.append(syntax.RawLine(syntax.BROKEN, ("file",)))
                 return found
             first = key not in originals
             if first:
                 try:
                     originals[key] = opened(path)
                 except UnreadableFile as error:
-                    source.lines.append(syntax.RawLine(syntax.BROKEN, ("file",)))
                     source.diagnostics.append(error.at(place))
                     # The next line that imports the file is to be reported, too.
                     known.remove((key, suffix))

@@ -6,7 +6,6 @@ Each statement is parsed alone, so that a syntax error ends where its statement 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from typing import Any, TypeAlias
 from lark import Token
 from lark.exceptions import UnexpectedToken
 
-from hapax.grammar.errors import Diagnostic, GoalRejected, Place, TextRepair
+from hapax.grammar.errors import Diagnostic, GoalRejected, Place
 from hapax.grammar.goals import GOAL_PLACE, TAKE_GOALS
 from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.hints import DIAGNOSTICS_PER_FILE, hint
@@ -83,7 +82,6 @@ _BEFORE_NUMBER = frozenset(("COMPARE", "LESS", "COLON", *_OPERATIONS))
 
 _NEAR_KEYWORD = 0.75
 """Similarity from which a word is a misspelt keyword; two letters in another order leave .83 of six."""
-_DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
 _RUNS = "initialization"
 _LOADS = ("use_module", "ensure_loaded")
 _OF_FILES = {*_LOADS, "consult", "include", "load_files"}
@@ -108,9 +106,8 @@ def read_statements(file: str, text: str) -> RuleSource:
     writer.defined = {token.value for tokens in statements for token in _concluded(tokens)}
     for written in statements:
         tokens = list(_with_constants(written, constants))
-        # The rest of such a file is not worth the time; it is missing like an unreadable file.
+        # The rest of such a file is not worth the time.
         if len(source.diagnostics) > 20 * DIAGNOSTICS_PER_FILE:
-            source.lines.append(_broken("file"))
             break
         if tokens[0].type == "CONSTANT" and len(tokens) > 3:
             constants[tokens[1].value] = tokens[3:]
@@ -135,7 +132,7 @@ def _read_statement(source: RuleSource, tokens: list[Token], writer: ShorthandWr
         # `fcat p("a")` is an atom with a blank in its name.
         if isinstance(line, syntax.RawClause) and line.keyword == "fact" and near:
             source.diagnostics.append(_misspelt(source.file, tokens, near))
-            return [_broken(syntax.MISSPELT)]
+            return [syntax.BROKEN]
         if _SHORT.isdisjoint(token.value if token.type == "WORD" else token.type for token in tokens):
             return [line]
         plain = list(writer.statement(line))
@@ -149,16 +146,9 @@ def _read_statement(source: RuleSource, tokens: list[Token], writer: ShorthandWr
             source.diagnostics.append(_syntax_diagnostic(source.file, tokens, error))
         else:
             source.diagnostics.append(UNEXPECTED_TOKEN.at(place_of(source.file, tokens[0]), found="", expected=""))
-        if near:
-            return [_broken(syntax.MISSPELT)]
-    kind = _keyword(tokens)
-    # With an arrow in it, it is a rule that is not separated from the attribute before it by a newline.
-    is_rule = kind == "@" and any(token.type in ("ARROW", "NECK") for token in tokens)
-    return [_broken("" if is_rule else kind)]
-
-
-def _broken(kind: str) -> syntax.RawLine:
-    return syntax.RawLine(syntax.BROKEN, (kind,))
+    # The attributes before a broken one wait for their rule, unless it has that behind it, without a newline between.
+    is_attribute = _keyword(tokens) == "@" and not any(token.type in ("ARROW", "NECK") for token in tokens)
+    return [] if is_attribute else [syntax.BROKEN]
 
 
 def _concluded(tokens: list[Token]) -> Iterator[Token]:
@@ -200,7 +190,7 @@ def _asked(tokens: list[Token], text: str) -> str:
 
 def _report(source: RuleSource, label: str, at: syntax.Spot, **words: str) -> None:
     """Add the diagnostic of a hint to those of a file."""
-    source.diagnostics.append(hint(label).at(Place(source.file, *at), fix=(), **words))
+    source.diagnostics.append(hint(label).at(Place(source.file, *at), **words))
 
 
 def statement_tokens(text: str) -> tuple[list[Token], list[list[Token]]]:
@@ -292,8 +282,8 @@ def _parse(tokens: list[Token], start: str = "statement") -> Any:
     return built(start, _with_parentheses(list(_with_keywords(tokens))), tokens)
 
 
-def read_goal(text: str) -> tuple[syntax.RawPremise, Diagnostic | None]:
-    """The items of a goal as they were written, and what explains any fault in it. Raises GoalRejected."""
+def read_goal(text: str) -> syntax.RawPremise:
+    """The items of a goal as they were written. Raises GoalRejected."""
     if len(text) > MAXIMUM_GOAL:
         diagnostic = hint("goal too long").at(Place(GOAL_PLACE), limit=str(MAXIMUM_GOAL))
         raise GoalRejected([diagnostic], {GOAL_PLACE: text})
@@ -303,7 +293,7 @@ def read_goal(text: str) -> tuple[syntax.RawPremise, Diagnostic | None]:
     tokens = list(_of_goal(tokens[:-1] if tokens and tokens[-1].type == "DOT" else tokens))
     try:
         if tokens:
-            return _parse(tokens, "goal"), grouped_digits(GOAL_PLACE, tokens)
+            return _parse(tokens, "goal")  # type: ignore[no-any-return]
         diagnostic = hint("empty goal").at(Place(GOAL_PLACE))
     except TextTooLarge as error:
         diagnostic = hint(error.label).at(place_of(GOAL_PLACE, tokens[0]), limit=str(error.limit))
@@ -418,7 +408,7 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
         if token.type == "_GOALS":
             premises.append(True)
         elif token.type == "LPAR":
-            premises.append(premises[-1] and begins_item and not _holds_values(tokens[index:]))
+            premises.append(premises[-1] and begins_item)
         elif token.type in ("LBRACE", "LSQB"):
             premises.append(token.type == "LBRACE")
         elif token.type in ("RPAR", "RBRACE", "RSQB") and len(premises) > 1:
@@ -432,16 +422,6 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
             yield Token.new_borrow_pos("LPAR", "(", token)
             yield Token.new_borrow_pos("RPAR", ")", token)
         begins_item = token.type in _BEFORE_ITEM or (token.type == "COLON" and premises[-1])
-
-
-def _holds_values(tokens: list[Token]) -> bool:
-    """True if the parenthesis that begins these tokens holds a side of a comparison, as `(A, b) < (C, D)`."""
-    depth = 0
-    for token, following in pairwise([*tokens, Token("$END", "")]):
-        depth += (token.type in ("LPAR", "_GOALS")) - (token.type == "RPAR")
-        if depth == 0:
-            return following.type in ("COMPARE", "LESS", *_OPERATIONS)
-    return False
 
 
 def _collects(tokens: list[Token], index: int) -> bool:
@@ -526,9 +506,7 @@ def _near_keywords(tokens: list[Token]) -> list[str]:
 def _misspelt(file: str, tokens: list[Token], near: Sequence[str]) -> Diagnostic:
     """The diagnostic of a statement that begins with a word near these keywords."""
     place, word = place_of(file, tokens[0]), str(tokens[0])
-    # Two keywords may be equally near; a fix leaves no choice.
-    fix = [TextRepair(place, word, near[0])] if len(near) == 1 else []
-    return hint("misspelt keyword").at(place, fix=fix, word=word, keyword=near[0])
+    return hint("misspelt keyword").at(place, word=word, keyword=near[0])
 
 
 def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -> Diagnostic:
@@ -542,15 +520,13 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
         return hint("directive").at(place, directive=word)
     at_end = error.token.type == "$END"
     place, sign = place_of(file, tokens[-1] if at_end else error.token), str(error.token)
+    if error.token.type == "UNKNOWN":
+        # It may be invisible, or look like another one.
+        return hint("unknown character").at(place, character=f'"{sign}" (U+{ord(sign):04X})')
     dot = next((index for index, token in enumerate(tokens) if token is error.token and token.type == "DOT"), 0)
     if dot and [token.type for token in tokens[dot - 1 : dot + 2]] == ["WORD", "DOT", "WORD"]:
         prefix, name = tokens[dot - 1], tokens[dot + 1]
         return hint("dotted name").at(Place(file, *span([prefix, name])), prefix=str(prefix), name=str(name))
-    if error.token.type == "UNKNOWN" and unicodedata.category(sign) == "Cf":
-        fix = [TextRepair(place, sign, "")]
-        return hint("invisible character").at(place, fix=fix, point=f"U+{ord(sign):04X}")
-    if error.token.type == "UNKNOWN" and sign in _DASHES:
-        return hint("dash").at(place, fix=[TextRepair(place, sign, "-")], sign=sign)
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds, keyword = _example_tokens(), _keyword(tokens)
     examples: list[tuple[Hint, list[str]]] = []

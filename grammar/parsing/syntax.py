@@ -12,7 +12,7 @@ Spot: TypeAlias = tuple[int, int, int, int]
 """1-based line and column of the first character, and of the first one after the last."""
 
 IN, RANGE, LIST, TAIL, CELLS = "in", "..", "[]", "[|]", "()"
-"""Signs of terms: `X in (a, b)`, `1..3`, `[a, b]`, `[a|B]`, and `(A, B)` beside a sign of comparison."""
+"""Signs of terms: `X in (a, b)`, `1..3`, `[a, b]`, `[a|B]`, and in goals the record `(A, B)`."""
 
 ALL, ANY_OF, NONE_OF, NOT, THEN = "&", "|", "not", "\\+", "->"
 """Signs of terms in premises: all parts hold, one of them does, not all of them do, the negation of one atom, and in a
@@ -154,20 +154,15 @@ class RawDeclaration(RawNode):
 class RawLine(RawNode):
     """Another statement: its keyword, or `@name` of an attribute, and its parts: words, or texts as they were written.
 
-    `?-` has the text of a goal, and BROKEN what could not be read.
+    `?-` has the text of a goal. BROKEN stands for a statement that could not be read.
     """
 
     keyword: str
     parts: tuple[Any, ...]
 
 
-BROKEN = "broken"
-"""Keyword of a statement or a whole file that cannot be read. Its part tells `assemble.py` which diagnostics may only
-follow from it: the keyword of the statement, "@" for an attribute, "" for a rule, "file" for a whole file, or MISSPELT.
-"""
-
-MISSPELT = "misspelt"
-"""Part of a broken statement that begins with a misspelt keyword."""
+BROKEN = RawLine("broken", ())
+"""Stands for a statement that cannot be read: the attributes before it may be its own."""
 
 
 def parts_of(node: object) -> Iterator[RawNode]:

@@ -75,8 +75,7 @@ class Scope:
 
     counts: Mapping[str, int] = field(default_factory=dict)
     types: Collection[str] = ()
-    parameters: Collection[str] | None = None
-    reported: set[str] = field(default_factory=set)
+    parameters: set[str] | None = None
     anonymous: Iterator[int] = field(default_factory=lambda: count(1))
 
 
@@ -104,7 +103,7 @@ class TermReader:
         for key, value in words.items():
             if len(value) > 60 and key != "remedy":
                 words[key] = value[:57] + "..."
-        self.diagnostics.append(hint(label).at(Place(self.file, *at), *related, fix=(), **words))
+        self.diagnostics.append(hint(label).at(Place(self.file, *at), *related, **words))
 
     def place(self, node: RawNode) -> Place:
         return Place(self.file, *node.at)
@@ -266,32 +265,17 @@ class TermReader:
         else:
             *type_words, name = node.words
             if is_variable_word(name) and (type_words or not self._is_type_alone(name, scope)):
-                if scope.parameters is not None and name not in {*scope.parameters, *scope.reported}:
-                    scope.reported.add(name)
+                if scope.parameters is not None and name not in scope.parameters:
+                    scope.parameters.add(name)
                     self.report("unknown parameter", node.at, name=name)
                 return Variable(name, self.data_type(type_words) if type_words else "")
-            self._no_variable(node, type_words)
+            self.report("no variable name", node.at, argument=str(node))
         return Constant(0)  # never used: the statement is left out
 
     def _is_type_alone(self, name: str, scope: Scope) -> bool:
         """True for the name of a type in place of a variable: `eats(Person, Food A)`."""
         key = type_key(name)
         return scope.counts.get(name) == 1 and not is_variable_name(name) and key in {*self.type_names, *scope.types}
-
-    def _no_variable(self, argument: RawWords, type_words: list[str]) -> None:
-        """Report words that do not end in a variable, with the variable that they may be meant for."""
-        text, last = str(argument)[:60], argument.words[-1]
-        if is_variable_word(last):
-            remedy = f"{text} is a type; write the variable after it: {text} X"
-        elif last[0].isupper():
-            remedy = (
-                f'Choose another name; for a difference, write blanks around the minus: "{last.replace("-", " - ")}"'
-            )
-        elif type_words:
-            remedy = f'Begin the variable with a capital letter: {text} X. If it is a text, quote it: "{text}"'
-        else:
-            remedy = "Choose another name: those of `_` and digits stand for `_`"
-        self.report("no variable name", argument.at, argument=text, remedy=remedy)
 
     def value(self, source: str, at: Spot, unit: str = "") -> Value:
         """The value of what is written; where that is reported to have none, one of its kind."""

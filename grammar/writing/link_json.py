@@ -9,45 +9,118 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing import syntax
 from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.parsing.rule_imports import UnreadableFile
+from hapax.grammar.parsing.statements import read_statements
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Variable, quoted
-from hapax.grammar.writing.texts import SLOT, is_variable_name, numbered_slots
+from hapax.grammar.writing.texts import SLOT, numbered_slots
 
 # `is_in (A, B)`: a name, perhaps with blanks in it, and arguments without parentheses
 _ATOM = re.compile(r"\s*(\w[\w ]*?)\s*\(([^()]*)\)\s*")
-# what rule.lark calls a WORD, but for `not`, which is a sign
-_WORD = re.compile(r"(?!not$)(?:\d*[^\W\d][^\W\d_]\w*(?:['’-][^\W\d]\w*)+|\d*[^\W\d]\w*)")
 _ATTRIBUTES = ("domain", "principle", "polarity")
+
+Use: TypeAlias = tuple[str, tuple[str, ...]]
+"""A predicate's name and the names of an atom's variables."""
 
 
 def statements_of_link_json(text: str) -> list[syntax.RawNode]:
-    """The statements of a LINK file, declarations after the rules, each at the key that it stands for.
+    """The statements of a LINK file, declarations after the rules, each at the name of its rule.
 
     Raises UnreadableFile.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
-        entries = json.loads(text)
+        rules = json.loads(text)
     except (ValueError, RecursionError) as error:
         spot = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
         remedy = "Pass a LINK rules file: an object of rules."
         raise UnreadableFile(f"not valid JSON ({error})", remedy, spot) from None
-    if not isinstance(entries, dict):
+    if not isinstance(rules, dict):
         remedy = 'Pass a LINK rules file, such as {"rule0": {...}}.'
         raise UnreadableFile("not an object of rules", remedy, (1, 1))
-    reader = _LinkFileReader(text)
-    for name, entry in entries.items():
-        reader.read_rule(name, entry)
-    return [*reader.statements, *reader.declarations.values()]
+    statements: list[syntax.RawNode] = []
+    declared: dict[tuple[str, int], _Declared] = {}
+    begin = 0
+    for name, entry in rules.items():
+        # Where the name is written with other escapes, the place is that of the rule before.
+        begin = max(begin, text.find(json.dumps(name, ensure_ascii=False), begin))
+        line, column = text.count("\n", 0, begin) + 1, begin - text.rfind("\n", 0, begin)
+        at = (line, column, line, column + len(name) + 2)
+        try:
+            statements += _parsed(_rule_text(name, entry, declared, at), at, len(entry["premise_map"]))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            reason = (
+                f"rule {name} has no premise_map of atoms, one atom as conclusion_map, and variables that are each "
+                "[name, data type, is generic, node type]"
+            )
+            raise UnreadableFile(reason, "Compare it with LINK's released rules.json.", at) from None
+    for (name, _), known in declared.items():
+        if known.is_functional or known.template is not None:
+            kind = PredicateKind.FUNCTIONAL if known.is_functional else PredicateKind.ORACLE
+            template = "" if known.template is None else f": {quoted(known.template)}"
+            statements += _parsed(f"{kind} {name}({', '.join(known.types)}){template}", known.at)
+    return statements
+
+
+@dataclass
+class _Declared:
+    """A predicate: types, sentence and place are those of its first use; any use may make it functional."""
+
+    types: list[str]
+    template: str | None
+    at: syntax.Spot
+    is_functional: bool = False
+
+
+def _rule_text(name: str, entry: dict[str, Any], declared: dict[tuple[str, int], _Declared], at: syntax.Spot) -> str:
+    """The text of a rule with its attributes. Its predicates are added to those that are declared."""
+    variables = {
+        key: (" ".join(fields[1].split()), fields[2], fields[3:]) for key, fields in entry["variables"].items()
+    }
+    factual = {key for key, (_, _, kind) in variables.items() if kind[:1] == ["factual"]}
+    premise, conclusion = (list(map(_use, entry[key])) for key in ("premise_map", "conclusion_map"))
+    (_,) = conclusion
+    written: list[str] = []
+    earlier: set[str] = set()  # last arguments of the atoms before
+    sentences = (*entry["premise_map"].values(), *entry["conclusion_map"].values())
+    for (predicate, names), sentence in zip((*premise, *conclusion), sentences, strict=True):
+        types = [variables[key][0] for key in names]
+        template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
+        known = declared.setdefault((predicate, len(names)), _Declared(types, template, at))
+        # Of several atoms that end in the variable, the first one gives it its value; a conclusion never does.
+        if names[-1] in factual - earlier and len(written) < len(premise):
+            known.is_functional = True
+        earlier.add(names[-1])
+        written.append(f"{predicate}({', '.join(f'{variables[key][0]} {key}' for key in names)})")
+    generic = " ".join(key for key, (_, is_generic, _) in variables.items() if is_generic)
+    attributes = {"name": quoted(name), "generic": generic or "none"}
+    attributes |= {key: quoted(str(entry[key])) for key in _ATTRIBUTES if entry.get(key)}
+    lines = [f"@{key} {value}" for key, value in attributes.items()]
+    return "\n".join([*lines, f"{' & '.join(written[:-1])} -> {written[-1]}"])
+
+
+def _use(text: str) -> Use:
+    """The predicate and the variables of an atom. Raises TypeError for another text."""
+    predicate, names = _ATOM.fullmatch(text).groups()  # type: ignore[union-attr]
+    return " ".join(predicate.split()), tuple(name.strip() for name in names.split(","))
+
+
+def _parsed(text: str, at: syntax.Spot, premises: int = 0) -> list[syntax.RawNode]:
+    """The statements of a text, all at one place. Raises ValueError if a rule has another number of premises."""
+    source = read_statements("", text)
+    *_, last = source.lines
+    if source.diagnostics or (isinstance(last, syntax.RawClause) and len(last.premise) != premises):
+        raise ValueError(text)
+    for node in chain.from_iterable(map(syntax.all_parts, source.lines)):
+        node.at = at
+    return source.lines
 
 
 def to_link_json(library: Library) -> str:
@@ -59,112 +132,6 @@ def to_link_json(library: Library) -> str:
         raise HapaxError(f"LINK's JSON cannot express: {', '.join(misfits)}. Leave these rules out.")
     entries = {rule.name: _entry(rule, library) for rule in library.rules}
     return json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
-
-
-class _LinkFileReader:
-    """Reads the rules of one file, and collects the declarations of their predicates."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.statements: list[syntax.RawNode] = []
-        self.declarations: dict[tuple[str, int], syntax.RawDeclaration] = {}
-        """By name and number of arguments; others need none: a search asks a model for them, and rules name types."""
-        self.sentences: dict[tuple[str, int], str | None] = {}
-        """The sentence of a predicate's first use."""
-        self.begin = 0
-        """Offset of the rule that is read."""
-
-    def read_rule(self, name: str, entry: Any) -> None:
-        """Add the statements of a rule."""
-        at = self._spot(name)
-        self.begin = self.line_starts[at[0] - 1] + at[1] - 1
-        variables = self._variables(name, entry)
-        premise = self._atoms(name, entry, "premise_map", variables)
-        conclusions = self._atoms(name, entry, "conclusion_map", variables)
-        if len(conclusions) != 1 or not premise:
-            raise self._error(name, "it needs a premise and exactly one conclusion")
-        generic = [key for key, fields in variables.items() if fields[2]]
-        attributes = {"name": quoted(name), "generic": " ".join(generic) or "none"}
-        attributes |= {key: quoted(str(entry[key])) for key in _ATTRIBUTES if entry.get(key)}
-        for key, value in attributes.items():
-            self.statements.append(syntax.RawLine(f"@{key}", (value,), at=at))
-        whole = premise[0].at[:2] + conclusions[0].at[2:]
-        self.statements.append(syntax.RawClause((syntax.RawHead(conclusions[0]),), tuple(premise), at=whole))
-        self._declare(
-            [*premise, *conclusions], {key for key, fields in variables.items() if fields[3:4] == ["factual"]}
-        )
-
-    def _variables(self, name: str, entry: Any) -> dict[str, list[Any]]:
-        variables = entry.get("variables") if isinstance(entry, dict) else None
-        if not isinstance(variables, dict):
-            raise self._error(name, 'it has no "variables"')
-        for key, fields in variables.items():
-            if not isinstance(fields, list) or len(fields) < 3 or not isinstance(fields[1], str):
-                raise self._error(name, f"variable {key} is not [name, data type, is generic, node type]", key)
-            words = fields[1].split()
-            if not is_variable_name(key) or not words or not all(map(_WORD.fullmatch, words)):
-                reason = (
-                    f"variable {key!r} of type {fields[1]!r} has no valid name: a variable is a capital letter and "
-                    "perhaps digits, and a type is words"
-                )
-                raise self._error(name, reason, key)
-        return variables
-
-    def _atoms(
-        self, name: str, entry: dict[str, Any], key: str, variables: dict[str, list[Any]]
-    ) -> list[syntax.RawAtom]:
-        """The atoms of a map. The sentence of a predicate's first use is kept."""
-        sentences = entry.get(key)
-        if not isinstance(sentences, dict):
-            raise self._error(name, f'it has no "{key}"')
-        atoms = []
-        for text, sentence in sentences.items():
-            match = _ATOM.fullmatch(text)
-            names = [argument.strip() for argument in match[2].split(",")] if match else []
-            words = match[1].split() if match else []
-            if match is None or not set(names) <= variables.keys() or not all(map(_WORD.fullmatch, words)):
-                raise self._error(name, f"{text!r} is not an atom over its variables", text)
-            at = self._spot(text)
-            arguments = (syntax.RawWords((*variables[name][1].split(), name), at=at) for name in names)
-            atoms.append(syntax.RawAtom(syntax.RawWords(tuple(words), at=at), tuple(arguments), at=at))
-            template = numbered_slots(sentence, names) if isinstance(sentence, str) else None
-            self.sentences.setdefault((match[1], len(names)), template)
-        return atoms
-
-    def _declare(self, atoms: list[syntax.RawAtom], factual: set[str]) -> None:
-        """Types and sentence are those of a predicate's first use; any use may make it functional."""
-        earlier: set[str] = set()  # last arguments of the atoms before
-        for atom in atoms:
-            words = [argument.words for argument in atom.arguments if isinstance(argument, syntax.RawWords)]
-            last = words[-1][-1]
-            # Of several atoms that end in the variable, the first one gives it its value; a conclusion never does.
-            functional = last in factual - earlier and atom is not atoms[-1]
-            earlier.add(last)
-            key = (" ".join(atom.name.words), len(atom.arguments))
-            types = tuple(syntax.RawWords(part[:-1], at=atom.at) for part in words)
-            template = self.sentences[key]
-            templates = None if template is None else (syntax.RawValue(quoted(template), at=atom.at),)
-            if functional or templates:
-                formal = syntax.RawAtom(atom.name, types, at=atom.at)
-                new = syntax.RawDeclaration(PredicateKind.ORACLE, formal, templates=templates, at=atom.at)
-                declaration = self.declarations.setdefault(key, new)
-                if functional:
-                    declaration.keyword = PredicateKind.FUNCTIONAL
-
-    def _spot(self, key: str) -> syntax.Spot:
-        """The range of a key after the start of the rule; where it has other escapes, the start of the rule."""
-        written = (json.dumps(key, ensure_ascii=is_ascii) for is_ascii in (False, True))
-        start, text = next(((at, text) for text in written if (at := self.text.find(text, self.begin)) >= 0), (-1, ""))
-        start = self.begin if start < 0 else start
-        line = bisect_right(self.line_starts, start)
-        column = start - self.line_starts[line - 1] + 1
-        return line, column, line, column + len(text)
-
-    def _error(self, name: str, reason: str, key: str | None = None) -> UnreadableFile:
-        """The error of a rule, at a key of its entry or at its name."""
-        remedy = "Compare it with LINK's released rules.json."
-        return UnreadableFile(f"rule {name}: {reason}", remedy, self._spot(name if key is None else key))
 
 
 def inexpressible_parts(rule: Rule) -> Iterator[str]:

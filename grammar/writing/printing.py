@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal as OneOf
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from hapax.grammar.parsing.declarations import (
     AggregateDeclaration,
@@ -16,7 +15,7 @@ from hapax.grammar.parsing.declarations import (
     Templates,
 )
 from hapax.grammar.rules import Library, Rule
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, quoted, variable_names
+from hapax.grammar.terms import Atom, BodyLiteral, Comparison, quoted
 
 
 def rule_text(rule: Rule, library: Library, default_name: str | None = None) -> str:
@@ -93,74 +92,31 @@ def _templates_text(templates: Templates | None) -> str:
 
 # The dependency graph of a rule
 
-GraphForm: TypeAlias = OneOf["text", "mermaid", "dot"]
+GraphForm: TypeAlias = OneOf["text", "mermaid"]
 
 
-class _Drawing(NamedTuple):
-    """The lines of a drawing, and what makes a text safe in it. `{0}`: the id of a node, `{1}`: its text."""
-
-    first: str
-    variable: str
-    generic: str
-    literal: str
-    conclusion: str
-    edge: str
-    last: str
-    quote: Callable[[str], str]
+def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
+    """The dependency graph as plain text, or as source for Mermaid. Ends with a newline."""
+    plain, drawn = [rule.name], ["graph LR"]
+    for variable in rule.variables:
+        is_generic = variable.name in rule.generic
+        plain.append(f"  {variable}" + (" (generic, never searched)" if is_generic else ""))
+        label = _mermaid_label(str(variable))
+        drawn.append(f"  {variable.name}([{label}])" if is_generic else f"  {variable.name}({label})")
+    for number, item in enumerate((*rule.premise, rule.conclusion)):
+        is_conclusion = number == len(rule.premise)
+        text = f"{item.untyped} [{'conclusion' if is_conclusion else _source(item, library)}]"
+        names = list(dict.fromkeys(variable.name for variable in item.variables))
+        plain.append(f"  {' -- '.join(names) or '(no variable)'}: {text}")
+        label = _mermaid_label(text)
+        drawn.append(f"  l{number}{{{{{label}}}}}" if is_conclusion else f"  l{number}[{label}]")
+        drawn += [f"  {name} --- l{number}" for name in names]
+    return "\n".join(plain if form == "text" else drawn) + "\n"
 
 
 def _mermaid_label(text: str) -> str:
     """Mermaid knows no backslash escapes: all but letters, digits and harmless signs are numbered entities."""
     return '"' + "".join(c if c.isalnum() or c in " _(),.[]" else f"#{ord(c)};" for c in text) + '"'
-
-
-def _dot_quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else "?" for c in escaped) + '"'
-
-
-_DRAWINGS = {
-    "mermaid": _Drawing(
-        "graph LR", "{0}({1})", "{0}([{1}])", "{0}[{1}]", "{0}{{{{{1}}}}}", "{0} --- {1}", "", _mermaid_label
-    ),
-    "dot": _Drawing(
-        "graph {1} {{",
-        "{0} [label={1}, shape=ellipse];",
-        "{0} [label={1}, shape=ellipse, style=dashed];",
-        "{0} [label={1}, shape=box];",
-        "{0} [label={1}, shape=hexagon];",
-        "{0} -- {1};",
-        "}",
-        _dot_quoted,
-    ),
-}
-
-
-def graph_text(rule: Rule, library: Library, form: GraphForm = "text") -> str:
-    """The dependency graph as plain text, or as source for Mermaid or Graphviz. Ends with a newline."""
-    drawing, plain = _DRAWINGS.get(form), [rule.name]
-    nodes: list[str] = []
-    edges: list[str] = []
-    for variable in rule.variables:
-        is_generic = variable.name in rule.generic
-        plain.append(f"  {variable}" + (" (generic, never searched)" if is_generic else ""))
-        if drawing is not None:
-            node = drawing.generic if is_generic else drawing.variable
-            nodes.append(node.format(variable.name, drawing.quote(str(variable))))
-    for number, item in enumerate((*rule.premise, rule.conclusion)):
-        is_conclusion = number == len(rule.premise)
-        text = f"{item.untyped} [{'conclusion' if is_conclusion else _source(item, library)}]"
-        used = variable_names([item])
-        names = [variable.name for variable in rule.variables if variable.name in used]
-        plain.append(f"  {' -- '.join(names) or '(no variable)'}: {text}")
-        if drawing is not None:
-            node = drawing.conclusion if is_conclusion else drawing.literal
-            nodes.append(node.format(f"l{number}", drawing.quote(text)))
-            edges += [drawing.edge.format(name, f"l{number}") for name in names]
-    if drawing is None:
-        return "\n".join(plain) + "\n"
-    inner = "".join(f"  {line}\n" for line in (*nodes, *edges))
-    return f"{drawing.first.format('', drawing.quote(rule.name))}\n{inner}{drawing.last}".rstrip("\n") + "\n"
 
 
 def _source(item: BodyLiteral, library: Library) -> str:

@@ -157,7 +157,6 @@ def is_like(value: Any, shape: Any) -> bool:
 WITHOUT_JSON = {
     "rules compile": "prints Prolog, rules or LINK's JSON",
     "export": "prints facts in a format of --format",
-    "rules fmt": "prints or writes rule text",
     "rules lsp": "speaks a protocol",
     "kb mcp": "speaks a protocol",
     "init": "writes files",

@@ -195,4 +195,3 @@ def test_graphs_of_rules_hold_any_text() -> None:
 
     assert "  A -- B: is_in(A, B) [oracle]" in graph_text(rule, library).splitlines()
     assert "<b>" not in graph_text(rule, library, "mermaid")
-    assert '\\"no \\\\\\"1' in graph_text(rule, library, "dot")

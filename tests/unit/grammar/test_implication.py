@@ -13,7 +13,6 @@ from hapax.grammar.checking.pair_checks import (
     can_meet,
     duplicate_and_subsumed_rules,
     opposite_conclusions,
-    rules_implied_by_others,
 )
 from hapax.grammar.checking.satisfiable import contradiction, divides_by_zero
 from hapax.grammar.checking.subsumption import subsumes
@@ -40,7 +39,6 @@ def library_of(*lines: str) -> Library:
     [
         ("A < B & B < C & C < A", 3),
         ("N > 83 & M < 20 & N < M", 3),
-        ("A < B & B < A + 1", 2),
         ("2 * N > 10 & N < M & M =< 5", 3),
         ("N / 2 > 5 & N < 10", 2),
         ("A =< B & A >= B & A \\= B", 3),
@@ -54,8 +52,6 @@ def library_of(*lines: str) -> Library:
         ("can_read(Author X, Year A) & cannot_read(Author X, Year A)", 2),
         ("A = B & knows(Author X, Year A) & not knows(Author X, Year B)", 3),
         ("(N + 3) / 2 > 3 & N < 3", 2),
-        ("N * N < 0", 1),
-        ("A = 1815.5", 1),
         (
             "lies(Year A, Year C) & lies(Year B, 1815) & born_in(Author X, Year A) & born_in(Author X, Year B) & C < 9",
             5,
@@ -165,7 +161,6 @@ OF_YEARS = "p(Year X, Year Y) & {} -> c(Year X, Year Y)"
         (OF_YEARS.format("X < Y"), OF_YEARS.format("X > Y"), False, False),
         (OF_YEARS.format("X = Y + 1"), OF_YEARS.format("Y + 1 = X"), True, True),
         (OF_YEARS.format("X > 3"), OF_YEARS.format("X > 5"), True, False),
-        (OF_YEARS.format("X > 2"), OF_YEARS.format("X >= 3"), True, True),  # years are whole
         (OF_YEARS.format("X > Y"), OF_YEARS.format("X > Y + 1"), True, False),
         (OF_YEARS.format("X > 3"), OF_YEARS.format("Y > 5"), False, False),
         (OF_YEARS.format("X \\= 3"), OF_YEARS.format("X > 3"), True, False),
@@ -259,44 +254,3 @@ def test_a_rule_gets_some_contraries_only() -> None:
     assert {item.code for item in contraries} == {"HPX207"}
     assert len(contraries) < 30
     assert note.code == "HPX303"
-
-
-VARIABLES = st.sampled_from(["T X", "T Y", "T Z"])
-CHAINED = st.builds("{}({}, {})".format, st.sampled_from("abcd"), VARIABLES, VARIABLES)
-RULES = st.builds(
-    lambda premise, conclusion: f"@generic none\n{' & '.join(premise)} -> {conclusion}",
-    st.lists(CHAINED, min_size=1, max_size=3),
-    st.builds("{}({}, {})".format, st.sampled_from("bcd"), VARIABLES, VARIABLES),
-)
-ROWS = st.frozensets(st.tuples(st.sampled_from("ab"), st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 3])))
-
-
-def concluded(rules: list[Rule], facts: frozenset[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
-    """All atoms that follow from facts, by trying all values for all variables until nothing is new."""
-    known = set(facts)
-    while True:
-        new = set()
-        for rule in rules:
-            names = [variable.name for variable in rule.variables]
-            for values in product([1, 2, 3], repeat=len(names)):
-                bound = dict(zip(names, values, strict=True))
-                rows = [
-                    (atom.predicate, *(bound[term.name] for term in atom.arguments))  # type: ignore[union-attr]
-                    for atom in rule.atoms
-                ]
-                if known.issuperset(rows[:-1]):
-                    new.add(rows[-1])
-        if new <= known:
-            return known
-        known |= new  # type: ignore[arg-type]
-
-
-@given(st.lists(RULES, min_size=2, max_size=6), ROWS)
-def test_without_all_reported_rules_the_same_follows(texts: list[str], facts: frozenset[tuple[str, int, int]]) -> None:
-    """Obeying every remedy of HPX222 at once loses no conclusion, whatever the facts are."""
-    library = library_of(*texts)
-    rules = [rule for rule in library.rules if not rule.unbound]
-    lines = {fault.place.line for fault in rules_implied_by_others(library) if fault.code == "HPX222"}
-    kept = [rule for rule in rules if rule.place.line not in lines]
-
-    assert concluded(kept, facts) == concluded(rules, facts)

@@ -20,8 +20,8 @@ from hapax.grammar.parsing.declarations import (
     default_polarity,
     default_principle,
 )
-from hapax.grammar.parsing.parser import parse_goal, parse_library, parse_rule, parse_statements, read_texts
-from hapax.grammar.parsing.statements import KEYWORDS, statement_tokens
+from hapax.grammar.parsing.parser import parse_goal, parse_library, parse_rule, read_texts
+from hapax.grammar.parsing.statements import KEYWORDS, read_statements, statement_tokens
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import OPERATIONS, Arithmetic, Atom, Comparison, Constant, Literal, Variable
 from hapax.grammar.writing.printing import format_library
@@ -161,21 +161,20 @@ def slips(word: str) -> list[str]:
 
 
 @given(st.sampled_from(sorted(KEYWORD_LINES)), st.data())
-def test_a_slip_in_a_keyword_is_mended_by_the_keyword(keyword: str, data: st.DataObject) -> None:
-    """One wrong letter is a fault at the word; two keywords differ by a letter, and there nothing is mended by itself."""
+def test_a_slip_in_a_keyword_is_told_at_the_word(keyword: str, data: st.DataObject) -> None:
+    """One wrong letter is a fault at the word."""
     slip = data.draw(st.sampled_from(slips(keyword)))
     text = f"type Child < Person\n{slip}{KEYWORD_LINES[keyword].removeprefix(keyword)}\ntype Adult < Person\n"
 
-    (fault,) = parse_statements("a.rules", text)
+    (fault,) = read_statements("a.rules", text).diagnostics
 
     assert (fault.code, fault.place.line, fault.place.column) == ("HPX035", 2, 1)
-    assert [repair.new for repair in fault.fix] == ([] if keyword.endswith("symmetric") else [keyword])
 
 
 @pytest.mark.parametrize("text", ["orcale & eats(Dog X)", "orcale(Dog X", "colour red -> blue", "gven/2"])
 def test_a_word_that_no_name_follows_is_no_misspelt_keyword(text: str) -> None:
     """It begins a faulty rule."""
-    (fault,) = parse_statements("a.rules", text)
+    (fault,) = read_statements("a.rules", text).diagnostics
 
     assert fault.code != "HPX035"
 
