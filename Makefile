@@ -8,7 +8,7 @@ ALL_PROCESSORS := --numprocesses=auto --dist=loadfile --durations=20
 # Slow tests mostly wait, for servers that hang and for processes that are killed.
 WAITING := --numprocesses=6 --dist=worksteal --durations=20
 
-.PHONY: search test coverage test-opt-in lint types docs site wheel sbom model results lock clean
+.PHONY: search test coverage test-opt-in lint types docs site wheel sbom model lock clean
 
 search: .venv/installed  ## search the shipped rules with the embedded model
 	@$(PYTHON_VENV) cli.py search $(ARGS)
@@ -47,9 +47,6 @@ sbom: .venv/installed  ## write what is installed as a CycloneDX bill of materia
 
 model: .venv/installed  ## train the embedded model anew (about an hour on two cores)
 	@$(PYTHON_VENV) -m tools.embedded.train --out llm_oracle/embedded/model $(ARGS)
-
-results: .venv/installed  ## measure a real model on everything (about an hour on two cores) and write docs/papers/results.md
-	@$(PYTHON_VENV) -m tools.results $(ARGS) > docs/papers/results.md
 
 lock:  ## resolve the ranges in pyproject.toml anew and write requirements.lock
 	@scripts/lock.sh

@@ -28,8 +28,6 @@ from benchmarks.measuring import Figure, Size, Turn, Way, compared, median_of, s
 Tables = Mapping[str, Path]
 """CSV files of texts without a line of names, by predicate. The columns are `x` and `y` in SQL."""
 
-_COUNTED = "SELECT count(*) FROM result"
-
 
 def rows_of(table: Path) -> Iterator[list[str]]:
     """The rows of a CSV file."""
@@ -46,13 +44,7 @@ def by_sqlite(folder: Path, tables: Tables, query: str) -> Way:
             connection.execute(f"CREATE TABLE {name} (x TEXT, y TEXT)")
             connection.executemany(f"INSERT INTO {name} VALUES (?, ?)", rows_of(table))  # noqa: S608  our names
 
-    def way() -> Turn:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("DROP TABLE IF EXISTS result")
-            seconds = seconds_of(lambda: connection.execute(f"CREATE TABLE result AS {query}"))
-            return Turn({"s": seconds}, connection.execute(_COUNTED).fetchone()[0])
-
-    return way
+    return created_by(lambda: sqlite3.connect(path, isolation_level=None), query)
 
 
 def by_duckdb(folder: Path, tables: Tables, query: str) -> Way | None:
@@ -69,11 +61,17 @@ def by_duckdb(folder: Path, tables: Tables, query: str) -> Way | None:
             read = f"read_csv('{table}', header = false, all_varchar = true, names = ['x', 'y'])"
             connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {read}")  # noqa: S608  our names
 
+    return created_by(lambda: duckdb.connect(str(path), config=one_thread), query)
+
+
+def created_by(connect: Callable[[], Any], query: str) -> Way:
+    """The way of CREATE TABLE AS by a connection."""
+
     def way() -> Turn:
-        with closing(duckdb.connect(str(path), config=one_thread)) as connection:
+        with closing(connect()) as connection:
             connection.execute("DROP TABLE IF EXISTS result")
             seconds = seconds_of(lambda: connection.execute(f"CREATE TABLE result AS {query}"))
-            return Turn({"s": seconds}, connection.sql(_COUNTED).fetchall()[0][0])
+            return Turn({"s": seconds}, connection.execute("SELECT count(*) FROM result").fetchone()[0])
 
     return way
 

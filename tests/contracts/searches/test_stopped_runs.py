@@ -1,16 +1,21 @@
-"""A search that was stopped and then run to its end leaves what an undisturbed one leaves."""
+"""Searches that stop before their end, and searches on a cluster that cannot begin."""
 
 from __future__ import annotations
 
 import io
 import random
 import sqlite3
+import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from cli_fixture import invoke
 
 import hapax
+
+# --- stopped ----------------------------------------------------------------------------------------------------------
+
 
 RULES = """
 oracle is_eaten_in(Dish, City): "[1] is eaten in [2]" / "[1] is not eaten in [2]" / "is [1] eaten in [2]?"
@@ -116,3 +121,24 @@ def test_a_finished_rule_replaces_what_an_earlier_version_left(tmp_path: Path) -
     searched(rules, path, 7)
 
     assert stored(path, rules) == expected
+
+
+# --- executors --------------------------------------------------------------------------------------------------------
+
+
+def test_without_ray_the_command_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor that is not there is an error with its remedy, and no knowledge base is begun."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    result = invoke("search", "-m", "simulated", "--executor", "ray", "--db", tmp_path / "one.db")
+
+    assert result.exit_code == 1
+    assert "hapax-kb[ray]" in result.stderr
+    assert not (tmp_path / "one.db").exists()
+
+
+def test_a_queue_is_not_spread(tmp_path: Path) -> None:
+    """--queue sends nothing, so that it does not go with an executor."""
+    result = invoke("search", "--executor", "ray", "--queue", tmp_path / "q.jsonl")
+
+    assert result.exit_code == 2
+    assert "--queue" in result.stderr
