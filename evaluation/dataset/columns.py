@@ -100,6 +100,11 @@ STATEMENTS = DatasetTable(
         Column("run", "run that derived the statement; its settings are in `metadata.json`"),
         Column("knowledge_model", "model that proposed values"),
         Column("critic_model", "model that judged them"),
+        Column(
+            "critic_auc",
+            "how well it separates true claims from false ones: 1 is best, .5 is chance, null is not measured",
+            "float64",
+        ),
         Column("likelihood_model", "model that ranked them"),
         Column("evaluator_model", "model that measured `log_likelihood`"),
     ),

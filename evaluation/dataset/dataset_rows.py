@@ -536,10 +536,18 @@ class DatasetSource:
             "run": record.run_id,
             "knowledge_model": models.get(KNOWLEDGE),
             "critic_model": models.get(CRITIC),
+            "critic_auc": self._critic_area(record.run_id),
             "likelihood_model": models.get(LIKELIHOOD),
             "evaluator_model": models.get(EVALUATOR),
         }
         return Entry(record, rule, row, tuple(probe_rows(item)), fact_ids)
+
+    def _critic_area(self, run_id: str) -> float | None:
+        """The AUC that the critic of a search had."""
+        run = self.runs.get(run_id)
+        worth = run.summary.get("critic") if run is not None else None
+        area = worth.get("auc") if isinstance(worth, dict) else None
+        return float(area) if isinstance(area, float | int) else None
 
 
 def _fact_ids(derivations: Iterable[_Derivation]) -> Iterator[str]:

@@ -75,10 +75,10 @@ ASKED_OF_MODELS = (PredicateKind.ORACLE, PredicateKind.FUNCTIONAL)
 class SheetExportOptions(StatementChoice):
     """The kind of sheets, which statements to draw, and who gets the sheets.
 
-    `total`: number of statements over both distributions, None for all;
-    `rules_drawn`: number of rules whose facts are asked about, as in appendix C, None for all; `derived`: of what
-    `derive` concluded, which is in neither distribution. `per_sheet`: largest number of items on a sheet, or None for
-    all on one.
+    `total`: number of statements over both distributions, None for all; `head`, `long_tail`: numbers of each in its
+    place; `rules_drawn`: number of rules whose facts are asked about, as in appendix C, None for all; `derived`: of
+    what `derive` concluded, which is in neither distribution. `per_sheet`: largest number of items on a sheet, or None
+    for all on one.
     """
 
     kind: SheetKind = SheetKind.STATEMENTS
@@ -90,6 +90,10 @@ class SheetExportOptions(StatementChoice):
     total: Annotated[
         int | None, Option("Statements to draw; 0: all.", name="sample", default="200", least=0, none="0")
     ] = None
+    head: Annotated[int | None, Option("Head statements to draw; with --long-tail, instead of --sample.", least=0)] = (
+        None
+    )
+    long_tail: Annotated[int | None, Option("Long-tail statements to draw; with --head.", least=0)] = None
     rules_drawn: Annotated[
         int | None, Option("Rules to draw for a sheet of predicates; 0: all.", name="draw-rules", least=0, none="0")
     ] = 3
@@ -102,6 +106,11 @@ class SheetExportOptions(StatementChoice):
     def __post_init__(self) -> None:
         if self.derived and self.runs:
             raise HapaxError("Derived statements belong to no run. Draw them by their number and rules.")
+        if (self.head is None) != (self.long_tail is None) or (self.derived and self.head is not None):
+            raise HapaxError(
+                "Head and long tail are drawn together, and what was derived is in neither.",
+                Remedy("Give both {} and {}, or neither.", Setting("options.head"), Setting("options.long_tail")),
+            )
 
 
 class ItemSource:
@@ -159,7 +168,11 @@ class ItemSource:
             taken[group] += 1
         # The sort is stable: within a turn statements stay in the order in which they were drawn.
         order.sort(key=lambda entry: entry[0])
-        return [record for _, record in order[: options.total]]
+        records = [record for _, record in order]
+        if options.head is None or options.long_tail is None:
+            return records[: options.total]
+        head, long_tail = ([record for record in records if record.distribution is end] for end in Distribution)
+        return [*head[: options.head], *long_tail[: options.long_tail]]
 
     def by_id(self, identities: Collection[str]) -> dict[str, VotingItem]:
         """Items by id; ids that the knowledge base does not know are left out."""

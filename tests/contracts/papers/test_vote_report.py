@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,7 @@ def test_a_sheet_of_derived_statements_is_drawn_imported_and_counted(roads: Path
     assert all("Fact: A road leads from a to b." in text for text in texts)
     assert "soundness" in fault(*export, "predicates", "--derived", "--draw-rules", 0)
     assert "no run" in fault(*export, "statements", "--derived", "--run", "a")
+    assert "neither" in fault(*export, "statements", "--derived", "--head", 1, "--long-tail", 1)
     assert "--derived" in fault(*export, "statements")
     (roads.parent / "more.csv").write_text("road,e,f\n", "utf-8")
     run("import", roads.parent / "more.csv", "--rules", roads.parent / "roads.rules", "--db", roads)
@@ -374,13 +376,18 @@ def refused(vote_sheets_database: Path, *paths: Path) -> str:
 
 
 def test_larger_samples_hold_the_smaller(vote_sheets_database: Path) -> None:
-    """A uniform sample only grows, another seed draws others, and the same command writes the same bytes."""
+    """A uniform sample only grows, another seed draws others, and the same command writes the same bytes. Head and long
+    tail can be drawn apart."""
     drawn = [set(items(sheet(vote_sheets_database, "--sample", size, out=f"s{size}"))) for size in (3, 7, 12)]
     other = set(items(sheet(vote_sheets_database, "--sample", 3, "--seed", 1, out="other")))
 
     assert drawn[0] < drawn[1] < drawn[2]
     assert [len(ids) for ids in drawn] == [3, 7, 12]
     assert other != drawn[0]
+    with hapax.KnowledgeBase(vote_sheets_database, read_only=True) as kb:
+        ends = {f"statement:{statement.id}": statement.distribution.value for statement in kb.statements()}
+    both = items(sheet(vote_sheets_database, "--head", 4, "--long-tail", 3, out="both"))
+    assert Counter(ends[item] for item in both) == {"head": 4, "long_tail": 3}
     assert sheet(vote_sheets_database, out="again").read_bytes() == sheet(vote_sheets_database, out="once").read_bytes()
 
 

@@ -570,8 +570,8 @@ def test_claims_are_asked_alone_where_they_want_to_be(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("false", "area"), [(0.03, 1.0), (0.97, 0.5)], ids=["good", "always yes"])
 def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, area: float, tmp_path: Path) -> None:
-    """The AUC on claims of known truth stands in the table and in JSON, and the threshold of facts follows it; the last
-    line says what a statement cost."""
+    """The AUC on claims of known truth stands in table, JSON and dataset, and the threshold of facts follows it; the last line
+    says what a statement cost."""
     with judged(set(), dict.fromkeys(FALSEHOODS, false)) as fake:
         url = f"openai:tiny@{fake.url}"
         options = ("--likelihood", "frequency", "--claims", "12")
@@ -586,6 +586,13 @@ def test_what_the_critic_is_worth_stands_beside_what_it_accepted(false: float, a
     # Facts need more than a critic gave to known falsehoods, so that one that says yes to all accepts none.
     assert worth["threshold"] == (0.85 if false < 0.5 else 1.0)
     assert ("For each statement: " in flat(printed)) is (false < 0.5)
+    folder = tmp_path / "dataset"
+    made = invoke("data", "dataset", folder, "--db", tmp_path / "kb.db", "--format", "jsonl", "--in-both", "keep")
+    assert (made.exit_code == 0) is (false < 0.5), made.output
+    rows = [
+        json.loads(line) for file in folder.glob("jsonl/statements-*.jsonl") for line in file.open(encoding="utf-8")
+    ]
+    assert {row["critic_auc"] for row in rows} == ({area} if false < 0.5 else set())
 
 
 @pytest.mark.parametrize(
