@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from cli_fixture import run
-from other_programs import inspected, loaded, python
-from papers_fixture import KITCHEN, bring, fault, judge, lines, script, search, told
+from papers_fixture import KITCHEN, bring, fault, inspected, judge, lines, loaded, python, script, search, told
 from pyarrow import parquet
 
 import hapax

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import winograd_fixture as fixture
 from cli_fixture import run
-from other_programs import loaded, python
-from papers_fixture import Answer, fault, fill_csv, lines
+from papers_fixture import Answer, fault, fill_csv, lines, loaded, python
 
 import hapax
 
