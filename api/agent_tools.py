@@ -26,7 +26,6 @@ from hapax.grammar.parsing.parser import parse_rules
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.rule_paths import load_rules
 from hapax.grammar.rules import Library
-from hapax.grammar.writing.language_page import language_page
 from hapax.kb.records import Distribution
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
@@ -94,11 +93,6 @@ class AgentTools:
         finding = (self.list_predicates, self.search_names, self.search_facts, self.search_statements)
         reading = (*finding, self.query, self.why, self.why_not, self.check_rules)
         return reading if self._asking is None else (*reading, self.ask)
-
-    @staticmethod
-    def language() -> str:
-        """The page on the rule language, in Markdown."""
-        return language_page()
 
     def list_predicates(self) -> dict[str, Any]:
         """List the predicates that goals can use, with their argument types, meaning and numbers of facts."""

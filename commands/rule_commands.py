@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 @click.command()
 @with_paths
 @click.option("--db", "database", default=None, envvar="HAPAX_DB", help="Also check against this knowledge base.")
-@click.option("--all", "every", is_flag=True, help="Print all notes of a kind, not only the first few; JSON has all.")
 @click.option(
     "--format",
     "form",
@@ -95,7 +94,7 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, **options: A
     if form == "sarif":
         click.echo(sarif_text(checked.diagnostics))
     elif form == "text":
-        print_diagnostics(checked.diagnostics, options["every"])
+        print_diagnostics(checked.diagnostics)
         for code, number, text in checked.proofs:
             out.print(escape(f"\n{code}, proof {number}:\n{text}"))
         summary = [counted(len(checked.library.rules), "rule")]

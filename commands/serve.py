@@ -34,6 +34,7 @@ from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import missing_of
 from hapax.grammar.options import from_options
 from hapax.grammar.remedies import worded_for
+from hapax.grammar.writing.language_page import language_page
 from hapax.grammar.writing.words import counted
 from hapax.kb.files.whole_files import atomic_text_file
 
@@ -180,7 +181,7 @@ def mcp_server(tools: AgentTools) -> MCPServer[Any]:
     )
     for tool in tools.tools:
         server.add_tool(_refusing(tool))
-    page = TextResource(uri="hapax://language", name="language", mime_type="text/markdown", text=tools.language())
+    page = TextResource(uri="hapax://language", name="language", mime_type="text/markdown", text=language_page())
     server.add_resource(page)
     return server
 

@@ -17,7 +17,6 @@ from dataclasses import asdict, is_dataclass
 from enum import StrEnum
 from functools import lru_cache
 from io import TextIOWrapper
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,9 +90,6 @@ _open_streams()
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 1_000_000)
 err = Screen(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
-
-NOTES_SHOWN = 3
-"""Notes of one kind at one place that `check` prints without --all."""
 
 STATEMENTS_SHOWN = 10
 """Statements that fell or rose, of which each is printed; the rest are counted."""
@@ -309,25 +305,13 @@ def show(found: Any) -> None:
         note(remark)
 
 
-def print_diagnostics(
-    diagnostics: Iterable[Diagnostic], every: bool = True, texts: Mapping[str, str] | None = None
-) -> None:
-    """Print diagnostics with their source lines.
-
-    `every`: all notes of a kind, not only the first few. `texts`: sources that are not files, by name.
-    """
+def print_diagnostics(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str] | None = None) -> None:
+    """Print diagnostics with their source lines. `texts`: sources that are not files, by name."""
     _lines_of.cache_clear()
-    # Only neighbours are grouped, so that diagnostics stay in the order of the checks.
-    for (severity, code, place), group in groupby(diagnostics, lambda note: (note.severity, note.code, note.place)):
-        same_kind = list(group)
-        # Errors and warnings are never left out.
-        most = len(same_kind) if every or severity is not Severity.NOTE else NOTES_SHOWN
-        for diagnostic in same_kind[:most]:
-            out.print(escape(str(diagnostic)))
-            for line in excerpts(diagnostic, texts or {}):
-                out.print(line)
-        if more := len(same_kind[most:]):
-            out.print(escape(f"{place}: {counted(more, f'more note {code}', f'more notes {code}')}; --all prints all."))
+    for diagnostic in diagnostics:
+        out.print(escape(str(diagnostic)))
+        for line in excerpts(diagnostic, texts or {}):
+            out.print(line)
 
 
 def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
