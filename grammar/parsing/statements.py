@@ -527,6 +527,10 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     if dot and [token.type for token in tokens[dot - 1 : dot + 2]] == ["WORD", "DOT", "WORD"]:
         prefix, name = tokens[dot - 1], tokens[dot + 1]
         return hint("dotted name").at(Place(file, *span([prefix, name])), prefix=str(prefix), name=str(name))
+    is_neck = error.token.type == "NECK"
+    before = {token.type for token in tokens if is_neck and token.start_pos < error.token.start_pos}
+    if "OR" in before and before.isdisjoint(("NECK", "ARROW")):
+        return hint("disjunction").at(place)
     # Only examples of the same kind of statement: the parser's state does not tell a fact's atom from a rule's.
     kinds, keyword = _example_tokens(), _keyword(tokens)
     examples: list[tuple[Hint, list[str]]] = []
