@@ -10,11 +10,10 @@ from itertools import chain
 
 from hapax.engine.answers.derivation import RUN_ID, find_statement, statement_by_id
 from hapax.engine.entailment.graph import entailment_scores
-from hapax.engine.inference.derive import KeptSubstitutions, fact_key, values_in_sentence
+from hapax.engine.inference.derive import fact_key, values_in_sentence
 from hapax.engine.inference.proof import By, Proof, proof_from_json, reason
 from hapax.engine.inference.theory import AskedAtom, Theory
-from hapax.engine.logic.conflicts import premises_among
-from hapax.engine.logic.proofs import atoms_that_hold, derive_statements, prove
+from hapax.engine.logic.proofs import atoms_that_hold, prove
 from hapax.engine.probability.probable_answers import (
     Probability,
     ProofSupport,
@@ -26,7 +25,6 @@ from hapax.engine.questions.gates import PARSER, substitution_subject
 from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.run_memory import (
     ATOM,
-    IDENTITY,
     models_of,
     ranking_scores,
     stored_rule,
@@ -48,7 +46,6 @@ from hapax.kb.records import (
     STATEMENTS,
     Assessment,
     Decision,
-    Distribution,
     FactRecord,
     Source,
     StatementRecord,
@@ -86,13 +83,11 @@ def why(
             raise gone
         proof = Explainer(worded).statement(statement)
         return proof if probability is None else _with_first(proof, _statement_chance(worded, statement, probability))
-    if not ATOM.match(text):
-        refuse_withdrawn(theory, text)
-        if found := sentence_rules(worded.library, text):
-            raise HapaxError(
-                f'"{text.strip()}" is no stored statement of rule {found[0][0].name}.',
-                Remedy("Run {} to see what is missing.", Operation("why_not", text.strip())),
-            )
+    if not ATOM.match(text) and (found := sentence_rules(worded.library, text)):
+        raise HapaxError(
+            f'"{text.strip()}" is no stored statement of rule {found[0][0].name}.',
+            Remedy("Run {} to see what is missing.", Operation("why_not", text.strip())),
+        )
     worded, asked = named_atom(text, theory)
     atoms = [asked.atom] if asked.atom.is_ground else atoms_that_hold(worded, asked, EXAMPLES + 1)
     stories = [story for atom in atoms[:EXAMPLES] if (story := _why_atom(worded, atom, probability)) is not None]
@@ -190,32 +185,6 @@ def _fallen_text(statement: StatementRecord, gone: Iterable[Withdrawal]) -> str:
         f'"{statement.text}" (statement {statement.id}) no longer holds. Its proof rests on {facts}. Run '
         f"{Operation('restore', 'FACT')} if that is wrong."
     )
-
-
-def refuse_withdrawn(theory: Theory, text: str) -> None:
-    """Raise HapaxError, with the withdrawals, if a statement of `derive` would hold if withdrawn facts stood.
-
-    Such statements are stored nowhere: they are derived again from the facts as they were. By id only those are found
-    of which a withdrawn fact is a premise itself.
-    """
-    gone = {item.fact.id: item for item in theory.kb.withdrawals()}
-    stored = theory.kb.derived_counts() if gone else {}
-    is_wanted = _named(text)
-    for rule in (rule for rule in theory.library.rules if rule.name in stored):
-        kept = values_in_sentence(rule, theory.library, text)
-        if not kept and IDENTITY.fullmatch(text.strip()):
-            kept = [*premises_among(rule, (item.fact for item in gone.values()))]
-        if not kept:
-            continue
-        part = theory.relevant_to(rule)
-        # As if the withdrawn facts still stood.
-        facts = [*part.facts(), *(item.fact for item in gone.values())]
-        wanted = KeptSubstitutions(rule, {Distribution.HEAD: kept}, RUN_ID)
-        found = derive_statements(theory.kb, theory.library, facts, wanted, list(part.denied()))
-        for record in found:
-            rests_on = [gone[fact_id] for fact_id in proof_from_json(record.proof).fact_ids() if fact_id in gone]
-            if rests_on and is_wanted(record.id, record.text):
-                raise HapaxError(_fallen_text(record, rests_on))
 
 
 def _statement(kb: KnowledgeBase, text: str) -> StatementRecord | None:

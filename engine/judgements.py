@@ -3,11 +3,6 @@
 The sheets of `votes`, the page of `serve --judge` and the import of LINT all store votes. Whoever wants to know what
 people think of a statement asks `Judgements`; only LINK's tables, which are about single questions, count ballots.
 
-Votes are weighed as by Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
-Applied Statistics 28 (1979), section 3, for two classes: from the shares of yes each voter's rates of error are
-estimated, from these the truth of each item, and so on. Each rate is smoothed by a prior of a few right votes, so that
-little is concluded from few votes.
-
 Draws are priority sampling (Duffield, Lund, Thorup 2007, Journal of the ACM 54): each item has a weight and a random
 number, and items are judged in the order of number / weight. However far people get, each item was as probable to be
 reached as its weight says, so that a draw can go on at any time.
@@ -17,105 +12,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from hapax.grammar.terms import grouped
 from hapax.kb.judgement_records import DRAWN_ITEMS, JUDGING_DRAWS, DrawnItem, JudgingDraw, VoteRecord
 from hapax.kb.records import content_id
 from hapax.kb.store import KnowledgeBase
-
-# --- votes of people who err ------------------------------------------------------------------------------------------
-
-RIGHT, WRONG = 4.0, 1.0
-"""Votes that a voter counts as having given before, by class: right and wrong ones."""
-
-FEWEST_VOTERS, FEWEST_SHARED = 3, 20
-"""Voters' rates of error are estimated where so many people judged each of so many items; else the majority decides."""
-
-ROUNDS = 200
-SETTLED = 1e-7
-"""Largest change of a probability in the last round."""
-
-
-class Vote(NamedTuple):
-    """An answer of yes or no about an item."""
-
-    item: str
-    voter: str
-    is_yes: bool
-
-
-@dataclass(frozen=True, slots=True)
-class VoterRates:
-    """The estimated share of right votes on true items and on false ones."""
-
-    on_true: float
-    on_false: float
-    votes: int
-
-    def log_odds(self, is_yes: bool) -> float:
-        """The log odds that a vote of this voter adds to the item being true."""
-        if is_yes:
-            return math.log(self.on_true) - math.log(1.0 - self.on_false)
-        return math.log(1.0 - self.on_true) - math.log(self.on_false)
-
-
-@dataclass(frozen=True, slots=True)
-class WeighedVotes:
-    """The probability that each item is true, the rates of each voter, and the share of true items."""
-
-    probabilities: Mapping[str, float]
-    voters: Mapping[str, VoterRates]
-    share: float
-
-
-def weigh_shared(votes: Collection[Vote]) -> WeighedVotes | None:
-    """Like `weigh`; None if too few people judged the same items."""
-    counts = Counter(vote.item for vote in votes)
-    shared = sum(count >= FEWEST_VOTERS for count in counts.values())
-    return weigh(votes) if shared >= FEWEST_SHARED else None
-
-
-def weigh(votes: Iterable[Vote]) -> WeighedVotes:
-    """Estimate truth and voters' rates from votes, of which there is at least one. A voter has one vote an item."""
-    votes = list(votes)
-    by_item, by_voter = grouped(votes, attrgetter("item")), grouped(votes, attrgetter("voter"))
-    # The first guess is the share of yes among an item's votes.
-    probabilities: dict[str, float] = {}
-    for item, own in by_item.items():
-        probabilities[item] = sum(vote.is_yes for vote in own) / len(own)
-    for _ in range(ROUNDS):
-        voters = {voter: _rates(own, probabilities) for voter, own in by_voter.items()}
-        # One more of each kind (Laplace): a share of 0 or 1 would have no finite log odds.
-        share = (math.fsum(probabilities.values()) + 1.0) / (len(probabilities) + 2.0)
-        prior = math.log(share) - math.log1p(-share)
-        new = {}
-        for item, own in by_item.items():
-            log_odds = prior + math.fsum(voters[vote.voter].log_odds(vote.is_yes) for vote in own)
-            new[item] = 1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, log_odds))))  # exp(709) is the largest float
-        change = max(abs(new[item] - probabilities[item]) for item in new)
-        probabilities = new
-        if change < SETTLED:
-            break
-    return WeighedVotes(probabilities, voters, share)
-
-
-def _rates(votes: Iterable[Vote], probabilities: Mapping[str, float]) -> VoterRates:
-    # Rates on true items and on false ones, both beginning with the votes of the prior.
-    right = {True: RIGHT, False: RIGHT}
-    total = dict.fromkeys(right, RIGHT + WRONG)
-    count = 0
-    for vote in votes:
-        count += 1
-        true = probabilities[vote.item]
-        right[vote.is_yes] += true if vote.is_yes else 1.0 - true
-        total[True] += true
-        total[False] += 1.0 - true
-    return VoterRates(right[True] / total[True], right[False] / total[False], count)
-
 
 # --- judgements on statements -----------------------------------------------------------------------------------------
 
@@ -216,27 +119,13 @@ class Judgements:
 
 
 def judgements(votes: Iterable[VoteRecord]) -> dict[str, Judgement]:
-    """The judgement on each statement that votes are on.
-
-    The truth is decided by the voters' rates of error (Dawid and Skene 1979) where enough of them judged the same
-    statements, otherwise by the majority. LINK's question alone is always decided by the majority, as in the paper.
-    """
+    """The judgement on each statement that votes are on, by majority."""
     answers: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for vote in votes:
         answers[vote.statement_id][folded(vote.question)][vote.voter] = folded(vote.answer)
-    ballots = {statement: _ballots(by_question) for statement, by_question in answers.items()}
-    decided: list[Vote] = []
-    for statement, own in ballots.items():
-        for voter, answer in own.items():
-            # Who is known by noes alone has no rate of error.
-            if answer != UNSURE and voter != LINK_ANNOTATORS:
-                decided.append(Vote(statement, voter, answer == SOUND))
-    weighed = weigh_shared(decided)
     found = {}
     for statement, by_question in answers.items():
-        is_weighed = SOUNDNESS_QUESTION in by_question
-        probability = weighed.probabilities.get(statement) if weighed and is_weighed else None
-        judgement = _judgement(by_question, ballots[statement], probability)
+        judgement = _judgement(by_question)
         if judgement != UNJUDGED:
             found[statement] = judgement
     return found
@@ -258,13 +147,12 @@ def _ballots(by_question: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return opinions
 
 
-def _judgement(
-    by_question: Mapping[str, Mapping[str, str]], ballots: Mapping[str, str], probability: float | None
-) -> Judgement:
+def _judgement(by_question: Mapping[str, Mapping[str, str]]) -> Judgement:
+    ballots = _ballots(by_question)
     types = [_majority(own) for question, own in by_question.items() if question.startswith(DATA_TYPE_QUESTION)]
     typed = None if not types or (None in types and False not in types) else False not in types
     return Judgement(
-        _truth(ballots.values(), probability) if ballots else None,
+        _truth(ballots.values()) if ballots else None,
         typed,
         _majority(by_question.get(SOUNDNESS_WORDING, {})),
         "yes" in by_question.get(HARMFUL, {}).values(),
@@ -278,20 +166,15 @@ def _majority(answers: Mapping[str, str]) -> bool | None:
     return None if counts["yes"] == counts["no"] else counts["yes"] > counts["no"]
 
 
-def _truth(answers: Iterable[str], probability: float | None) -> str:
-    """The verdict on a statement by its probability of being true, or by the majority if that is None."""
+def _truth(answers: Iterable[str]) -> str:
+    """The verdict on a statement by the majority."""
     counts = Counter(answers)
     sound = counts[SOUND]
     against = Counter({answer: count for answer, count in counts.items() if answer not in (SOUND, UNSURE)})
-    # No weight makes an answer that nobody gave.
-    if probability is None or probability == 0.5 or not sound or not against:
-        balance = float(sound - against.total())
-    else:
-        balance = probability - 0.5
-    if balance == 0:
+    if sound == against.total():
         return UNSURE
     # Of those who deny, the commonest reason; in alphabetical order if there are two.
-    return SOUND if balance > 0 else min(against, key=lambda answer: (-against[answer], answer))
+    return SOUND if sound > against.total() else min(against, key=lambda answer: (-against[answer], answer))
 
 
 def shared_judgements(found: Judgements, identities: Iterable[str]) -> Iterator[Judgement]:

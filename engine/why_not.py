@@ -15,7 +15,6 @@ from hapax.engine.explain import (
     Explainer,
     fact_lines,
     named_atom,
-    refuse_withdrawn,
     sentence_rules,
     stored_statement,
     unknown_text,
@@ -97,11 +96,7 @@ def _of_statement(theory: Theory, text: str) -> Story | None:
     statement = stored_statement(worded, text)
     if statement is None:
         found = sentence_rules(worded.library, text)
-        reasons = []
-        try:
-            refuse_withdrawn(theory, text)
-        except HapaxError as gone:
-            reasons.append(Story(str(gone), "withdrawal"))
+        reasons: list[Story] = []
     else:
         fallen = what_fell(worded, statement)
         if fallen is None:

@@ -17,7 +17,7 @@ from hapax.api.browser.rendering import LARGEST, evenly_spread, graph, histogram
 from hapax.api.browser.runs import NO_FIGURES, search_figures
 from hapax.api.browser.table_pages import SENTENCE, Page, StoredTable, Wanted
 from hapax.engine.answers.derivation import statement_by_id
-from hapax.engine.explain import Explainer, refuse_withdrawn, what_fell
+from hapax.engine.explain import Explainer, what_fell
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
 from hapax.engine.run_memory import stored_rule, with_stored_predicates
@@ -150,10 +150,6 @@ class StatementReader:
             for fallen in kb.matching(STATEMENTS, id=identity):
                 if reason := what_fell(self._theory, fallen):
                     raise Fallen(reason.message)
-            try:
-                refuse_withdrawn(self._theory, identity)
-            except HapaxError as gone:
-                raise Fallen(str(gone)) from None
             raise NotStored(f"No statement has the id {identity}.")
         story = Explainer(self._theory).statement(record)
         # The proof comes last.

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hapax.engine.judgements import Vote, WeighedVotes, weigh_shared
 from hapax.engine.questions.inquiry import opened_atom
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value, grouped
@@ -366,37 +365,12 @@ def fact_truths(kb: KnowledgeBase) -> dict[str, bool]:
 
 
 def voted_truths(kb: KnowledgeBase) -> dict[str, bool]:
-    """Truth by fact id, by people's votes in the audit of facts: `weighed_votes`, or the majority; no ties.
-
-    A fact that all deny is false: else one doubtful no among many true facts would count as a true one, too.
-    """
-    votes = _fact_votes(kb)
-    weighed = weigh_shared(votes)
+    """Truth by fact id, by the majority of people's votes in the audit of facts; no ties."""
     balance: Counter[str] = Counter()
-    for vote in votes:
-        balance[vote.item] += 1 if vote.is_yes else -1
-    affirmed = {vote.item for vote in votes if vote.is_yes}
-    truths = {}
-    for fact, total in balance.items():
-        excess = float(total) if weighed is None or fact not in affirmed else weighed.probabilities[fact] - 0.5
-        # At one half the votes decide nothing.
-        if excess:
-            truths[fact] = excess > 0
-    return truths
-
-
-def weighed_votes(kb: KnowledgeBase) -> WeighedVotes | None:
-    """The votes in the audit of facts by the voters' rates of error; None if too few people judged the same facts."""
-    return weigh_shared(_fact_votes(kb))
-
-
-def _fact_votes(kb: KnowledgeBase) -> list[Vote]:
-    answers = {"yes": True, "no": False}
-    return [
-        Vote(vote.statement_id, vote.voter, answers[vote.answer.strip().casefold()])
-        for vote in kb.votes()
-        if vote.question == AUDIT_QUESTION and vote.answer.strip().casefold() in answers
-    ]
+    for vote in kb.votes():
+        if vote.question == AUDIT_QUESTION:
+            balance[vote.statement_id] += {"yes": 1, "no": -1}.get(vote.answer.strip().casefold(), 0)
+    return {fact: total > 0 for fact, total in balance.items() if total}
 
 
 def labels_of(truths: Mapping[str, bool], atoms: Mapping[str, ProposedAtom], source: str) -> list[FactLabel]:

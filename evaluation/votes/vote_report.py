@@ -21,7 +21,6 @@ from hapax.engine.judgements import (
     rule_soundness,
     shared_judgements,
 )
-from hapax.engine.questions.score_maps import weighed_votes
 from hapax.evaluation.link.judging import PAPER, conjunction
 from hapax.evaluation.link.likelihood import methods_by_run, runs_of
 from hapax.evaluation.link.probing import ProbeReport, measure
@@ -322,12 +321,6 @@ class _VoteReport:
         if derived:
             rows = [tuple(rule.values()) for rule in derived]
             tables.append(ResultTable("Derived statements, by majority", tuple(derived[0]), rows))
-        if (weighed := weighed_votes(self._kb)) is not None:
-            title = "Right votes on facts in percent, estimated (Dawid and Skene 1979); labels are weighed by them"
-            rates = []
-            for voter, rate in sorted(weighed.voters.items()):
-                rates.append((voter, rate.votes, f"{rate.on_true:.1%}", f"{rate.on_false:.1%}"))
-            tables.append(ResultTable(title, ("voter", "votes", "on true facts", "on false facts"), rates))
         figures = {
             "votes": self._own,
             "voters": self._people,

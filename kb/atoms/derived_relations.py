@@ -365,20 +365,18 @@ class Relations:
         return self._conn.execute(f"SELECT * FROM {derivation.table} WHERE id = ?", (number,)).fetchall()  # noqa: S608
 
     def proved_batches(
-        self, derivation: StoredDerivation, variables: int, tables: Sequence[str], given: str
+        self, derivation: StoredDerivation, variables: Sequence[int], tables: Sequence[str]
     ) -> Iterator[list[tuple[Any, ...]]]:
         """Stored instances of a rule whose premises are facts, in batches of rows.
 
-        A row has the variables' tags, the refs of the facts, and of each fact `"fact", "fact": "ID"`, with `given` in
-        place of the first word for the facts of that source.
+        A row has the tags of variables, by number, and of each fact `"fact", "fact": "ID"`, with `given` in place of
+        the first word for given facts.
         """
-        places = range(1, len(tables) + 1)
-        stated = "SELECT source FROM fact_origins WHERE ref = f{0}.ref"
-        source = f"CASE WHEN ({stated}) IS NULL THEN '{given}' ELSE 'fact' END"
-        columns = [f"i.v{place}" for place in range(1, variables + 1)] + [f"i.p{place}" for place in places]
-        columns += [
-            f"""'"' || {source.format(place)} || '", "fact": "' || lower(hex(f{place}.id)) || '"'""" for place in places
-        ]
+        columns = [f"i.v{place}" for place in variables]
+        stated = "(SELECT source FROM fact_origins WHERE ref = f{0}.ref) IS NULL"
+        for place in range(1, len(tables) + 1):
+            source = f"iif({stated.format(place)}, 'given', 'fact')"
+            columns.append(f"""'"' || {source} || '", "fact": "' || lower(hex(f{place}.id)) || '"'""")
         # CROSS JOIN keeps this order: SQLite reads the instances in sequence and looks each fact up by its number.
         joined = "".join(
             f" CROSS JOIN {table} AS f{place} ON f{place}.ref = i.p{place}" for place, table in enumerate(tables, 1)
