@@ -1,4 +1,4 @@
-"""The group `rules`: `expand`, `lint` and `verbalise` ask a model; `suggest` and `mine` read a knowledge base."""
+"""The group `rules`: `expand`, `lint` and `verbalise` ask a model; `mine` reads a knowledge base."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def rules() -> None:
     hapax rules expand meta.rules --variable B -m openai:gpt-4.1 -o new.rules
     hapax rules verbalise my.rules -m openai:gpt-4.1
     hapax rules lint my.rules -m openai:gpt-4.1
-    hapax rules suggest --db hapax.db
     hapax rules mine --db hapax.db -o mined.rules
     """
 
@@ -166,32 +165,6 @@ def verbalise(paths: tuple[Path, ...], **options: Any) -> None:
         for remark in notes:
             note(f"{name}: {remark}", "look at")
     print_json(found)
-
-
-@rules.command()
-@with_rules
-@declared(hapax.suggest_rules)
-@with_database
-@with_json
-def suggest(paths: tuple[Path, ...], database: str, **options: Any) -> None:
-    """Propose rules from strong stored entailments that hold in one direction only, and print them as a rule file.
-
-    Left out are entailments that a rule states already, and those whose predicates no loaded rule file declares.
-    docs/papers/entailment.md explains how to store entailments.
-
-    \b
-    hapax rules suggest --rules my.rules --db hapax.db > suggested.rules
-    """
-    library, kb = read_library(paths, database), opened(read_only=True)
-    found = from_options(hapax.suggest_rules, options, rules=library, kb=kb)
-    rows = []
-    for suggestion in found:
-        edge = suggestion.edge
-        rule = f"{edge.premise} -> {edge.hypothesis}"
-        rows.append({"rule": rule, "score": edge.score, "converse": suggestion.converse, "feeds": suggestion.used_by})
-    print_json(rows)
-    say("\n\n".join(suggestion.text for suggestion in found))
-    note(counted(len(found), "rule suggested", "rules suggested"))
 
 
 @rules.command()

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at; 0: a free one."
 )
 @click.option("--judge", is_flag=True, help="Let people judge statements in the browser; their votes are stored.")
-@click.option("--control", is_flag=True, help="Let people pause running searches, have them go on, and end them.")
 @click.option("--ask", is_flag=True, help="Let goals ask models, after a forecast; new facts are stored.")
 @with_models
 @with_questions
@@ -66,7 +65,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
     """Show the knowledge base in a web browser: entities, statements with proofs, rules, goals, running searches.
 
     Open the printed address: it has a token, without which nobody is answered. Nothing is written, except votes with
-    --judge, facts with --ask, and requests to running searches with --control.
+    --judge and facts with --ask.
 
     \b
     hapax serve --db hapax.db
@@ -78,7 +77,7 @@ def serve(paths: tuple[Path, ...], database: str, **options: Any) -> None:
 
     asking = asking_models(paths, database, options) if options["ask"] else None
     with working("Opening"):
-        browser = Browser(database, paths, options["judge"], options["control"], asking)
+        browser = Browser(database, paths, options["judge"], asking)
         server = browser_server(browser, options["host"], options["port"])
     note(f"{database}: {server.link} (Ctrl-C ends it)")
     with leaving(Left.STORED):

@@ -42,7 +42,6 @@ from .engine.doctor import doctor as doctor
 from .engine.entailment.graph import EntailmentLimits as EntailmentLimits
 from .engine.entailment.graph import read_entailments as read_entailments
 from .engine.entailment.graph import store_entailments as store_entailments
-from .engine.entailment.graph import suggest_rules as suggest_rules
 from .engine.entailment.graph import with_entailments as with_entailments
 from .engine.expansion.expand import ExpansionFiles as ExpansionFiles
 from .engine.expansion.expand import ProposedRules as ProposedRules

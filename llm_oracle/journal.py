@@ -29,8 +29,6 @@ from hapax.llm_oracle.budget import (
     DeferralCollector,
     Deferred,
     Ledger,
-    Pause,
-    Paused,
     Price,
 )
 from hapax.llm_oracle.protocols import ModelIdentity, Stream, Usage
@@ -181,15 +179,6 @@ class Journal:
         return sum(self.statistics.values(), CallStatistics())
 
     @property
-    def pause(self) -> Pause | None:
-        """The switch that stops requests for a while, if there is one."""
-        return self._ledger.pause
-
-    @pause.setter
-    def pause(self, pause: Pause | None) -> None:
-        self._ledger.pause = pause
-
-    @property
     def used(self) -> CallStatistics:
         """The statistics that count in the budget."""
         return self._ledger.used
@@ -202,27 +191,8 @@ class Journal:
         """One record per call, in order; equal calls are sent once.
 
         Raises BudgetReached, with the records so far as `answers`, when the next request would exceed the budget.
-        Raises Deferred, likewise, after all other requests were sent. While a pause is wanted it waits, without the
-        lock on asking and with no request in flight.
+        Raises Deferred, likewise, after all other requests were sent.
         """
-        self._wait_for_pause()
-        is_again = False
-        while True:
-            try:
-                return self._locked_answers(asker, calls, send, is_again)
-            except Paused:
-                # What was stored before the pause is read from the store in the next round.
-                self._wait_for_pause()
-                is_again = True
-
-    def _wait_for_pause(self) -> None:
-        if self.pause is not None and self.pause.is_wanted:
-            self.pause.wait()
-
-    def _locked_answers(
-        self, asker: Asker, calls: Sequence[PreparedCall], send: Send, is_again: bool
-    ) -> list[CallRecord]:
-        """The records, under the lock on asking if some are missing. `is_again`: after a pause in between."""
         wanted = list(dict.fromkeys(call.id for call in calls))
         shared = self.store if isinstance(self.store, SharedStore) else None
         # Read before the records: a write after this line then shows as a changed counter below.
@@ -230,12 +200,12 @@ class Journal:
         known = self._stored(wanted)
         missing = [call_id for call_id in wanted if call_id not in known]
         if shared is None or not missing:
-            return self._answers(asker, calls, known, send, is_again)
+            return self._answers(asker, calls, known, send)
         with shared.asking():
             # Another process may have answered some of them before this one held the lock.
             if shared.bring_home() or shared.writes_elsewhere() != writes_before:
                 known.update(self._stored(missing))
-            return self._answers(asker, calls, known, send, is_again)
+            return self._answers(asker, calls, known, send)
 
     def _stored(self, wanted: Sequence[str]) -> dict[str, CallRecord]:
         """The stored answers, without those that are to be asked for again."""
@@ -245,23 +215,20 @@ class Journal:
         return {name: call for name, call in found.items() if not call.is_unusable or name in self._asked_again}
 
     def _answers(
-        self, asker: Asker, calls: Sequence[PreparedCall], known: dict[str, CallRecord], send: Send, is_again: bool
+        self, asker: Asker, calls: Sequence[PreparedCall], known: dict[str, CallRecord], send: Send
     ) -> list[CallRecord]:
         """Complete the known records with the model's answers to the other calls."""
         first_positions: dict[str, int] = {}
         for position, call in enumerate(calls):
             first_positions.setdefault(call.id, position)
         waiting = [position for call_id, position in first_positions.items() if call_id not in known]
-        if not is_again:  # what was sent before a pause is no hit after it
-            self.missed = frozenset(calls[position].id for position in waiting)
-            hits = len(calls) - len(waiting)
-            stored = {
-                call.id: known[call.id] for call in calls if call.id in known and REFUSED in known[call.id].response
-            }
-            uncounted = [record for name, record in stored.items() if name not in self._unanswered]
-            self._ledger.count(asker.role, sum(map(_without_answer, uncounted), CallStatistics(hits=hits)))
-            self._unanswered.update(stored)
-            self._report(asker, sent=0, hits=hits)
+        self.missed = frozenset(calls[position].id for position in waiting)
+        hits = len(calls) - len(waiting)
+        stored = {call.id: known[call.id] for call in calls if call.id in known and REFUSED in known[call.id].response}
+        uncounted = [record for name, record in stored.items() if name not in self._unanswered]
+        self._ledger.count(asker.role, sum(map(_without_answer, uncounted), CallStatistics(hits=hits)))
+        self._unanswered.update(stored)
+        self._report(asker, sent=0, hits=hits)
         deferrals = DeferralCollector()
         try:
             # Batch by batch, because the budget is checked against what the earlier ones really used.
@@ -301,12 +268,7 @@ class Journal:
             ACCOUNT.reset(token)
 
     def _affordable(self, asker: Asker, calls: Sequence[PreparedCall], batch: Sequence[int]) -> Sequence[int]:
-        """The longest beginning of the batch that fits the budget. Raises BudgetReached if not even one call fits.
-
-        Raises Paused if nothing may be sent now.
-        """
-        if self.pause is not None and self.pause.is_wanted:
-            raise Paused(self.used)
+        """The longest beginning of the batch that fits the budget. Raises BudgetReached if not even one call fits."""
         if self.budget.is_unlimited or not self.budget.counts(asker.role):
             return batch
         used = self.used

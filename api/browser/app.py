@@ -31,7 +31,7 @@ from hapax.api.browser.facets import RememberedCounts, facet_counts, facets_of, 
 from hapax.api.browser.judging import ANSWER_LABELS, SHEETS, Judging, sheet_of
 from hapax.api.browser.pages import Fallen, NotStored, StatementReader, StoryLine, nested, story_table
 from hapax.api.browser.rendering import grouped, page_environment, plot_script, rule_map, static_text
-from hapax.api.browser.runs import ask_run, run_page
+from hapax.api.browser.runs import run_page
 from hapax.api.browser.table_pages import Page, StoredTable, Wanted
 from hapax.api.goal_answers import Answers, query, why, why_not
 from hapax.engine.inference.theory import Theory
@@ -51,7 +51,6 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Value
 from hapax.grammar.writing.prolog_text import goal_name
 from hapax.kb.exchange.csv_text import write_rows
-from hapax.kb.files.running_search import Wish
 from hapax.kb.store import KnowledgeBase
 from hapax.kb.word_index import WordIndex
 from hapax.llm_oracle.budget import BudgetReached
@@ -67,23 +66,19 @@ INDEX_SECONDS = 0.7
 INDEXING = "The words of this knowledge base are being indexed, once for each start of this server."
 BUSY = "Other goals are being answered, and this one would have to wait."
 
-_WISHES: Mapping[str, Wish | None] = {"pause": Wish.PAUSE, "go on": None, "end": Wish.END}
-"""Requests to a running search by the word on their buttons."""
-
 
 @dataclass
 class Browser:
     """The knowledge base and its rules behind the pages, and what people may do there beyond looking.
 
     `rules`: files and folders; without any, the rules that the knowledge base keeps, or the shipped ones. `judge`:
-    votes are stored. `control`: running searches can be paused and ended. `asking`: asks these models what a goal
+    votes are stored. `asking`: asks these models what a goal
     lacks, within their budget, after a forecast. Raises HapaxError for files that cannot be opened.
     """
 
     database: str | Path
     rules: Sequence[str | Path] = ()
     judge: bool = False
-    control: bool = False
     asking: AskingModels | None = None
     _libraries: dict[Any, tuple[Library, list[HapaxError]]] = field(default_factory=dict)
 
@@ -186,7 +181,6 @@ class _Views:
             "linked": _LINKS,
             "judges": browser.judge,
             "asks": browser.tools is not None,
-            "controls": browser.control,
             "database": str(browser.database),
         }
 
@@ -472,17 +466,7 @@ class _Views:
         return self._table(request, "Runs", tables.runs(kb, _wanted_page(request)))
 
     def run(self, request: Request, kb: KnowledgeBase) -> Response:
-        """A run; a POST asks it to pause, to go on, or to end."""
-        identity = request.path_params["identity"]
-        if request.method == "POST":
-            if not self._browser.control:
-                raise NotStored("This server leaves searches alone.", Remedy("Start it with {}.", Setting("control")))
-            wished = str(request.state.form.get("wish", ""))
-            if wished not in _WISHES:
-                raise HapaxError(f"A search cannot be asked to {wished!r}. Ask it to {', '.join(_WISHES)}.")
-            ask_run(kb, identity, _WISHES[wished])
-            return RedirectResponse(URLS["run_url"](identity), 303)
-        shown = run_page(kb, identity)
+        shown = run_page(kb, request.path_params["identity"])
         return self._tables(request, "run", f"Run {shown.run.id}", shown.tables(), shown.to_json, shown=shown)
 
     def judge(self, request: Request, kb: KnowledgeBase) -> Response:

@@ -237,7 +237,6 @@ def _environment(content: Report) -> Environment:
         "rule_url": rule_url,
         "run_url": lambda identity: "#run" if identity == run else "",
         "linked": {"rule": ("rule", rule_url)},
-        "controls": False,
     }
     return environment
 

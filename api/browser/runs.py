@@ -18,7 +18,7 @@ from hapax.engine.search.progress import duration
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Operation, Remedy
-from hapax.kb.files.running_search import RunFiles, RunState, Wish
+from hapax.kb.files.running_search import RunFile, RunState
 from hapax.kb.records import RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics
@@ -132,7 +132,7 @@ class RunPage:
 
     `figures`: those that a search stored at its end, as `search_figures` gives them. `sent`: its calls by role;
     `verdicts`: numbers of accepted and rejected values by gate. `state`: of a running search, as it has written it
-    itself; None if it has not, or has ended. `wish`: what it was asked to do last.
+    itself; None if it has not, or has ended.
     """
 
     run: RunRecord
@@ -142,7 +142,6 @@ class RunPage:
     statements: int
     facts: int
     state: RunState | None
-    wish: Wish | None
 
     @property
     def is_running(self) -> bool:
@@ -258,22 +257,11 @@ def run_page(kb: KnowledgeBase, identity: str | None) -> RunPage:
     order = [gate.name for gate in gates_in_order(compat if isinstance(compat, str) else None) if gate.name in counts]
     # A gate of another version of Hapax comes last.
     verdicts = [counts[gate] for gate in dict.fromkeys((*order, *counts))]
-    files = None if kb.path is None else RunFiles(kb.path, run.id)
-    state = files.read() if files and run.status == "running" else None
-    # Without a state nobody would read a wish.
-    wish = files.wish() if files and state else None
+    state = RunFile(kb.path, run.id).read() if kb.path is not None and run.status == "running" else None
     figures = search_figures(kb, run)
     sent = figures.get("calls", {})
     if state is not None:
         # The summary comes when the run ends; until then the search itself tells its calls.
         with suppress(TypeError):  # written by another version
             sent = {role: CallStatistics(**counts) for role, counts in state.sent.items()} or sent
-    return RunPage(run, figures, sent, verdicts, statements, facts, state, wish)
-
-
-def ask_run(kb: KnowledgeBase, identity: str, wish: Wish | None) -> None:
-    """Ask a running search to pause, to end, or, with None, to go on. Raises HapaxError if none is running."""
-    shown = run_page(kb, identity)
-    if kb.path is None or not shown.is_watched:
-        raise HapaxError(f"The search {shown.run.id} is not running. Run its command again to continue.")
-    RunFiles(kb.path, shown.run.id).ask(wish)
+    return RunPage(run, figures, sent, verdicts, statements, facts, state)

@@ -150,7 +150,7 @@ HEAD_SECONDS = 20.0
 """Seconds after which a connection is closed whose next request has not begun."""
 
 
-SERVER_OPTIONS = {"models": "--ask", "control": "--control", "judge": "--judge"}
+SERVER_OPTIONS = {"models": "--ask", "judge": "--judge"}
 """Options of `hapax serve` that allow what the server refuses by itself."""
 
 

@@ -1,1 +1,1 @@
-"""Entailment between predicates: the graph, its checks, suggested rules."""
+"""Entailment between predicates: the graph and its checks."""

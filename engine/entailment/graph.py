@@ -21,7 +21,7 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain, count
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking import faults
@@ -30,9 +30,7 @@ from hapax.grammar.checking.pair_checks import (
     duplicate_and_subsumed_rules,
     opposite_conclusions,
 )
-from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
-from hapax.grammar.options import Option
 from hapax.grammar.parsing.declarations import Chance, default_polarity, default_principle
 from hapax.grammar.parsing.parser import parse_rule
 from hapax.grammar.rules import Library, Rule, literals_of
@@ -400,65 +398,6 @@ def _types(atom: Atom) -> tuple[str, ...]:
 def names_of(atom: Atom) -> tuple[str, ...]:
     """The names of an entailment's variables, in the order of the arguments."""
     return tuple(term.name for term in atom.arguments if isinstance(term, Variable))
-
-
-# --- suggested rules --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """An entailment as a rule. `converse` is the score of the opposite direction, 0 where none is stored."""
-
-    edge: Edge
-    converse: float
-    used_by: tuple[str, ...]
-    """Rules of the library that have the conclusion among their premises, and so would use it."""
-
-    @property
-    def text(self) -> str:
-        """The rule in rule notation, with its reason as a comment."""
-        used_by = f"; used by {', '.join(self.used_by)}" if self.used_by else ""
-        return (
-            f"# entailment {self.edge.score:.2f}, converse {self.converse:.2f}{used_by}\n"
-            f"@name {self.edge.premise.predicate}_entails_{self.edge.hypothesis.predicate}\n"
-            "@generic none\n"
-            f"{self.edge.premise} -> {self.edge.hypothesis}"
-        )
-
-
-@checked
-def suggest_rules(
-    rules: Library,
-    kb: KnowledgeBase,
-    at_least: Annotated[float, Option("Only entailments with at least this score.", least=0, most=1)] = 0.8,
-    margin: Annotated[float, Option("How much lower the converse must score.", least=0, most=1)] = 0.3,
-) -> list[Suggestion]:
-    """Rules from strong stored entailments that hold in one direction only, the strongest first.
-
-    `at_least`: lowest score; `margin`: how much lower the converse must score. Entailments that a rule states already
-    are left out, and those of which the rules know neither predicate, because nothing would use them.
-    """
-    # All entailments: the converse of a strong one may be weak.
-    found = edges(kb, 0.0)
-    scores = {(edge.premise, edge.hypothesis): edge.score for edge in found}
-    suggested = []
-    # The surest first; the texts make the order of ties the same in every run.
-    for edge in sorted(found, key=lambda edge: (-edge.score, str(edge.premise), str(edge.hypothesis))):
-        # The converse names its variables in the order of its own premise.
-        names = {variable.name: chr(ord("A") + place) for place, variable in enumerate(edge.hypothesis.variables)}
-        converse = scores.get((_renamed(edge.hypothesis, names), _renamed(edge.premise, names)), 0.0)
-        known = rules.knows(edge.premise.indicator) or rules.knows(edge.hypothesis.indicator)
-        # Rounded: .85 - .55 is less than .3 in floats.
-        if edge.score < at_least or round(edge.score - converse, 9) < margin or not known:
-            continue
-        if not any(subsumes(rule, edge.rule, rules) for rule in rules.rules):
-            users = (
-                rule.name
-                for rule in rules.rules
-                if edge.hypothesis.indicator in [literal.atom.indicator for literal in rule.literals]
-            )
-            suggested.append(Suggestion(edge, converse, tuple(users)))
-    return suggested
 
 
 # --- rules that entailments show to be faulty -------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -11,7 +10,7 @@ from datetime import timedelta
 from hapax.grammar.arguments import checked
 from hapax.grammar.writing.words import counted
 from hapax.kb.files import system
-from hapax.kb.files.running_search import RunFiles, RunState, Wish
+from hapax.kb.files.running_search import RunFile, RunState
 from hapax.llm_oracle.journal import Journal
 
 ESTIMATE_FROM = 0.05
@@ -31,7 +30,7 @@ class Progress:
     rules follows from their calls, and what these are expected to take is corrected at each of their steps.
 
     `calls`, `hits`: requests to the knowledge model, and answers from the journal; `accepted`, `rejected`: values.
-    `current`: names of the rules that are searched now, side by side. `paused_seconds`: time in which it waited.
+    `current`: names of the rules that are searched now, side by side.
     """
 
     watchers: Sequence[Watcher] = ()
@@ -40,8 +39,6 @@ class Progress:
     hits: int = field(default=0, init=False)
     accepted: int = field(default=0, init=False)
     rejected: int = field(default=0, init=False)
-    is_paused: bool = field(default=False, init=False)
-    paused_seconds: float = field(default=0.0, init=False)
     current: tuple[str, ...] = field(default=(), init=False)
     _rules: int = field(default=0, init=False)
     _expected: int = field(default=0, init=False)
@@ -78,19 +75,14 @@ class Progress:
         self._asked_now += calls + hits
         self._tell()
 
-    def paused(self, is_paused: bool) -> None:
-        """The search waits, because somebody has paused it from elsewhere, or it goes on."""
-        self.is_paused = is_paused
-        self._tell()
-
     def _tell(self) -> None:
         for watcher in self.watchers:
             watcher(self)
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began, without those in which it waited."""
-        return self.clock() - self._started - self.paused_seconds
+        """Seconds since the search began."""
+        return self.clock() - self._started
 
     @property
     def share(self) -> float:
@@ -115,9 +107,7 @@ class Progress:
 
     @property
     def left(self) -> str:
-        """The time left at the present pace, `, 0:01:40 left`; empty while it is unknown; or that the search waits."""
-        if self.is_paused:
-            return ", paused from a browser"
+        """The time left at the present pace, `, 0:01:40 left`; empty while it is unknown."""
         return "" if self.seconds_left is None else f", {duration(self.seconds_left)} left"
 
     @property
@@ -133,86 +123,33 @@ def duration(seconds: float) -> str:
 
 WRITING_SECONDS = 1.0
 """Least time between two states."""
-LOOKING_SECONDS = 0.2
-"""Time between two looks at what is wanted."""
-PACE_SECONDS = 60.0
-"""Time over which the pace is taken."""
 
 
-class WatchedSearch:
-    """Writes the progress of a search beside the knowledge base, and is the journal's pause.
+class StateWriter:
+    """Writes the progress of a search beside the knowledge base."""
 
-    `files`: None for a knowledge base in memory, which nobody else can see.
-    """
-
-    def __init__(self, files: RunFiles | None, journal: Journal, progress: Progress) -> None:
-        self._files, self._journal, self._progress = files, journal, progress
+    def __init__(self, file: RunFile, journal: Journal) -> None:
+        self._file, self._journal = file, journal
         # The first state is written at once.
-        self._written = self._looked = float("-inf")
-        self._shown: tuple[object, ...] = ()
-        self._wanted = False
-        self._paces: deque[tuple[float, int]] = deque()
+        self._written = float("-inf")
+        self._shown: tuple[str, ...] = ()
 
     def show(self, progress: Progress) -> None:
         """Write the state if it says something new, or if the last one is old enough."""
-        now = (progress.current, progress.is_paused)
-        if now != self._shown or system.monotonic() - self._written >= WRITING_SECONDS:
-            self._shown = now
-            self._write()
-
-    # The journal's pause
-
-    @property
-    def is_wanted(self) -> bool:
-        """True if nothing more may be sent now."""
         now = system.monotonic()
-        if self._files is not None and now - self._looked >= LOOKING_SECONDS:
-            self._looked, self._wanted = now, self._files.wish() is not None
-        return self._wanted
-
-    def wait(self) -> None:
-        """Wait until the search may go on. Raises KeyboardInterrupt if it is asked to end."""
-        began = system.monotonic()
-        wish = self._files.wish() if self._files else None
-        if wish is Wish.PAUSE:
-            self._progress.paused(True)
-        while wish is Wish.PAUSE and self._files is not None:
-            system.sleep(LOOKING_SECONDS)
-            wish = self._files.wish()
-        if wish is Wish.END:
-            raise KeyboardInterrupt
-        self._progress.paused_seconds += system.monotonic() - began
-        self._wanted = False
-        # The pace of the last minute begins anew, without the pause.
-        self._paces.clear()
-        self._progress.paused(False)
-
-    def _write(self) -> None:
-        if self._files is None:
+        if progress.current == self._shown and now - self._written < WRITING_SECONDS:
             return
-        self._written = system.monotonic()
-        progress = self._progress
+        self._shown, self._written = progress.current, now
         state = RunState(
             system.process_id(),
             socket.gethostname(),
             system.now().timestamp(),
             progress.seconds,
-            progress.is_paused,
             progress.rules,
             progress.share,
             progress.seconds_left,
-            self._pace(),
             progress.accepted,
             progress.rejected,
             {role: asdict(statistics) for role, statistics in self._journal.statistics.items()},
         )
-        self._files.write(state)
-
-    def _pace(self) -> float:
-        """Requests a minute, over the last minute."""
-        now, calls = system.monotonic(), self._journal.total.calls
-        self._paces.append((now, calls))
-        while now - self._paces[0][0] > PACE_SECONDS:
-            self._paces.popleft()
-        began, before = self._paces[0]
-        return 60 * (calls - before) / (now - began) if now > began else 0.0
+        self._file.write(state)

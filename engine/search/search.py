@@ -26,7 +26,7 @@ from hapax.engine.search.demand_loop import DemandBudget, run_demand
 from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import Oracle, journaled
 from hapax.engine.search.profile_choice import settled_job
-from hapax.engine.search.progress import Progress, WatchedSearch
+from hapax.engine.search.progress import Progress, StateWriter
 from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.ranking import Beam, joined_measures, measured_parts
 from hapax.engine.search.search_report import (
@@ -46,7 +46,7 @@ from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Value
 from hapax.kb.files import system
-from hapax.kb.files.running_search import RunFiles
+from hapax.kb.files.running_search import RunFile
 from hapax.kb.judgement_records import CERTIFICATES
 from hapax.kb.records import (
     DECISIONS,
@@ -116,19 +116,17 @@ def search(job: SearchJob) -> SearchReport:
 
 @contextmanager
 def _watched(job: SearchJob, journal: Journal, run: RunRecord) -> Iterator[Progress]:
-    """The progress of a search that other processes see, and that they can pause, until the block ends."""
-    files, progress = None if job.kb.path is None else RunFiles(job.kb.path, run.id), Progress()
-    watched = WatchedSearch(files, journal, progress)
-    progress.watchers = [watched.show] if job.progress is None else [watched.show, job.progress]
-    before, journal.pause = journal.pause, watched
-    if files is not None:
-        files.remove()  # starting again means going on
+    """The progress of a search that other processes see until the block ends."""
+    watchers = [] if job.progress is None else [job.progress]
+    if job.kb.path is None:
+        yield Progress(watchers)
+        return
+    file = RunFile(job.kb.path, run.id)
+    file.remove()
     try:
-        yield progress
+        yield Progress([StateWriter(file, journal).show, *watchers])
     finally:
-        journal.pause = before
-        if files is not None:
-            files.remove()
+        file.remove()
 
 
 @contextmanager
@@ -297,13 +295,8 @@ class SearchRun:
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
             if any(rule_search.step_number for rule_search in active):
                 self.progress.expecting(sum(map(_calls_left, active)))
-            waiting = active
-            while waiting:
-                for rule_search in waiting:
-                    rule_search.take_needed()
-                self.extend(waiting)
-                self.close(waiting)
-                waiting = [rule_search for rule_search in waiting if rule_search.needs_more()]
+            self.extend(active)
+            self.close(active)
             self.rank(active)
             decisions: list[Decision] = []
             for rule_search in active:

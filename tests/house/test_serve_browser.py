@@ -95,10 +95,10 @@ def opened(chromium: Any, place: str, size: dict[str, int], **look: Any) -> Iter
 
 @contextmanager
 def listening(database: Path) -> Iterator[str]:
-    """The address of a server that judges, asks the scripted models and controls searches."""
+    """The address of a server that judges and asks the scripted models."""
     rules, script = (database.with_name(name) for name in ("money.rules", "script.json"))
     asking = ("--ask", "-m", f"scripted:{script}", "--max-calls", "30")
-    with serving(database, "--rules", str(rules), "--control", *asking) as address:
+    with serving(database, "--rules", str(rules), *asking) as address:
         yield address
 
 
