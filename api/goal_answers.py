@@ -13,13 +13,13 @@ from hapax.api.statements import Statement
 from hapax.engine.answers.query import answer
 from hapax.engine.explain import why as explain
 from hapax.engine.inference.derive import relevant_library
+from hapax.engine.inference.proof import Story, story_text
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.kept_rules import kept_rules, sound_rules
 from hapax.engine.logic.proofs import time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologTerm
 from hapax.engine.query_options import ProbabilityOptions, QueryOptions
-from hapax.engine.stories import Story, story_text
 from hapax.engine.why_not import capitalised_values, idle_premises
 from hapax.engine.why_not import why_not as explain_failure
 from hapax.grammar.arguments import checked, texts
@@ -363,8 +363,7 @@ def _asked(theory: Theory, goal: str, models: Models, options: QueryOptions) -> 
     from hapax.api.importing import revised
     from hapax.engine.search.demand_loop import DemandBudget, run_demand
     from hapax.engine.search.oracle import Oracle
-    from hapax.engine.search.profile_choice import ProfileChooser, settled
-    from hapax.engine.search.settings import SearchJob, SearchSettings
+    from hapax.engine.search.settings import ProfileChooser, SearchJob, SearchSettings, settled
     from hapax.llm_oracle.registry import journal_of
 
     kb, rules, journal = theory.kb, theory.library, journal_of(theory.kb, models)

@@ -11,11 +11,10 @@ from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.engine.questions.account import StepAccount
 from hapax.engine.questions.gates import CRITIC, TYPE
 from hapax.engine.search.estimate import RunEstimate, estimate_run
-from hapax.engine.search.profile_choice import ProfileChooser, settled
 from hapax.engine.search.progress import Progress
 from hapax.engine.search.search import search as search_rules
 from hapax.engine.search.search_report import SearchReport
-from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.engine.search.settings import ProfileChooser, SearchJob, SearchSettings, settled
 from hapax.engine.withdrawal import revise_statements
 from hapax.grammar.arguments import checked
 from hapax.grammar.extras import extras_named

@@ -11,7 +11,7 @@ from hapax.engine.kept_rules import kept_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.writing.notebook import Tabular
-from hapax.kb.files.verification import Damage, damages, strange_objects
+from hapax.kb.files.backups import Damage, damages, strange_objects
 from hapax.kb.store import KnowledgeBase
 
 

@@ -227,8 +227,7 @@ def estimated(
 ) -> tuple[RunEstimate, dict[str, list[tuple[SearchPlan, RuleEstimate]]]]:
     """The estimate of a search without what the knowledge base already has, and one for each order of each rule."""
     from hapax.engine.search.estimate import estimate_orders, estimate_run
-    from hapax.engine.search.profile_choice import settled
-    from hapax.engine.search.settings import SearchJob
+    from hapax.engine.search.settings import SearchJob, settled
 
     options["critic"] = _default_critic(library, options)
     options["likelihood"] = _default_ranker(options)

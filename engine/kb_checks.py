@@ -18,8 +18,7 @@ from hapax.engine.judgements import RULE_BAR, unsound_rules
 from hapax.engine.logic.conflicts import conflicts, constrained_predicates
 from hapax.engine.logic.demand import joined_names
 from hapax.engine.logic.goal_rules import rule_of
-from hapax.engine.logic.products import large_products
-from hapax.engine.logic.proofs import join_premise
+from hapax.engine.logic.proofs import join_premise, large_products
 from hapax.grammar.checking import faults
 from hapax.grammar.checking.faults import RuleFault
 from hapax.grammar.checking.pair_checks import can_meet

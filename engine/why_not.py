@@ -12,23 +12,27 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, product
 
 from hapax.engine.explain import (
+    ATOM,
     Explainer,
     fact_lines,
     named_atom,
+    search_story,
     sentence_rules,
+    stored_rule,
     stored_statement,
     unknown_text,
     what_fell,
+    with_stored_predicates,
+    worded_atom,
 )
 from hapax.engine.inference.derive import fact_key, matched
+from hapax.engine.inference.proof import Story
 from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.compile import join_order
-from hapax.engine.logic.failures import idle_negations
+from hapax.engine.logic.evaluate import idle_negations
 from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, with_rules
 from hapax.engine.logic.proofs import atoms_that_hold, holding_prefixes, prove
-from hapax.engine.run_memory import ATOM, search_story, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.search.demand_loop import is_asked_by_queries
-from hapax.engine.stories import Story
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.checking.rule_checks import comparison_of_texts, constant_of_wrong_kind
 from hapax.grammar.errors import HapaxError

@@ -8,10 +8,10 @@ from operator import attrgetter
 from typing import Any
 
 from hapax.engine.answers.derivation import current_rules, derive_all
+from hapax.engine.explain import IDENTITY, stored_rule, with_stored_predicates, worded_atom
 from hapax.engine.inference.derive import KeptSubstitutions, fact_key, matched
 from hapax.engine.inference.theory import AskedAtom, Theory
 from hapax.engine.logic.proofs import derive_statements
-from hapax.engine.run_memory import IDENTITY, stored_rule, with_stored_predicates, worded_atom
 from hapax.grammar.arguments import checked, texts
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting

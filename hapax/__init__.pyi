@@ -33,7 +33,7 @@ from .api.statements import Statements as Statements
 from .api.statements import derive as derive
 from .api.verifying import Verification as Verification
 from .api.verifying import verify as verify
-from .engine.answers.statement_export import export_statements as export_statements
+from .engine.answers.statement_lines import export_statements as export_statements
 from .engine.certificates import Promise as Promise
 from .engine.contents import Contents as Contents
 from .engine.contents import stats as stats

@@ -41,7 +41,7 @@ from hapax.kb.judgement_records import (
     JudgingDraw,
     VoteRecord,
 )
-from hapax.kb.open_records import R
+from hapax.kb.record_store import R
 from hapax.kb.records import (
     ASSESSMENTS,
     CANDIDATES,

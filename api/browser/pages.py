@@ -17,12 +17,11 @@ from hapax.api.browser.rendering import LARGEST, evenly_spread, graph, histogram
 from hapax.api.browser.runs import NO_FIGURES, search_figures
 from hapax.api.browser.table_pages import SENTENCE, Page, StoredTable, Wanted
 from hapax.engine.answers.derivation import statement_by_id
-from hapax.engine.explain import Explainer, what_fell
+from hapax.engine.explain import Explainer, stored_rule, what_fell, with_stored_predicates
+from hapax.engine.inference.proof import Story
 from hapax.engine.inference.theory import Theory
 from hapax.engine.judgements import Judgements
-from hapax.engine.run_memory import stored_rule, with_stored_predicates
 from hapax.engine.search.promises import StoredCertificate, certificates_of, certificates_of_statement
-from hapax.engine.stories import Story
 from hapax.evaluation.shared.estimates import difference_of_means
 from hapax.evaluation.shared.stored_statements import DISTRIBUTION_NAMES, judgement_text
 from hapax.grammar.errors import HapaxError

@@ -11,14 +11,13 @@ from typing import Any
 from hapax.api.browser import table_pages as tables
 from hapax.api.browser.rendering import moment
 from hapax.api.browser.table_pages import Page, StoredTable
+from hapax.engine.explain import ROLES, circular_judge, models_of
 from hapax.engine.questions.account import StepAccount, equal_scores, shortage
 from hapax.engine.questions.gates import gates_in_order
-from hapax.engine.run_memory import ROLES, circular_judge, models_of
-from hapax.engine.search.progress import duration
+from hapax.engine.search.progress import RunFile, RunState, duration
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import CALL, Operation, Remedy
-from hapax.kb.files.running_search import RunFile, RunState
 from hapax.kb.records import RunRecord
 from hapax.kb.store import KnowledgeBase
 from hapax.llm_oracle.budget import CallStatistics

@@ -38,7 +38,7 @@ from hapax.llm_oracle.questions.profiles import ProfileName
 from hapax.llm_oracle.registry import find_backend
 
 if TYPE_CHECKING:
-    from hapax.engine.search.profile_choice import ProfileChoice
+    from hapax.engine.search.settings import ProfileChoice
     from hapax.grammar.rules import Library
     from hapax.kb.store import KnowledgeBase
     from hapax.llm_oracle.journal import Journal
@@ -227,7 +227,7 @@ def choose_profile(
     options: Mapping[str, Any],
 ) -> SearchSettings:
     """The settings with the prompt profile for the model; a line says how it was chosen."""
-    from hapax.engine.search.profile_choice import settled
+    from hapax.engine.search.settings import settled
 
     return settled(settings, profile_choice(settings, kb, library, models, options))
 
@@ -240,7 +240,7 @@ def profile_choice(
     options: Mapping[str, Any],
 ) -> ProfileChoice:
     """The prompt profile for the model; a line says how it was chosen."""
-    from hapax.engine.search.profile_choice import ProfileChooser
+    from hapax.engine.search.settings import ProfileChooser
 
     chooser = ProfileChooser(
         kb,

@@ -27,11 +27,10 @@ from hapax.engine.inference.stored_atoms import Fingerprints
 from hapax.engine.inference.theory import Theory
 from hapax.engine.logic.compile import CompiledPremise
 from hapax.engine.logic.demand import joined_names
-from hapax.engine.logic.evaluate import CompiledLibrary, constraints, left_out, open_variables
-from hapax.engine.logic.failures import idle_negations
+from hapax.engine.logic.evaluate import CompiledLibrary, constraints, idle_negations, left_out, open_variables
 from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.maintenance import Maintainer, NotMaintained
-from hapax.engine.logic.products import naming_products
+from hapax.engine.logic.proofs import naming_products
 from hapax.engine.prolog.session import LimitExceeded
 from hapax.grammar.dependencies import refuse_negative_cycles
 from hapax.grammar.errors import HapaxError

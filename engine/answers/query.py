@@ -13,8 +13,7 @@ from itertools import islice
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.logic.demand import Demand
 from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, parts_by_rules, with_rules
-from hapax.engine.logic.products import naming_products
-from hapax.engine.logic.proofs import reading, time_limit
+from hapax.engine.logic.proofs import naming_products, reading, time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.program import answers_program
 from hapax.engine.prolog.session import AnswerRow, PrologSession

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, combinations
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import IO, NamedTuple, TypeAlias
 from uuid import uuid4
 
-from hapax.engine.answers.derivation import RUN_ID, fact_tables, read_statements
+from hapax.engine.answers.derivation import RUN_ID, current_rules, fact_tables, read_statements
 from hapax.engine.inference.derive import FactIndex, Prover, StatementWriter, filled, relevant_library
+from hapax.grammar.arguments import checked
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import MISSING, Substitution, variable_names
 from hapax.grammar.writing.prolog_text import definition_of
@@ -54,14 +55,14 @@ def statement_lines(kb: KnowledgeBase, library: Library, rule: Rule, line_of: Li
                 texts: dict[int, _Texts] = {}
                 for batch in relations.proved_batches(derivation, form.places, tables):
                     _learn(texts, relations.symbols, set(chain.from_iterable(row[: len(form.places)] for row in batch)))
-                    yield [_line(form, row, texts) for row in batch]
+                    yield [_filled(form, row, texts) for row in batch]
                 return
     for record in read_statements(kb, library, rule):
         yield [line_of(record)]
 
 
 class _Form(NamedTuple):
-    """A line as a format with `%s` for each cell, which `cells` chooses from those of `_line`.
+    """A line as a format with `%s` for each cell, which `cells` chooses from those of `_filled`.
 
     `places`: among the searched variables, counted from 1, those that have values. `identity`: the text from which a
     statement's id is computed, with `%s` for the canonical value of each.
@@ -117,7 +118,7 @@ def _form(rule: Rule, library: Library, line_of: LineWriter) -> _Form | None:
     return _Form("%s".join(pieces[::2]), getter, places, identity.replace("%", "%%").replace(f'"{mark}"', "%s"))
 
 
-def _line(form: _Form, row: Sequence[object], texts: dict[int, _Texts]) -> str:
+def _filled(form: _Form, row: Sequence[object], texts: dict[int, _Texts]) -> str:
     """The line of a row: the tags of its variables, and each fact with its source."""
     width = len(form.places)
     found = [texts[tag] for tag in row[:width] if isinstance(tag, int)]
@@ -141,3 +142,66 @@ def _learn(texts: dict[int, _Texts], symbols: Symbols, tags: Iterable[int]) -> N
             texts[tag] = _Texts(json.dumps(value, default=encode_decimal), str(value), canonical_text(value))
         if tag == MISSING_TAG:
             texts[tag] = _Texts(encode_value(str(MISSING)), inner, text)
+
+
+# --- export of all statements -----------------------------------------------------------------------------------------
+
+
+DERIVED = "derived"
+"""The end of a statement that `derive` concluded, which has no likelihood."""
+
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StatementExportReport:
+    """Numbers of exported statements, and of those of `derive` that are left out, since facts or rules have changed."""
+
+    searched: int
+    derived: int
+    outdated: int
+
+
+@checked
+def export_statements(kb: KnowledgeBase, rules: Library, stream: IO[str]) -> StatementExportReport:
+    """Write the statements of searches and of `derive`, with their proofs, to a text stream as JSON Lines.
+
+    `rules`: those of `derive`, whose statements are left out where facts or rules have changed since.
+    """
+    searched = derived = 0
+    for record in _of_searches(kb):
+        stream.write(_line(record, record.distribution.value))
+        searched += 1
+    current = current_rules(kb, rules)
+    for rule in current:
+        for lines in statement_lines(kb, rules, rule, _derived_line):
+            stream.write("".join(lines))
+            derived += len(lines)
+    stored = kb.derived_counts()
+    return StatementExportReport(searched, derived, sum(stored.values()) - sum(stored[rule.name] for rule in current))
+
+
+def _of_searches(kb: KnowledgeBase) -> Iterator[StatementRecord]:
+    places = kb.statement_places()
+    for start in range(0, len(places), _CHUNK):
+        yield from kb.statements_at(places[start : start + _CHUNK])
+
+
+def _derived_line(record: StatementRecord) -> str:
+    return _line(record, DERIVED)
+
+
+def _line(record: StatementRecord, end: str) -> str:
+    tree = {
+        "id": record.id,
+        "rule": record.rule,
+        "end": end,
+        "run": record.run_id if end != DERIVED else None,
+        "statement": record.text,
+        "premise": record.premise,
+        "conclusion": record.conclusion,
+        "substitution": dict(record.substitution),
+        "log_likelihood": record.log_likelihood,
+        "proof": record.proof,
+    }
+    return json.dumps(tree, ensure_ascii=False, allow_nan=False, default=encode_decimal) + "\n"

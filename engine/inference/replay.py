@@ -19,7 +19,7 @@ from hapax.grammar.terms import BodyLiteral, Comparison, Constant, Expression, L
 from hapax.grammar.values.functions import evaluated, holds
 from hapax.grammar.writing.verbalize import StatementText
 from hapax.kb.exchange.values import ValueRefused
-from hapax.kb.files.verification import Damage
+from hapax.kb.files.backups import Damage
 from hapax.kb.records import RULES, content_id, fact_id
 from hapax.kb.rows import BINDINGS, TREE
 from hapax.kb.store import KnowledgeBase

@@ -27,8 +27,7 @@ from hapax.engine.logic.compile import (
     join_order,
 )
 from hapax.engine.logic.entity_names import FOUND, JOINED, Names, Origin, Pair, by_identity, by_names
-from hapax.engine.logic.evaluate import Clause, compile_clause
-from hapax.engine.logic.failures import failures
+from hapax.engine.logic.evaluate import Clause, compile_clause, failures
 from hapax.engine.logic.goal_rules import rule_of
 from hapax.engine.logic.instances import InstanceFinder
 from hapax.engine.logic.rounds import JoinStep, Rounds

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from hapax.engine.expansion.expand import write_proposals
 from hapax.engine.expansion.propose import Proposal, statement_of
+from hapax.engine.explain import with_stored_predicates
 from hapax.engine.inference.theory import Theory
 from hapax.engine.kept_rules import sound_rules
 from hapax.engine.mining.fact_tables import (
@@ -32,7 +33,6 @@ from hapax.engine.mining.rule_measures import (
     RuleMeasuring,
     Screening,
 )
-from hapax.engine.run_memory import with_stored_predicates
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.subsumption import Matcher
 from hapax.grammar.errors import HapaxError

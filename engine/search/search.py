@@ -25,8 +25,7 @@ from hapax.engine.search.beams import RuleSearch
 from hapax.engine.search.demand_loop import DemandBudget, run_demand
 from hapax.engine.search.judge_scores import critic_names
 from hapax.engine.search.oracle import Oracle, journaled
-from hapax.engine.search.profile_choice import settled_job
-from hapax.engine.search.progress import Progress, StateWriter
+from hapax.engine.search.progress import Progress, RunFile, StateWriter
 from hapax.engine.search.promises import Promises, certificate_lines
 from hapax.engine.search.ranking import Beam, joined_measures, measured_parts
 from hapax.engine.search.search_report import (
@@ -37,7 +36,7 @@ from hapax.engine.search.search_report import (
     unanswerable,
     with_earlier,
 )
-from hapax.engine.search.settings import SearchJob, SearchSettings
+from hapax.engine.search.settings import SearchJob, SearchSettings, settled_job
 from hapax.grammar.data_types import OBJECT
 from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, Yields, cost_from, plan
 from hapax.grammar.errors import HapaxError, Place
@@ -46,7 +45,6 @@ from hapax.grammar.parsing.declarations import PredicateKind, PredicateSignature
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Value
 from hapax.kb.files import system
-from hapax.kb.files.running_search import RunFile
 from hapax.kb.judgement_records import CERTIFICATES
 from hapax.kb.records import (
     DECISIONS,

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 from typing import Literal as OneOf
 
+from hapax.engine.explain import circular_judge, identities_of, models_of
 from hapax.engine.inference.proof import By, Proof, proof_from_json, proof_text
 from hapax.engine.judgements import Judgements, shared_judgements
-from hapax.engine.run_memory import circular_judge, identities_of, models_of
 from hapax.evaluation.dataset.columns import CONTRADICTS, ENTAILS, Row, probe_rows
 from hapax.evaluation.link.probing_questions import ConclusionForms, rule_forms
 from hapax.evaluation.shared.stored_statements import (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 
-from hapax.engine.run_memory import models_of
+from hapax.engine.explain import models_of
 from hapax.engine.search.ranking import Ends, Values, ends, pair_pool, random_score
 from hapax.evaluation.link.likelihood import statements_of
 from hapax.evaluation.shared.estimates import Estimate, auc, mean_difference, mean_share, share

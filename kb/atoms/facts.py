@@ -20,7 +20,7 @@ from hapax.grammar.terms import Value
 from hapax.kb import rows, schema
 from hapax.kb.connection import translated
 from hapax.kb.exchange.values import refusal
-from hapax.kb.open_records import OpenRecords
+from hapax.kb.record_store import OpenRecords
 from hapax.kb.records import FACTS, FactRecord, Source
 
 FEW_FACTS = 2_000

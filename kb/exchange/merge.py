@@ -19,7 +19,7 @@ from hapax.grammar.terms import Value
 from hapax.kb import rows
 from hapax.kb.connection import reading_uri, sweep, translated
 from hapax.kb.exchange import values
-from hapax.kb.files.verification import changed_rows
+from hapax.kb.files.backups import changed_rows
 from hapax.kb.records import FACTS, PREDICATES, USER, FactRecord
 from hapax.kb.rows import OnConflict, TableSchema
 from hapax.kb.schema import INDEX_PROOFS, TABLES

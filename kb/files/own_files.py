@@ -2,7 +2,7 @@
 
 The folder may be a stranger's, such as a clone or a shared folder, with a link, a pipe or another user's file of that
 name. So no link is followed, and nothing but a regular file is opened or removed. Links that the user names are
-followed as in any other program; see `api.whole_files`.
+followed as in any other program; see `whole_files`.
 """
 
 from __future__ import annotations

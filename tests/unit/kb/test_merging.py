@@ -24,7 +24,7 @@ from random_cases import cases
 
 from hapax.grammar.errors import HapaxError
 from hapax.kb import connection, judgement_records, records, rows, schema
-from hapax.kb.attempts import AttemptLog
+from hapax.kb.call_journal import AttemptLog
 from hapax.kb.exchange.merge import merge
 from hapax.kb.files import asking, own_files, spill, system
 from hapax.kb.files.own_files import ForeignFileError
