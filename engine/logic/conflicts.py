@@ -258,30 +258,27 @@ class Settlement:
     reason: str
 
 
-def settlement(conflict: FactConflict, probabilities: Mapping[str, float | None]) -> Settlement:
-    """Decide a conflict: of its facts the least sure loses, by P(yes) for a fact's id. A given fact never does.
+def settlement(conflict: FactConflict) -> Settlement:
+    """Decide a conflict: of its facts the least sure loses, by P(yes), 1 without a score. A given fact never does.
 
     Facts that tie as the least sure lose together, because nobody knows which of them is wrong.
     """
-    claimed = [fact for fact in conflict.facts if fact.source is not Source.GIVEN]
-    if not claimed:
+    sure = {
+        fact: 1.0 if fact.probability is None else fact.probability
+        for fact in conflict.facts
+        if fact.source is not Source.GIVEN
+    }
+    if not sure:
         reason = "every fact is given: correct the facts or the declaration"
         return Settlement(conflict, (), reason)
-    sure = {fact.id: _sureness(fact, probabilities) for fact in claimed}
     least = min(sure.values())
-    lost = tuple(fact for fact in claimed if sure[fact.id] == least)
+    lost = tuple(fact for fact in sure if sure[fact] == least)
     if len(conflict.facts) == 1:
         reason = f'it breaks "{conflict.declaration}" alone'
-    elif len(claimed) == 1:
+    elif len(sure) == 1:
         reason = f'it breaks "{conflict.declaration}" beside given facts'
     elif len(lost) == 1:
         reason = f'P(yes) {least:.3f} is the lowest of the facts that break "{conflict.declaration}" together'
     else:
         reason = f'P(yes) {least:.3f} is a tie of facts that break "{conflict.declaration}" together, so all lose'
     return Settlement(conflict, lost, reason)
-
-
-def _sureness(fact: FactRecord, probabilities: Mapping[str, float | None]) -> float:
-    """The P(yes) of a fact; 1 for a fact that nobody scored, as without a critic."""
-    scores = [probabilities.get(fact.id), fact.probability]
-    return next((score for score in scores if score is not None), 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -18,7 +18,6 @@ from hapax.engine.logic.conflicts import (
 from hapax.engine.questions.gates import CONSISTENCY
 from hapax.engine.questions.inquiry import AskedQuestion
 from hapax.grammar.rules import Library
-from hapax.grammar.terms import Atom
 from hapax.kb.records import CONFLICTS, DECISIONS, Candidate, ConflictRecord, Decision, FactRecord, Source
 from hapax.kb.store import KnowledgeBase
 
@@ -29,10 +28,6 @@ class ProposedFact(NamedTuple):
     question: AskedQuestion
     candidate: Candidate
     fact: FactRecord
-
-
-ConflictJudge = Callable[[Sequence[Sequence[Atom]]], list[dict[Atom, float]]]
-"""P(yes) of the ground atoms of each conflict, asked about together; empty where there is no critic, or no budget."""
 
 
 @dataclass(slots=True)
@@ -46,7 +41,6 @@ class Consistency:
     library: Library
     known: RunFacts
     run_id: str
-    judge: ConflictJudge
     conflicts: int = field(default=0, init=False)
     facts: set[str] = field(default_factory=set, init=False)
     _constrained: frozenset[str] = field(init=False)
@@ -73,9 +67,11 @@ class Consistency:
             new_conflicts = {_key(item): item for item in found if _key(item) not in settled}
             if not new_conflicts:
                 break
-            for item in self._decided(list(new_conflicts.values())):
-                settled[_key(item.conflict)] = item
-                lost.update((fact.id, fact) for fact in item.lost)
+            # The smallest first, but for those whose facts lost in an earlier one.
+            for key, conflict in new_conflicts.items():
+                if lost.keys().isdisjoint(fact.id for fact in conflict.facts):
+                    settled[key] = settlement(conflict)
+                    lost.update((fact.id, fact) for fact in settled[key].lost)
         self.conflicts += len(settled)
         self._apply(list(settled.values()), proposals)
 
@@ -94,38 +90,6 @@ class Consistency:
     def is_needed(self) -> bool:
         """True if the rule files declare anything that a fact can break."""
         return bool(self._constrained)
-
-    def _decided(self, found: Sequence[FactConflict]) -> list[Settlement]:
-        """Decide the conflicts, the smallest first, but for those whose facts lost in an earlier one."""
-        decided: list[Settlement] = []
-        lost: set[str] = set()
-        undecided = list(found)
-        # Where facts break a declaration in many ways, few decisions settle all of them: asking about every conflict
-        # at once would ask about many that an earlier one has settled.
-        while undecided:
-            # Of conflicts that share a fact the later ones depend on the decision of the first.
-            independent: list[FactConflict] = []
-            dependent: list[FactConflict] = []
-            earlier: set[str] = set()
-            for conflict in undecided:
-                (independent if earlier.isdisjoint(_ids(conflict)) else dependent).append(conflict)
-                earlier |= _ids(conflict)
-            for item in self._settled(independent):
-                decided.append(item)
-                lost.update(fact.id for fact in item.lost)
-            undecided = [conflict for conflict in dependent if lost.isdisjoint(_ids(conflict))]
-        return decided
-
-    def _settled(self, found: Sequence[FactConflict]) -> Iterator[Settlement]:
-        """Decide conflicts that share no fact, by one batch of questions."""
-        # Given facts stay, so that a single other one loses, whatever a critic says.
-        asked = [conflict for conflict in found if len(_claimed(conflict)) > 1]
-        scores = self.judge([[fact.ground_atom for fact in conflict.facts] for conflict in asked]) if asked else []
-        by_conflict = {_key(conflict): by_atom for conflict, by_atom in zip(asked, scores, strict=True)}
-        for conflict in found:
-            by_atom = by_conflict.get(_key(conflict), {})
-            probabilities = {fact.id: by_atom.get(fact.ground_atom) for fact in conflict.facts}
-            yield settlement(conflict, probabilities)
 
     def _apply(self, settled: Sequence[Settlement], proposals: Sequence[ProposedFact]) -> None:
         """Mark and retract the facts that lost, and store the conflicts with their decisions."""
@@ -157,10 +121,6 @@ class Consistency:
 def _claimed(conflict: FactConflict) -> list[FactRecord]:
     """The facts of the conflict that can lose."""
     return [fact for fact in conflict.facts if fact.source is not Source.GIVEN]
-
-
-def _ids(conflict: FactConflict) -> set[str]:
-    return {fact.id for fact in conflict.facts}
 
 
 def _key(conflict: FactConflict) -> tuple[str, tuple[str, ...]]:

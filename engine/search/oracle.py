@@ -62,7 +62,7 @@ from hapax.llm_oracle.protocols import (
     Models,
 )
 from hapax.llm_oracle.questions.profile_probing import general_examples
-from hapax.llm_oracle.questions.prompts import conflict_question, fact_claim
+from hapax.llm_oracle.questions.prompts import fact_claim
 from hapax.llm_oracle.reading.link_replies import ParsedValue
 from hapax.llm_oracle.reading.replies import Reply, read_reply, read_strictly
 from hapax.llm_oracle.reading.reply_question import ReplyQuestion
@@ -160,7 +160,7 @@ class Oracle:
         self.scorer.known_claims = partial(given_claims, self.known)
         self.given = GivenFacts(self.known, self.library, BULK_LIMITS.seconds)
         self.wording = QuestionWording(self.settings.words, self.library, self.known, general_examples())
-        self.consistency = Consistency(kb, self.library, self.known, run_id, self.conflict_probabilities)
+        self.consistency = Consistency(kb, self.library, self.known, run_id)
         self.on_round: Callable[[int, int], None] | None = None
         self._answers: dict[Inquiry, QuestionAnswer] = {}
         self._probabilities: dict[Atom, float | None] = {}
@@ -300,29 +300,6 @@ class Oracle:
             if probability is not None or not self.settings.critic:
                 self._probabilities[atom] = probability
         return {atom: self._probabilities.get(atom) for atom in unique}
-
-    def conflict_probabilities(self, conflicts: Sequence[Sequence[Atom]]) -> list[dict[Atom, float]]:
-        """P(yes) of the atoms of each conflict, by questions that name all its atoms; none without a critic.
-
-        All conflicts are one batch. Atoms that are given or computed are not asked about. Raises BudgetReached.
-        """
-        asked: list[dict[Atom, CriticClaim]] = []
-        truths = self.given.truths(chain.from_iterable(conflicts))
-        for atoms in conflicts:
-            claims = [self.claim(atom) for atom in atoms]
-            judged = [atom for atom in atoms if self.settings.critic and truths[atom] is None]
-            asked.append(
-                {atom: CriticClaim(conflict_question(self.claim(atom), claims), "conflict") for atom in judged}
-            )
-        batch = set(chain.from_iterable(by_atom.values() for by_atom in asked))
-        scores = self.scorer.probabilities(chain.from_iterable(by_atom.values() for by_atom in asked))
-        self.scorer.require(len(scores) == len(batch))
-        answered: list[dict[Atom, float]] = []
-        for by_atom in asked:
-            known = {atom: scores[claim] for atom, claim in by_atom.items() if claim in scores}
-            # Scores with and without the conflict in view do not compare.
-            answered.append(known if len(known) == len(by_atom) else {})
-        return answered
 
     def verify(self, atoms: Sequence[Atom]) -> dict[Atom, bool]:
         """Truth of each ground atom: given, computed, or judged at the starting threshold. True ones become facts.

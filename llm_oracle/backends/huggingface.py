@@ -61,7 +61,7 @@ from hapax.llm_oracle.questions.list_requests import (
     spellings,
     trimmed,
 )
-from hapax.llm_oracle.questions.prompts import critic_prompt, without_conflict
+from hapax.llm_oracle.questions.prompts import critic_prompt
 from hapax.llm_oracle.reading.link_replies import (
     KNOWN_CLAIM,
     KNOWN_FALSEHOOD,
@@ -241,9 +241,7 @@ class HuggingFaceCritic:
 
     def _prompt(self, claim: str) -> Tokens:
         """Tokens of the question about a claim."""
-        # A network that declares what it knows was trained on claims alone.
-        asked = claim if self.identity.knows is None else without_conflict(claim)
-        return tuple(self._loaded.prompt_tokens(critic_prompt(asked)))
+        return tuple(self._loaded.prompt_tokens(critic_prompt(claim)))
 
     def _answers(self) -> tuple[list[int], list[int]]:
         """The tokens of yes and of no, in the first language in which the model tells a truth from a falsehood."""

@@ -147,10 +147,8 @@ class WordedCritic:
 
     def _worded(self, claim: str) -> str:
         stated = stated_claim(claim)
-        # Within a whole question, such as one about conflicting claims, only the claim has other words.
-        # The last occurrence: a question about conflicting claims lists all of them before it states one.
-        place = claim.rfind(stated)
-        return claim[:place] + self.wording.words(stated) + claim[place + len(stated) :]
+        # Within a whole question only the claim has other words.
+        return claim.replace(stated, self.wording.words(stated))
 
 
 def paraphrased(critic: Critic) -> list[Critic]:

@@ -28,7 +28,6 @@ _CRITIC_QUESTIONS = (
 )
 CRITIC_PROMPT = f"{_CRITIC_QUESTION}Statement: {{claim}}{_ANSWER}"
 
-_CONFLICT_QUESTION = f"{_CRITIC_QUESTION}These statements cannot all be correct: "
 NEGATION_PROMPT = (
     "Rewrite the sentence so that it says the opposite. Change as few words as possible and keep {slots} as they are.\n"
     "Sentence: {sentence}\n"
@@ -237,28 +236,11 @@ def released_type_question(value: str, data_type: str) -> ClaimText:
     return ClaimText(f"{_CRITIC_QUESTION}{value} is a {data_type.lower()}{_ANSWER}", typed=(value, data_type))
 
 
-def conflict_question(claim: str, claims: Sequence[str]) -> ClaimText:
-    """The whole question about one of several claims that contradict each other, which names all of them.
-
-    It is another question than that about the claim alone, which the journal has answered before.
-    """
-    listed = " ".join(" ".join(text.split()) for text in claims)  # on one line, so that a value cannot end the list
-    return ClaimText(f"{_CONFLICT_QUESTION}{listed}\nStatement: {claim}{_ANSWER}", getattr(claim, "atom", None))
-
-
-def without_conflict(question: str) -> str:
-    """The claim of a `conflict_question`, for critics that read claims alone; any other text itself."""
-    if not question.startswith(_CONFLICT_QUESTION):
-        return question
-    return question.partition("\nStatement: ")[2].removesuffix(_ANSWER)
-
-
 def stated_claim(question: str) -> str:
     """The claim in a text for the critic: that of a whole question, and any other text itself."""
-    claim = without_conflict(question)
-    if not claim.startswith(_CRITIC_QUESTION):
-        return claim
-    return claim.removeprefix(_CRITIC_QUESTION).removeprefix("Statement: ").removesuffix(_ANSWER)
+    if not question.startswith(_CRITIC_QUESTION):
+        return question
+    return question.removeprefix(_CRITIC_QUESTION).removeprefix("Statement: ").removesuffix(_ANSWER)
 
 
 def fact_claim(atom: Atom, library: Library) -> ClaimText:
