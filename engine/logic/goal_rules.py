@@ -15,7 +15,6 @@ from hapax.grammar.goals import (
     GoalPremise,
     PrologCall,
     answered,
-    inner_premises,
     variables_of,
 )
 from hapax.grammar.parsing.declarations import Negation, PredicateKind, PredicateSignature
@@ -67,53 +66,6 @@ def goal_rules(goal: Goal, library: Library, *, by_failure: bool = False) -> tup
     writer = _GoalWriter(library, by_failure)
     writer.conclude(Atom(GOAL, goal.columns), goal.premise)
     return tuple(writer.rules)
-
-
-_MOST_WAYS = 100
-
-
-class GoalParts:
-    """The parts of a goal that only Prolog can answer, to call its atoms by rules.
-
-    What is inside a condition or a collection counts as a part, too, after what comes before it. `rules`: those below
-    the items, of negations. `ways`: through the goal, by its disjunctions.
-    """
-
-    def __init__(self, goal: Goal, library: Library) -> None:
-        self._writer = _GoalWriter(library, by_failure=True)
-        self._bound = names_of(answered(goal.premise))
-        self._ends: list[GoalPremise] = []
-        self._ends += self._after(goal.premise, [()])
-        self.ways, self.rules = list(dict.fromkeys(self._ends)), self._writer.rules
-
-    def item(self, part: GoalItem) -> BodyLiteral | None:
-        """A part as the item of a premise; None for one that rules cannot have."""
-        try:
-            return self._writer.item(part, self._bound)
-        except NotRules:
-            return None
-
-    def _after(self, premise: GoalPremise, before: list[GoalPremise]) -> list[GoalPremise]:
-        """The ways that end after these items, which follow others."""
-        for item in premise:
-            before = self._behind(item, before)
-        return before
-
-    def _behind(self, item: GoalItem, before: list[GoalPremise]) -> list[GoalPremise]:
-        inner = before
-        match item:
-            case Either(ways):
-                found = [way for part in ways for way in self._after(part, before)]
-                if len(found) <= _MOST_WAYS:
-                    return found
-                self._ends += found
-                return before
-            case PrologCall("->" | "once" | "^"):
-                return self._after(tuple(chain.from_iterable(inner_premises(item))), before)
-        for premise in inner_premises(item):
-            inner = self._after(premise, inner)
-        self._ends += inner if inner is not before else []
-        return [(*way, item) for way in before]
 
 
 def names_of(variables: Iterable[Variable]) -> frozenset[str]:

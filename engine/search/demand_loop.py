@@ -9,6 +9,7 @@ use them are withheld.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -16,16 +17,16 @@ from hapax.engine.answers.query import answer
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.demand import Demand
-from hapax.engine.logic.goal_rules import GOAL, GoalParts, NotRules, goal_rules, rule_of, with_rules
+from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, rule_of, with_rules
 from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.prolog.limits import QueryLimits
-from hapax.engine.prolog.session import PrologSession, PrologTerm
+from hapax.engine.prolog.session import PrologSession
 from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name
-from hapax.grammar.goals import Goal, GoalPremise, PrologCall, answered, every_item
+from hapax.grammar.goals import Either, Goal, GoalItem, PrologCall, every_item
 from hapax.grammar.parsing.declarations import Negation, PredicateKind, PredicateSignature
+from hapax.grammar.parsing.syntax import LIST
 from hapax.grammar.rules import Library, Rule, literals_of
-from hapax.grammar.terms import Atom, BodyLiteral, Comparison, Constant, Literal, Value, Variable, variable_names
-from hapax.grammar.writing.prolog_text import assignment
+from hapax.grammar.terms import Arithmetic, Atom, Comparison, Constant, Literal, Value, Variable
 from hapax.grammar.writing.words import counted
 from hapax.kb.atoms.symbols import canonical
 from hapax.kb.records import AtomPattern, FactRecord, Question, Source, TypeFact
@@ -155,7 +156,6 @@ def missing_questions(
     goal: Goal,
     settled: Settled | None = None,
     limits: QueryLimits | None = None,
-    session: PrologSession | None = None,
 ) -> Missing:
     """The questions and ground atoms that the goal needs beyond what is known."""
     settled, limits = settled or Settled(), limits or QueryLimits()
@@ -164,9 +164,9 @@ def missing_questions(
     asked = frozenset(item.indicator for item in signatures if is_asked_by_queries(library, item))
     learnt = tuple(fact.ground_atom for fact in settled.learnt)
     known = replace(theory, assume=(*theory.assumed, *learnt))
-    rules, given = _calling_rules(known, goal, limits, session)
+    rules = _calling_rules(goal, library)
     with reading(theory.kb), time_limit(theory.kb, limits.seconds):
-        demand = Demand(known.source(), with_rules(library, rules), given=given)
+        demand = Demand(known.source(), with_rules(library, rules))
         finder = _NeedFinder(theory, settled)
         # A negation is called with the values that its rule has before it.
         called = {literal.atom.indicator for literal in literals_of(rules)}
@@ -176,61 +176,32 @@ def missing_questions(
     return finder.missing()
 
 
-def _calling_rules(
-    theory: Theory, goal: Goal, limits: QueryLimits, session: PrologSession | None
-) -> tuple[list[Rule], list[Atom]]:
-    """Rules whose premises call what the goal calls, and atoms for them.
+def _calling_rules(goal: Goal, library: Library) -> list[Rule]:
+    """Rules whose premises call what the goal calls.
 
-    Where only Prolog can tell what stands before a call, as of `member(X, [a, b]), borders(X, Y)`, it answers that, and
-    its answers are atoms for the rule of what follows.
+    Of a goal that only Prolog can answer, each atom is called after the atoms that stand before it outside of
+    conditions and collections.
     """
-    library = theory.library
-    try:
-        return list(goal_rules(goal, library, by_failure=True)), []
-    except NotRules:
-        parts = GoalParts(goal, library)
+    goal = replace(goal, premise=tuple(map(_choice, goal.premise)))
+    with suppress(NotRules):
+        return list(goal_rules(goal, library, by_failure=True))
     rules: list[Rule] = []
-    given: list[Atom] = []
-    for way in parts.ways:
-        premise: list[BodyLiteral] = []
-        items = [parts.item(part) for part in way]
-        for place, item in enumerate(items):
-            if item is not None:
-                bound = variable_names(part for part in premise if not (isinstance(part, Literal) and part.negated))
-                is_equation = isinstance(item, Comparison) and assignment(item, bound) is not None
-                if _is_call(item) or is_equation or variable_names([item]) <= bound:
-                    premise.append(item)
-            elif any(isinstance(later, Literal) for later in items[place + 1 :]):
-                rules += _calling(premise, len(rules))
-                variables, rows = _before(theory, way[: place + 1], limits, session)
-                name = f"{GOAL}, before {len(rules)}.{place}"
-                given += [Atom(name, tuple(map(Constant, row))) for row in rows]
-                premise = [Literal(Atom(name, tuple(variables)))]
-        rules += _calling(premise, len(rules))
-    return [*rules, *parts.rules], given
+    before: list[Literal] = []
+    for part in goal.premise:
+        for literal in every_item((part,)):
+            if isinstance(literal, Literal):
+                name = f"{GOAL}, calls {len(rules)}"
+                rules.append(rule_of([*before, literal], Atom(name, ()), name))
+        before += [part] if isinstance(part, Literal) and not part.negated else []
+    return rules
 
 
-def _is_call(item: BodyLiteral) -> bool:
-    return isinstance(item, Literal) and not item.negated
-
-
-def _calling(premise: Sequence[BodyLiteral], number: int) -> list[Rule]:
-    """The rule that calls the atoms of a premise, none without any."""
-    if not any(isinstance(item, Literal) for item in premise):
-        return []
-    name = f"{GOAL}, calls {number}"
-    return [rule_of(premise, Atom(name, ()), name)]
-
-
-def _before(
-    theory: Theory, way: GoalPremise, limits: QueryLimits, session: PrologSession | None
-) -> tuple[list[Variable], set[tuple[Value, ...]]]:
-    """Variables, and their values where the parts of a goal hold; variables with lists are left out."""
-    columns = {variable.name: variable for variable in answered(way) if not variable.name.startswith("_")}
-    found = answer(theory, Goal(way, tuple(columns.values())), limits, session=session).rows
-    plain = [place for place, _ in enumerate(columns) if not any(isinstance(row[place], PrologTerm) for row in found)]
-    rows = {tuple(cell for place in plain if not isinstance(cell := row[place], PrologTerm)) for row in found}
-    return [list(columns.values())[place] for place in plain], rows
+def _choice(item: GoalItem) -> GoalItem:
+    """`member(X, [a, b])` as `X = a ; X = b`, which rules can say."""
+    match item:
+        case PrologCall("member", (Variable() as variable, Arithmetic(operator, values))) if operator == LIST:
+            return Either(tuple((Comparison("=", variable, value),) for value in values))
+    return item
 
 
 class _NeedFinder:
@@ -395,7 +366,7 @@ class _Loop:
         refuted = [atom for atom, holds in self.verdicts.items() if not holds]
         asked = frozenset(need.pattern for need in self.asked)
         settled = Settled(asked, frozenset((*refuted, *self.retracted)), tuple(self.learnt), tuple(self.types))
-        return missing_questions(self.theory, self.goal, settled, self.budget.limits, self.session)
+        return missing_questions(self.theory, self.goal, settled, self.budget.limits)
 
     def _answer(self) -> QueryResult:
         # The program in demand mode only records what is missing.

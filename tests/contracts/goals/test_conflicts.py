@@ -85,26 +85,6 @@ def test_a_fact_that_loses_while_a_goal_asks_is_no_answer(tmp_path: Path) -> Non
         assert hapax.query(goal, RULES, kb).rows == []
 
 
-def test_facts_are_judged_together(tmp_path: Path) -> None:
-    """The critic is asked about each fact of a conflict beside the others; what was surer alone may lose there."""
-    claims = ["A feeds b.", "B feeds a."]
-    answers = {"'a feeds": ["b"], "'b feeds": ["a"]}
-    asked = models(tmp_path, answers, dict(zip(claims, (0.9, 0.86), strict=True)))
-    with hapax.KnowledgeBase() as kb:
-        hapax.query("member(X, [a, b]), feeds(X, Y)", RULES, kb, models=asked)
-        questions = [str(call.request["claim"]) for call in kb.calls().values() if "claim" in call.request]
-        both = [question for question in questions if all(claim in question for claim in claims)]
-    assert len(both) == 2
-
-    script = {"A feeds b.": 0.9, "B feeds a.": 0.86}
-    script |= {question: 0.3 if f"Statement: {claims[0]}" in question else 0.8 for question in both}
-    asked = models(tmp_path, answers, script)
-    with hapax.KnowledgeBase() as kb:
-        hapax.query("member(X, [a, b]), feeds(X, Y)", RULES, kb, models=asked)
-
-        assert facts(kb, "feeds") == {("b", "a")}
-
-
 def test_only_a_sure_no_denies_what_a_model_is_asked(tmp_path: Path) -> None:
     """A critic's denial, or another value of a functional predicate, lets `not` hold; an absent fact does not."""
     rules = hapax.parse_rules("""
