@@ -402,11 +402,6 @@ class KnowledgeBase(CallJournal):
         filled = (relation for relation in self.relations.all() if self.relations.count(relation, 1))
         return [relation.indicator for relation in filled if relation.predicate not in without]
 
-    def sourced_facts(self) -> tuple[int, int]:
-        """Number of facts that a source states, such as a reference, and of all facts that models proposed."""
-        ((sourced, count),) = self.sql("SELECT count(basis), count(*) FROM fact_origins WHERE source IS NOT NULL")
-        return sourced, count
-
     def fact(self, predicate: str, arguments: Sequence[Value]) -> FactRecord | None:
         """The fact, if it is stored. Raises `ValueRefused` for arguments that no fact can have."""
         # For its error alone.

@@ -73,7 +73,6 @@ class DerivationReport:
 
     facts: int
     """New facts that were read."""
-    seconds_reading: float
     atoms: dict[str, int]
     """Atoms by derived predicate."""
     rules: tuple[DerivedRule, ...]
@@ -103,12 +102,10 @@ def derive_all(
         kb.transaction(),
         relations.interruptible(deadline.check),
     ):
-        began = time.perf_counter()
         relations.arithmetic.has_failed = False
         # Which rows have another name depends on all facts of `same_as`.
         changes = None if part.knows(SAME_AS) else relations.changes()
         read = relations.bring_up_to_date(changes)
-        seconds_reading = time.perf_counter() - began
         compiled = _compiled(kb, relations, part, begin=deadline.begin)
         deriver = _RuleDeriver(kb, relations, library, compiled, deadline)
         if changes is not None:
@@ -131,7 +128,7 @@ def derive_all(
         failed = (*compiled.failures(rules), *idle)
         atoms = {indicator: count for indicator, count in atoms.items() if indicator not in library.excepted}
         store_words(kb.connection, {rule.name: rule_words(rule, library) for rule in rules})
-    return DerivationReport(read, seconds_reading, atoms, results, failures=failed)
+    return DerivationReport(read, atoms, results, failures=failed)
 
 
 @dataclass

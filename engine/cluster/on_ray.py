@@ -9,7 +9,6 @@ import logging
 import os
 import socket
 import sysconfig
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -165,43 +164,23 @@ def _connect(address: str, worker_count: int | None) -> None:
     if not address.startswith("ray://"):  # there the driver runs on the cluster and does not know this folder
         settings["job_config"] = IsolatedJob()
     if address == LOCAL:
-        with _without_log_level():
-            ray.init(
-                address=LOCAL,
-                num_cpus=worker_count,
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                **settings,
-            )
+        ray.init(
+            address=LOCAL,
+            num_cpus=worker_count,
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            **settings,
+        )
         return
     try:
         _knock(address)
-        with _without_log_level():
-            ray.init(address=address, **settings)
+        ray.init(address=address, **settings)
     except (OSError, RayError, ValueError, ImportError) as fault:
         reason = str(fault).strip().partition("\n")[0].rstrip(".")
         raise HapaxError(
             f"No Ray cluster at {address!r}: {reason}.",
             Remedy("Start one with `ray start --head`, or use {} local.", Setting("ray_address")),
         ) from None
-
-
-@contextmanager
-def _without_log_level() -> Iterator[None]:
-    """Remove from stderr the line in which Ray's native part states its log level."""
-    # The line comes from C++, so the file descriptor itself has to be replaced, not sys.stderr.
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as buffer:
-        os.dup2(buffer.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-            buffer.seek(0)
-            for line in buffer:
-                if b"RAY_BACKEND_LOG_LEVEL" not in line:
-                    os.write(2, line)
 
 
 def _knock(address: str) -> None:

@@ -34,7 +34,7 @@ class ProposedFact(NamedTuple):
 class Consistency:
     """Decides the conflicts of a run.
 
-    `conflicts`: number of those decided, `facts`: ids of the facts that came here.
+    `conflicts`: number of those decided.
     """
 
     kb: KnowledgeBase
@@ -42,7 +42,6 @@ class Consistency:
     known: RunFacts
     run_id: str
     conflicts: int = field(default=0, init=False)
-    facts: set[str] = field(default_factory=set, init=False)
     _constrained: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,7 +54,6 @@ class Consistency:
         are stored with their decisions.
         """
         arrived = [*(item.fact for item in proposals), *new]
-        self.facts.update(fact.id for fact in arrived)
         if not any(fact.indicator in self._constrained for fact in arrived):
             return
         settled: dict[tuple[str, tuple[str, ...]], Settlement] = {}

@@ -94,7 +94,6 @@ class StepEstimate:
     """
 
     variable: str
-    asks: str
     questions: int = 0
     known: int = 0
     calls: int = 0
@@ -221,7 +220,7 @@ def estimate_goal(
         # One claim about the type of a value, and one about the fact that it makes.
         claims += answer.proposed * (narrowed + (not library.is_numeric(need.question.data_type)))
     judged = round(claims) + len(missing.atoms) if settings.critic else 0
-    rule = RuleEstimate("", steps=(StepEstimate("", "", len(missing.needs), calls=round(calls), claims=judged),))
+    rule = RuleEstimate("", steps=(StepEstimate("", len(missing.needs), calls=round(calls), claims=judged),))
     roles = _Roles(kb, models, settings, prices or {}, _Prompts(proposed=proposed)).estimates([rule])
     return RunEstimate((rule,), {role: roles[role] for role in (KNOWLEDGE, CRITIC)})
 
@@ -361,13 +360,12 @@ class _RuleWalk:
 
     def _step(self, number: int, step: SearchStep) -> StepEstimate:
         self.search.step_number = number
-        asks = "" if step.assignment else str(step.generators[0])
         step = replace(step, functional=self.search.is_functional)
         known, questions, calls, claims = self._ask(step)
         claims += self._close(step)
         values = self._beams
         counts = (questions, known, calls, claims, self._rank(step), values)
-        return StepEstimate(step.variable.name, asks, *map(round, counts))
+        return StepEstimate(step.variable.name, *map(round, counts))
 
     def _ask(self, step: SearchStep) -> tuple[int, float, float, float]:
         """The questions that the journal answers, all questions, and the calls and claims to be sent."""

@@ -256,8 +256,6 @@ class SearchRun:
             "budget" if reached else "done",
             str(reached) if reached else None,
             oracle.consistency.conflicts if is_consistency_on else None,
-            len(oracle.consistency.facts),
-            *oracle.kb.sourced_facts(),
             critic_probe=probe,
             threshold=oracle.rule_of_facts.start,
             certificates=tuple(certificate_lines(list(records))),

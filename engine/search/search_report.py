@@ -247,9 +247,7 @@ class SearchReport:
     """The closing table: a line per rule, and the requests by role.
 
     `status`: done or budget. `budget`: message of the budget that was reached. `conflicts`: conflicts that the
-    consistency gate decided, None if the rule files declare nothing or the gate is off; `facts`: facts that came to it.
-    `sourced`: facts of the knowledge base that a source states, such as a reference; `proposed`: all its facts that
-    models proposed.
+    consistency gate decided, None if the rule files declare nothing or the gate is off.
     `critic_probe`: its scores of claims of known truth; None if that was not measured. `threshold`: where that of facts
     starts.
     `certificates`: what is promised about the accepted facts, in words. `evaluator`: name of the model that measured
@@ -262,19 +260,11 @@ class SearchReport:
     status: str = "done"
     budget: str | None = None
     conflicts: int | None = None
-    facts: int = 0
-    sourced: int = 0
-    proposed: int = 0
     critic_probe: CriticProbe | None = None
     threshold: float = START
     certificates: tuple[str, ...] = ()
     evaluator: str = ""
     is_circular: bool = False
-
-    @property
-    def conflicts_per_thousand(self) -> float:
-        """Conflicts for each 1,000 facts, those that lost included."""
-        return 1000 * (self.conflicts or 0) / self.facts if self.facts else 0.0
 
     @property
     def searched(self) -> tuple[RuleReport, ...]:
@@ -314,12 +304,10 @@ class SearchReport:
             "mean_delta": self.mean_delta,
             "evaluator": self.evaluator,
             "circular": self.is_circular,
-            "facts": {"proposed": self.proposed, "sourced": self.sourced},
             "rules": [rule.to_json() for rule in self.rules],
             "skipped": [rule.rule for rule in self.skipped],
             "cut": list(self.cut),
             "conflicts": self.conflicts,
-            "conflicts_per_1000_facts": None if self.conflicts is None else self.conflicts_per_thousand,
             "critic": {
                 **(self.critic_probe.to_json() if self.critic_probe else {"auc": None}),
                 "threshold": self.threshold,
