@@ -38,22 +38,20 @@ CREATE VIRTUAL TABLE names USING fts5(words, name UNINDEXED, {_TOKENS});
 
 _SENTENCES = f"""
 SELECT rowid, {_plain("text")} FROM (
-    SELECT rowid, premise || ' ' || conclusion AS text FROM stored.statements WHERE rowid > ?
+    SELECT rowid, premise || ' ' || conclusion AS text FROM stored.statements
 )
 """  # noqa: S608  ours
-_SUBSTITUTIONS = "SELECT rowid, substitution FROM stored.statements WHERE rowid > ?"
+_SUBSTITUTIONS = "SELECT rowid, substitution FROM stored.statements"
 # Decimals are objects in cells; what another program spoiled has no values.
 _CELL = "CASE cell.type WHEN 'object' THEN json_extract(cell.value, '$.decimal') ELSE cell.value END"
 _NAMES = f"""
 SELECT {_CELL} AS name
 FROM stored.facts, json_each(CASE WHEN json_valid(facts.arguments) THEN facts.arguments ELSE '[]' END) AS cell
-WHERE facts.ref > ?1
 UNION
 SELECT {_CELL}
 FROM stored.candidates, json_each(
     CASE WHEN json_valid(candidates.value) THEN json_array(json(candidates.value)) ELSE '[]' END
 ) AS cell
-WHERE candidates.rowid > ?2
 """  # noqa: S608  ours
 _STATE = """
 SELECT (SELECT max(rowid) FROM stored.statements), (SELECT count(*) FROM stored.statements),
@@ -61,7 +59,7 @@ SELECT (SELECT max(rowid) FROM stored.statements), (SELECT count(*) FROM stored.
     (SELECT max(ref) FROM stored.facts), (SELECT count(*) FROM stored.facts),
     (SELECT max(rowid) FROM stored.candidates), (SELECT count(*) FROM stored.candidates)
 """
-"""The last rows, their numbers and the length of the sentences, by which a change of older rows is noticed."""
+"""The last rows, their numbers and the length of the sentences, by which a change is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class WordIndex:
         self._connection.executescript(_TABLES)
         self._first: threading.Thread | None = None
         self._stamp: tuple[tuple[int, int] | None, ...] = ()
-        self._state: tuple[float, ...] = (0,) * 7
+        self._state: tuple[float | None, ...] = ()
 
     def ready(self, seconds: float) -> bool:
         """True if the index is there, for which at most `seconds` are waited; it is made in a thread if need be."""
@@ -145,7 +143,7 @@ class WordIndex:
         return [cell for (cell,) in run(sql, (terms, BEST))], count
 
     def _follow(self) -> None:
-        """Bring the index up to date: add new rows; if older ones have changed, index everything anew."""
+        """Bring the index up to date: after a change of statements, facts or candidates everything is indexed anew."""
         # A commit changes the WAL, a checkpoint the file itself.
         stamp = tuple(_stamp(Path(f"{self._path}{end}")) for end in ("", "-wal"))
         if stamp == self._stamp:
@@ -154,9 +152,9 @@ class WordIndex:
         run("ATTACH DATABASE ? AS stored", (reading_uri(self._path),))
         try:
             run("BEGIN")
-            state = tuple(cell or 0 for cell in run(_STATE).fetchone())
+            state = tuple(run(_STATE).fetchone())
             if state != self._state:
-                self._add()
+                self._fill()
             run("COMMIT")
             self._stamp, self._state = stamp, state
         finally:
@@ -164,32 +162,15 @@ class WordIndex:
                 run("ROLLBACK")
             run("DETACH DATABASE stored")
 
-    def _add(self) -> None:
-        """Index the new rows; all rows, if older ones have changed."""
+    def _fill(self) -> None:
+        """Index everything anew."""
         run = self._connection.execute
-        last, _, length, last_fact, facts, last_candidate, candidates = self._state
-        # The rows before the last indexed one, as they are now.
-        before = run(
-            "SELECT count(*), total(length(premise) + length(conclusion)), "
-            "(SELECT count(*) FROM stored.facts WHERE ref <= ?2), "
-            "(SELECT count(*) FROM stored.candidates WHERE rowid <= ?3) FROM stored.statements WHERE rowid <= ?1",
-            (last, last_fact, last_candidate),
-        ).fetchone()
-        if tuple(before) != (self._state[1], length, facts, candidates):
-            run("INSERT INTO sentences (sentences) VALUES ('delete-all')")
-            run("INSERT INTO substitutions (substitutions) VALUES ('delete-all')")
-            run("DELETE FROM names")
-            last = last_fact = last_candidate = 0
-        run(f"INSERT INTO sentences (rowid, words) {_SENTENCES}", (last,))
-        run(f"INSERT INTO substitutions (rowid, cells) {_SUBSTITUTIONS}", (last,))
-        run("CREATE TEMP TABLE IF NOT EXISTS known (name TEXT PRIMARY KEY) WITHOUT ROWID")
-        if not last_fact and not last_candidate:
-            run("DELETE FROM temp.known")
-        new = f"SELECT name FROM ({_NAMES}) WHERE name IS NOT NULL AND name NOT IN (SELECT name FROM temp.known)"  # noqa: S608
-        run(f"CREATE TEMP TABLE new_names AS {new}", (last_fact, last_candidate))
-        run(f"INSERT INTO names (words, name) SELECT {_plain('name')}, name FROM temp.new_names")  # noqa: S608  ours
-        run("INSERT OR IGNORE INTO temp.known SELECT name FROM temp.new_names")
-        run("DROP TABLE temp.new_names")
+        for table in ("sentences", "substitutions"):
+            run(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")  # noqa: S608  ours
+        run("DELETE FROM names")
+        run(f"INSERT INTO sentences (rowid, words) {_SENTENCES}")
+        run(f"INSERT INTO substitutions (rowid, cells) {_SUBSTITUTIONS}")
+        run(f"INSERT INTO names (words, name) SELECT {_plain('name')}, name FROM ({_NAMES}) WHERE name IS NOT NULL")  # noqa: S608
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -30,6 +30,7 @@ from hapax.grammar.checking.pair_checks import (
     duplicate_and_subsumed_rules,
     opposite_conclusions,
 )
+from hapax.grammar.checking.subsumption import subsumes
 from hapax.grammar.errors import Diagnostic, HapaxError, Place, RulesRejected
 from hapax.grammar.parsing.declarations import Chance, default_polarity, default_principle
 from hapax.grammar.parsing.parser import parse_rule
