@@ -207,8 +207,8 @@ _COUNTS = "SELECT statement_id, answer, count(*) FROM votes WHERE question = ? G
 class Judging:
     """Votes on the items of one knowledge base.
 
-    `rules`: reads the rules of its derived statements; `shown`: voters with the items that they are looking at, and
-    since when, by sheet and item.
+    `rules`: reads the rules of its derived statements; `shown`: the item that each voter looks at, and since when, by
+    sheet and voter.
     """
 
     database: Path
@@ -234,19 +234,18 @@ class Judging:
         if again.startswith(sheet.prefix) and (item := self._item(kb, sheet, subject_id(again))):
             return counts | _asked(kb, sheet, item, voter, sheet.asked(item.questions)[0])
         subjects = (subject for subject in _subjects(kb, sheet, voter, pool) if subject not in judged)
-        now = monotonic()
-        met: dict[str, int] = {}
+        now, met = monotonic(), dict[str, int]()
+        self.shown.pop((name, voter), None)
+        taken = set()
+        for (other, _), (subject, since) in list(self.shown.items()):
+            if other == name and now - since <= SHOWN_SECONDS:
+                taken.add(subject)
         for subject in subjects:
             if subject in met:
                 continue
             met[subject] = place = len(met)
-            looking, since = self.shown.get((name, subject), (voter, now))
-            is_free = looking == voter or now - since > SHOWN_SECONDS
-            if place >= skip and is_free and (item := self._item(kb, sheet, subject)):
-                # A voter looks at one item of a sheet.
-                for key in [key for key, (whose, _) in self.shown.items() if (key[0], whose) == (name, voter)]:
-                    self.shown.pop(key, None)
-                self.shown[name, subject] = (voter, now)
+            if place >= skip and subject not in taken and (item := self._item(kb, sheet, subject)):
+                self.shown[name, voter] = subject, now
                 answered = {vote.question for vote in kb.votes(subject_id(item.id)) if vote.voter == voter}
                 open_ones = (question for question in sheet.asked(item.questions) if question.key not in answered)
                 return counts | {"skip": place} | _asked(kb, sheet, item, voter, next(open_ones))

@@ -250,16 +250,12 @@ LOOKED_THROUGH = 1_000
 
 def rejected_claims(kb: KnowledgeBase, wanted: Wanted, few: Page) -> StoredTable:
     """Values that gates rejected and that are no facts now, each with its newest rejection."""
-    most = max(few.rows, LOOKED_THROUGH)
-    every = Page(few.number, most, few.order)
-    table = tables.claims(kb, replace(wanted, verdict="rejected"), every)
-    cells = tables.claim_rows(replace(wanted, verdict="rejected")).window(kb, every, (few.number - 1) * most, most)[0]
-    found: dict[tuple[str, str], tuple[Any, ...]] = {}
-    for row, (patterns, value, *_) in zip(table.rows, cells, strict=True):
-        if not _is_fact(kb, patterns, value):
-            found[patterns, value] = row
-    rows = list(found.values())
-    return replace(table, rows=rows[: few.rows], more=table.more or len(rows) > few.rows)
+    most, wanted = max(few.rows, LOOKED_THROUGH), replace(wanted, verdict="rejected")
+    page = Page(few.number, most, few.order)
+    cells, more, sql = tables.claim_rows(wanted).window(kb, page, (few.number - 1) * most, most)
+    found = {cell[:2]: tables.claim_row(cell) for cell in cells if not _is_fact(kb, *cell[:2])}
+    columns = ("asked", "value", "gate", "score", "threshold", "reason")
+    return StoredTable(columns, list(found.values())[: few.rows], sql, page, more or len(found) > few.rows)
 
 
 def _is_fact(kb: KnowledgeBase, patterns: str, value: str) -> bool:

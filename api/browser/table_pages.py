@@ -498,8 +498,12 @@ def claims(kb: KnowledgeBase, wanted: Wanted, page: Page) -> StoredTable:
     verdicts = [] if wanted.verdict else ["verdict"]
     columns = ("asked", "value", "gate", *verdicts, "score", "threshold", "reason")
     table = claim_rows(wanted).table(kb, columns, page)
-    rows = [(_asked(patterns), _value(text), *rest) for patterns, text, *rest in table.rows]
-    return replace(table, rows=rows)
+    return replace(table, rows=[claim_row(row) for row in table.rows])
+
+
+def claim_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row of a table of claims, from one that begins with the cells of question and value."""
+    return (_asked(row[0]), _value(row[1]), *row[2:])
 
 
 def claim_rows(wanted: Wanted) -> _Select:
