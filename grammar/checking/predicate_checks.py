@@ -20,6 +20,25 @@ from hapax.grammar.writing.prolog_text import OWN_NAMES, SYSTEM_NAMES
 from hapax.grammar.writing.verbalize import all_forms
 from hapax.grammar.writing.words import counted
 
+_MEASURES = """
+    age area color colour cost depth diameter height length mass price shape size speed temperature volume weight width
+"""
+MEASURES = frozenset(_MEASURES.split())
+"""Properties of single things that a kind of things does not have."""
+
+POSSESSING = frozenset(["costs", "has", "have", "is", "measures", "weighs"])
+"""First words of predicates that state a measure. "requires" is left out: a required minimal age holds for the kind."""
+
+_NAMED_THINGS = """
+    actor album animal artist author battle beverage bone book breed bridge building car cheese city company compound
+    constellation continent country crop currency dam dinosaur director disease dish drug element event film galaxy
+    game god island king lake landmark language law metal mineral model monument moon mountain museum novel ocean organ
+    planet play politician product queen river school singer song species sport star state structure technology tower
+    treaty university volcano war writer
+"""
+NAMED_THINGS = frozenset(_NAMED_THINGS.split())
+"""Last words of types whose members texts mention by name, or describe as a kind."""
+
 NO_PLACE = Place("<declarations>")
 """The place of subtypes and opposites that were not read from a file."""
 
@@ -337,6 +356,37 @@ def asked_atoms(library: Library) -> Iterator[tuple[Place, str, Atom, tuple[str,
         yield rule.at(literal.atom.place), f" in rule {rule.name}", literal.atom, types
 
 
+@check(
+    RuleFault.warning(
+        "HPX208", "measure of a nameless thing",
+        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+        "given has_height(Tree, Height)\n"
+        "plants(Person X, Tree A) & has_height(Tree A, Height B) -> needs(Person X, Height B)",
+    ),
+)  # fmt: skip
+def measure_of_the_nameless(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Measures of single things without a name: no model knows the height of one tree (paper, section 2.2)."""
+    for place, owner, atom, types in asked_atoms(library):
+        # `has_height(Tree, Height)`: a verb of having, and a measure in the name or in the last type
+        first, *words = atom.predicate.split("_")
+        measures = MEASURES.intersection((*words, _last_word(types[-1]))) if types else ()
+        # `question_about_nobody` reports a bare Person; other types are known for the names of their members.
+        if (
+            len(types) > 1
+            and first in POSSESSING
+            and measures
+            and not (
+                library.is_numeric(types[0]) or library.is_person(types[0]) or _last_word(types[0]) in NAMED_THINGS
+            )
+        ):
+            yield fault.at(
+                place,
+                f"{atom.predicate} asks for the {min(measures)} of a single {types[0]}{owner}, which has no name by "
+                "which a model could know it",
+                "Ask about a type whose members have names, or declare the predicate as given",
+            )
+
+
 def _last_word(data_type: str) -> str:
     return type_key(data_type).rpartition(" ")[2]
 
@@ -408,6 +458,7 @@ PREDICATE_CHECKS: tuple[Check, ...] = (
     templates,
     reserved_names,
     groundless_predicates,
+    measure_of_the_nameless,
     question_about_nobody,
     cycle_of_subtypes,
     unknown_opposites,

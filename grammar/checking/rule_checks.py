@@ -20,7 +20,7 @@ from hapax.grammar.dependencies import cycle_text, negative_cycles, unreachable_
 from hapax.grammar.errors import Diagnostic, Place
 from hapax.grammar.parsing.declarations import GenericBy
 from hapax.grammar.parsing.shorthand import is_empty_collection
-from hapax.grammar.rules import Library, Rule
+from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (
     MISSING,
     Arithmetic,
@@ -30,6 +30,7 @@ from hapax.grammar.terms import (
     Expression,
     Literal,
     Variable,
+    expression_names,
     expression_text,
     item_place,
     variable_names,
@@ -496,6 +497,102 @@ def _owned_atoms(library: Library) -> Iterator[tuple[Atom, Rule | None, str]]:
     yield from ((atom, None, ", an example") for atom in library.examples)
 
 
+_UP, _DOWN = "<", ">"
+
+
+@check(
+    RuleFault.warning(
+        "HPX221", "recursion that counts for ever",
+        "given starts_at(Place, Number)\n@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 -> is_reached_at(Place A, Number M)",
+        "given starts_at(Place, Number)\n"
+        "@generic none\n"
+        "starts_at(Place A, Number N) -> is_reached_at(Place A, Number N)\n"
+        "@generic none\n"
+        "is_reached_at(Place A, Number N) & M = N + 1 & M < 100 -> is_reached_at(Place A, Number M)",
+    ),
+)  # fmt: skip
+def recursion_that_counts_for_ever(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Recursive rules that conclude a number calculated from that of their premise, without a limit of either."""
+    for rule in library.rules:
+        parts = (
+            (item if isinstance(item, Comparison) else comparison_of(item, library), item) for item in rule.premise
+        )
+        comparisons = [(comparison, item_place(item)) for comparison, item in parts if comparison is not None]
+        assignments = list(chain.from_iterable(comparison.equations for comparison, _ in comparisons))
+        if {target.name for target, _ in assignments}.isdisjoint(variable_names([rule.conclusion])):
+            continue
+        resting = library.resting_on([rule.conclusion.atom.indicator])
+        positive = [item for item in rule.literals if not item.negated]
+        own = variable_names(item for item in positive if item.atom.indicator in resting)
+        # Facts are finite: a number that another literal must contain as well cannot grow for ever.
+        others = [item for item in positive if item.atom.indicator not in resting]
+        limited = variable_names(item for item in others if comparison_of(item, library) is None)
+        concluded = variable_names([rule.conclusion]) - limited - own
+        # A counter with a limit ends the recursion, whatever else is calculated beside.
+        counting = (
+            _is_limited(target, source, comparisons)
+            for target, source in assignments
+            if isinstance(source, Arithmetic) and target.name in concluded
+            if _direction(source) and not expression_names(source).isdisjoint(own)
+        )
+        if any(counting):
+            continue
+        for target, source, place in _counters(comparisons, own - limited, limited):
+            if target.name in concluded:
+                name, sign = rule.conclusion.atom.predicate, ">" if _direction(source) == _DOWN else "<"
+                yield fault.at(
+                    rule.at(place),
+                    f"rule {rule.name} may count for ever: {target.name} = {source} makes a further {name} of each, "
+                    f"and nothing limits {target.name}",
+                    f'Add a limit to the premise, such as "{target.name} {sign} 100"',
+                )
+
+
+def _counters(
+    comparisons: list[tuple[Comparison, Place | None]], counted: set[str], limited: set[str]
+) -> Iterator[tuple[Variable, Arithmetic, Place | None]]:
+    """The calculations of a number without a limit from one that is `counted`, directly or by another calculation."""
+    for _ in comparisons:  # an equation may calculate from what another one has calculated
+        for comparison, place in comparisons:
+            for target, source in comparison.equations:
+                if not isinstance(source, Arithmetic):
+                    continue
+                is_new = target.name not in counted | limited and bool(expression_names(source) & counted)
+                if is_new and not _is_limited(target, source, comparisons):
+                    counted.add(target.name)
+                    yield target, source, place
+
+
+def _is_limited(target: Variable, source: Arithmetic, comparisons: list[tuple[Comparison, Place | None]]) -> bool:
+    """True if a comparison limits the number or what it is calculated from, in the direction in which it goes."""
+    names, direction = {target.name, *expression_names(source)}, _direction(source)
+    for comparison, _ in comparisons:
+        sides = comparison.sides
+        small, large = sides if comparison.operator in ("<", "=<") else reversed(sides)
+        is_above, is_below = (not names.isdisjoint(expression_names(side)) for side in (small, large))
+        # Without a known direction, a limit on either side is taken to be enough.
+        if comparison.operator == "=":
+            is_limit = (is_above or is_below) and any(isinstance(side, Constant) for side in sides)
+        else:
+            is_limit = (direction != _DOWN and is_above) or (direction != _UP and is_below)
+        if is_limit and comparison.operator != "\\=":
+            return True
+    return False
+
+
+def _direction(source: Arithmetic) -> str:
+    """The direction in which a sum or difference with a written number goes; empty for other calculations."""
+    if source.operator not in ("+", "-"):
+        return ""
+    first, second = source.operands
+    step = second if isinstance(second, Constant) or source.operator == "-" else first
+    if not isinstance(step, Constant) or isinstance(step.value, str):
+        return ""
+    return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
+
+
 RULE_CHECKS: tuple[Check, ...] = (
     unbound_conclusion_variable,
     variable_with_two_types,
@@ -511,4 +608,5 @@ RULE_CHECKS: tuple[Check, ...] = (
     comparison_of_texts,
     division_by_zero,
     constant_of_wrong_kind,
+    recursion_that_counts_for_ever,
 )

@@ -402,7 +402,11 @@ class _Assembly(TermReader):
 
     def _branches(self, premise: RawPremise, line: RawNode) -> list[RawPremise]:
         """The conjunctions for a premise with "or"; none if a fault was reported."""
-        found = branches(premise)
+        try:
+            found = branches(premise)
+        except ValueError:
+            self.report("columns compared", line.at)
+            return []
         if len(found) > MOST_BRANCHES:
             self.report("too many alternatives", line.at, limit=str(MOST_BRANCHES))
             return []

@@ -24,6 +24,7 @@ from hapax.grammar.goals import (
     every_item,
 )
 from hapax.grammar.parsing.declarations import Negation
+from hapax.grammar.parsing.shorthand import branches
 from hapax.grammar.parsing.syntax import (
     ALL,
     ANY_OF,
@@ -204,6 +205,11 @@ class GoalReader(TermReader):
     def _comparison(self, item: RawTerm, left: RawNode, right: RawNode, scope: Scope) -> Iterator[GoalItem]:
         sign, place = item.sign, self.place(item)
         match left, right:
+            case (RawTerm(cells), _) if cells == CELLS:
+                try:
+                    yield self._either(branches((item,)), scope)
+                except ValueError:
+                    self.report("columns compared", item.at)
             case (_, RawTerm(_, values)) if sign == IN:
                 equations = ((RawTerm("=", (left, value), at=item.at),) for value in values)
                 yield self._either(equations, scope)

@@ -48,6 +48,14 @@ MEANING_HINTS: tuple[Hint, ...] = (
         "given p(id: Trip, delay: Minutes)",
     ),
     Hint(
+        "columns compared",
+        "HPX081",
+        "a comparison of columns has more of them on one side",
+        "Write as many on both: (A, B) < (C, D).",
+        ("p(A, B, C) & (A, B) = (C, C, C) -> q(A)",),
+        "p(A, B, C) & (A, B) = (C, C) -> q(A)",
+    ),
+    Hint(
         "probability",
         "HPX090",
         "the probabilities in {text} are no numbers from 0 to 1 with a sum of 1 at most",

@@ -16,6 +16,7 @@ from itertools import chain, count, product
 from hapax.grammar.parsing.syntax import (
     ALL,
     ANY_OF,
+    CELLS,
     IN,
     LIST,
     NONE_OF,
@@ -134,7 +135,10 @@ class ShorthandWriter:
 
     def _once(self, item: RawNode) -> RawNode:
         """An item of a choice, with a predicate in the place of an *or*, so that the choice is made once."""
-        ways = branches((item,))
+        try:
+            ways = branches((item,))
+        except ValueError:
+            return item  # which is reported with the others
         if len(ways) == 1:
             return item
         shared = set.intersection(*(set(names(*way)) for way in ways))
@@ -437,7 +441,8 @@ def _without(nodes: Sequence[RawNode], left_out: RawNode) -> Iterator[RawNode]:
 def branches(premise: RawPremise) -> list[RawPremise]:
     """The conjunctions of which one must hold, MOST_BRANCHES and one at the most.
 
-    They have no alternatives, and their negations are of such conjunctions.
+    They have no alternatives, and no comparison of several columns at once; their negations are of such conjunctions.
+    Raises ValueError for a comparison with more columns on one side.
     """
     found: list[RawPremise] = [()]
     for item in premise:
@@ -458,7 +463,22 @@ def _ways(item: RawNode) -> list[RawPremise]:
             # A column that is not named stands for anything, too.
             if any(is_anything(part) or isinstance(part, RawNamed) for part in arguments):
                 return [(RawTerm(NONE_OF, (atom,), at=item.at),)]
+        case RawTerm(sign, (RawTerm(inner, left), compared)) if inner == CELLS:
+            right = compared.parts if isinstance(compared, RawTerm) and compared.sign == CELLS else (compared,)
+            return _by_columns(sign, [RawTerm(sign, pair, at=item.at) for pair in zip(left, right, strict=True)])
     return [(item,)]
+
+
+def _by_columns(sign: str, pairs: Sequence[RawTerm]) -> list[RawPremise]:
+    """`(A, B) < (C, D)` by columns: A < C, or A = C and B < D."""
+    if sign == "=":
+        return [tuple(pairs)]
+    ways: list[RawPremise] = []
+    for place, pair in enumerate(pairs):
+        equal = [replace(before, sign="=") for before in pairs[:place]] if sign != "\\=" else []
+        strict = pair if sign == "\\=" or place == len(pairs) - 1 else replace(pair, sign=sign.strip("="))
+        ways.append((*equal, strict))
+    return ways
 
 
 def plain_items(premise: Iterable[RawNode]) -> Iterator[RawNode]:

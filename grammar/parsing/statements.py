@@ -408,7 +408,7 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
         if token.type == "_GOALS":
             premises.append(True)
         elif token.type == "LPAR":
-            premises.append(premises[-1] and begins_item)
+            premises.append(premises[-1] and begins_item and not _holds_values(tokens[index:]))
         elif token.type in ("LBRACE", "LSQB"):
             premises.append(token.type == "LBRACE")
         elif token.type in ("RPAR", "RBRACE", "RSQB") and len(premises) > 1:
@@ -422,6 +422,16 @@ def _with_parentheses(tokens: list[Token]) -> Iterator[Token]:
             yield Token.new_borrow_pos("LPAR", "(", token)
             yield Token.new_borrow_pos("RPAR", ")", token)
         begins_item = token.type in _BEFORE_ITEM or (token.type == "COLON" and premises[-1])
+
+
+def _holds_values(tokens: list[Token]) -> bool:
+    """True if the parenthesis that begins these tokens holds a side of a comparison, as `(A, b) < (C, D)`."""
+    depth = 0
+    for token, following in pairwise([*tokens, Token("$END", "")]):
+        depth += (token.type in ("LPAR", "_GOALS")) - (token.type == "RPAR")
+        if depth == 0:
+            return following.type in ("COMPARE", "LESS", *_OPERATIONS)
+    return False
 
 
 def _collects(tokens: list[Token], index: int) -> bool:

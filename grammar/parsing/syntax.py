@@ -12,7 +12,7 @@ Spot: TypeAlias = tuple[int, int, int, int]
 """1-based line and column of the first character, and of the first one after the last."""
 
 IN, RANGE, LIST, TAIL, CELLS = "in", "..", "[]", "[|]", "()"
-"""Signs of terms: `X in (a, b)`, `1..3`, `[a, b]`, `[a|B]`, and in goals the record `(A, B)`."""
+"""Signs of terms: `X in (a, b)`, `1..3`, `[a, b]`, `[a|B]`, and `(A, B)` beside a sign of comparison."""
 
 ALL, ANY_OF, NONE_OF, NOT, THEN = "&", "|", "not", "\\+", "->"
 """Signs of terms in premises: all parts hold, one of them does, not all of them do, the negation of one atom, and in a

@@ -163,6 +163,8 @@ class _TreeBuilder(Transformer[Token, syntax.RawNode]):
         name = syntax.RawWords((str(function)[1:],), at=_at(function))
         return syntax.RawAtom(name, counted, rows=premise, is_set=True, at=span(parts))
 
+    columns = operation
+
     # Premises
 
     def literal(self, parts: list[Any]) -> syntax.RawNode:

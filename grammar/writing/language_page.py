@@ -78,7 +78,8 @@ cannot_use(Person X, Invention I) :- was_born_in(Person X, Year A), was_invented
   `//` before a comment are read, too. A rule has `not (p(X) & X < 3)` for `forall(p(X), X >= 3)`.
 - Upper and lower case make no difference in data types. A variable has the most specific of its types. Every type but
   Person and its subtypes is a subtype of Object.
-- The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions). An equation
+- The comparisons are `<`, `=<`, `>`, `>=`, `=` and `\\=`, over [expressions](#expressions), and of several at once from
+  the left: `(A, B) < (C, D)`. An equation
   `V = expression` gives a new variable its value and its type: `V = A + B`.
 - `0.3::p(a).` and `0.4::q(X); 0.6::r(X) :- p(X).` hold with
   [probabilities](how-to/probabilities.md#rules-with-probabilities).

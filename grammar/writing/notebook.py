@@ -1,4 +1,4 @@
-"""Tables as data frames of pandas, as Arrow tables, and as HTML in notebooks.
+"""Tables as data frames of pandas and polars, as Arrow tables, and as HTML in notebooks.
 
 Imports nothing heavy, because every result is such a table.
 """
@@ -13,12 +13,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hapax.grammar.errors import HapaxError
 from hapax.grammar.extras import extras_named
 from hapax.grammar.terms import CutDecimal
 from hapax.grammar.values.moments import MOMENTS, Timed, iso_text, moment_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars  # noqa: ICN001  as below
     import pyarrow as pa
 
 ROWS_SHOWN = 20
@@ -84,6 +86,16 @@ class Tabular:
             from pyarrow import parquet
 
             parquet.write_table(self.arrow(), path)
+
+    def pl(self) -> polars.DataFrame:
+        """The rows as a data frame of polars, which has to be installed, with columns as in `arrow`."""
+        try:
+            import polars  # noqa: ICN001  `pl` is the method
+        except ModuleNotFoundError as error:
+            raise HapaxError("polars is not installed. Run `pip install polars`, or take .df() or .arrow().") from error
+        frame = polars.from_arrow(self.arrow())
+        assert isinstance(frame, polars.DataFrame)  # noqa: S101  that of a table
+        return frame
 
     def _typed_columns(self) -> Iterator[tuple[str, list[Any]]]:
         """Each column with its cells of one type, where they can have one without a loss."""

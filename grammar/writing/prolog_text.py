@@ -25,9 +25,11 @@ from hapax.grammar.parsing.declarations import (
 )
 from hapax.grammar.rules import Library, Rule, comparison_of
 from hapax.grammar.terms import (
+    IS_MISSING,
     MAXIMUM_POWER,
     MISSING,
     OPERATIONS,
+    TESTS,
     Arithmetic,
     Atom,
     BodyLiteral,
@@ -308,6 +310,7 @@ def program_text(library: Library, module: str = MODULE) -> str:
         _directives("table", tabled, " as incremental"),
         _directives("table", map(_moded, modes.values())),
         "\n".join(dict.fromkeys(f"{atom_goal(fact)}." for fact in library.facts)),
+        _HAPAX_TEXT if any("hapax_text(" in clause for clause in clauses) else "",
         *(definition_text(signature) for signature in computed),
         *clauses,
     ]
@@ -347,6 +350,9 @@ def assignment(comparison: Comparison, bound: set[str]) -> str | None:
 def comparison_goal(comparison: Comparison, bound: set[str], library: Library) -> str:
     """The comparison as Prolog goals, false instead of an error for texts in arithmetic and for division by zero."""
     goals: list[str] = []
+    if comparison.test is not None:
+        test = _test_goal(comparison.test, library, goals)
+        return ", ".join([*goals, f"\\+ {test}" if comparison.operator == "\\=" else f"once({test})"])
     left, right, operator = comparison.left, comparison.right, comparison.operator
     target = assignment(comparison, bound)
     if target is not None and target not in bound:
@@ -438,13 +444,15 @@ def type_of(expression: Expression, library: Library) -> str:
 def _value(expression: Expression, library: Library, goals: list[str]) -> str:
     """The expression, fully bracketed, so that Prolog's operator table decides nothing.
 
-    Adds to `goals` those that must hold before it is calculated: its operands are numbers, and no divisor is zero.
-    Raises HapaxError for a function that Prolog lacks.
+    Adds to `goals` those that must hold before it is calculated: its operands are numbers, no divisor is zero, and
+    functions of texts have given their values. Raises HapaxError for a function that Prolog lacks.
     """
     if not isinstance(expression, Arithmetic):
         text = term_text(expression)
         return f"({text})" if text.startswith("-") else text  # `1 --2` is not what is meant
     name, operands = expression.operator, expression.operands
+    if name in TESTS or name in _TEXT_GOALS:
+        return _text_value(expression, library, goals)
     if name not in _NUMBERS or any(_is_text(operand, library) for operand in operands):
         raise HapaxError(f'"{expression}" cannot be written in Prolog. Leave its rule out, or write it without {name}.')
     values, last = [_number(operand, library, goals) for operand in operands], operands[-1]
@@ -483,6 +491,55 @@ _NUMBERS = {
     "max": "max({}, {})",
 }
 """Operations and functions of numbers as Prolog expressions."""
+
+_TEXT_GOALS = {
+    "lower": "downcase_atom({0}, {value})",
+    "upper": "upcase_atom({0}, {value})",
+    "length": "atom_length({0}, {value})",
+    "concat": "atomic_list_concat([{all}], {value})",
+    "substring": (
+        "integer({1}), {1} >= 1, integer({2}), {2} >= 0, atom_length({0}, {value}_all), "
+        "{value}_start is min({1} - 1, {value}_all), {value}_size is min({2}, {value}_all - {value}_start), "
+        "sub_atom({0}, {value}_start, {value}_size, _, {value})"
+    ),
+    "replace": "{1} \\== '', atomic_list_concat({value}_, {1}, {0}), atomic_list_concat({value}_, {2}, {value})",
+    "starts_with": "sub_atom({0}, 0, _, _, {1})",
+    "ends_with": "sub_atom({0}, _, _, 0, {1})",
+    "contains": "sub_atom({0}, _, _, _, {1})",
+    IS_MISSING: "fail",
+}
+"""Functions of texts as Prolog goals."""
+
+
+def _test_goal(test: Arithmetic, library: Library, goals: list[str]) -> str:
+    """The goal of a function of texts."""
+    if test.operator not in _TEXT_GOALS:
+        raise HapaxError(
+            f'"{test}" cannot be written in Prolog. Leave its rule out, or write it without {test.operator}.'
+        )
+    texts = [_value(operand, library, goals) for operand in test.operands]
+    for operand, text in zip(test.operands, texts, strict=True):
+        if isinstance(operand, Arithmetic) and not _is_text(operand, library):
+            goals.append(f"{_named(text)} is {text}")
+            texts = [_named(text) if known is text else known for known in texts]
+    for place, (operand, text) in enumerate(zip(test.operands, texts, strict=True)):
+        if not _is_text(operand, library) and not isinstance(operand, Constant):
+            texts[place] = _named(f"text {text}")
+            goals.append(f"hapax_text({text}, {texts[place]})")
+    return _TEXT_GOALS[test.operator].format(*texts, all=", ".join(texts), value=_named(str(test)))
+
+
+_HAPAX_TEXT = """\
+% A number as a text: a fraction is written with its decimals.
+hapax_text(X, X) :- ( atom(X) ; integer(X) ), !.
+hapax_text(X, T) :- between(1, 4300, K), N is X * 10 ^ K, integer(N), !, format(atom(T), '~*d', [K, N])."""
+
+
+def _text_value(call: Arithmetic, library: Library, goals: list[str]) -> str:
+    """The variable that has the value of a function of texts once the goals hold."""
+    goal, variable = _test_goal(call, library, goals), _named(str(call))
+    goals.append(f"( {goal} -> {variable} = true ; {variable} = false )" if call.operator in TESTS else goal)
+    return variable
 
 
 def _named(text: str) -> str:

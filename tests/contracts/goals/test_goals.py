@@ -225,6 +225,29 @@ def test_goals_of_a_closure_have_the_pairs_that_rounds_find(seed: int, joins: st
         assert program.why(f"linked({a}, {b})").lines  # raises HapaxError for what has no proof
 
 
+@pytest.mark.parametrize(
+    ("goal", "rows"),
+    [
+        ("?- stop(X, A, B), (A, B) > (1, 2).", [("b",), ("c",)]),
+        ("stop(X, A, B), (A, B) = (1, 2)", [("a",)]),
+        ("stop(X, A, B), (A, B) \\= (1, 2)", [("b",), ("c",), ("d",)]),
+        ("stop(X, A, B), (A, B) =< (1, 2)", [("a",), ("d",)]),
+        ("stop(X, A, B), \\+ (A, B) < (1, 3)", [("b",), ("c",)]),
+        ("stop(X, A, B), (A, B) < (1, 2, 3)", "HPX081"),
+        ("stop(X, A, B), (A, B) < 3", "HPX081"),
+    ],
+)
+def test_columns_are_compared_from_the_left(goal: str, rows: list[tuple[str]] | str) -> None:
+    """As in rules; Prolog's prompt before the goal says nothing."""
+    program = hapax.program("stop(a, 1, 2). stop(b, 1, 3). stop(c, 2, 1). stop(d, 0, 9).")
+
+    if isinstance(rows, str):
+        with pytest.raises(hapax.HapaxError, match=rows):
+            program.query(goal)
+    else:
+        assert [(row["X"],) for row in program.query(goal)] == rows
+
+
 BOOKS = """
 given book(id: Number, title: Text, year: Number, day: Date)
 book(1, "Emma", 1815, "1815-12-23").

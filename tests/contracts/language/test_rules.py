@@ -25,7 +25,7 @@ cold & \\+ wet -> dry
 happy(ann) :- wet, not dry.
 (windy | cold) & happy(X) -> stays(X)
 p(a, b). p(b, c).
-p(A, B) & (A < B | A = B) & cold -> q(A)
+p(A, B) & (A, b) < (B, c) & cold -> q(A)
 aggregate pairs(Number N) := N = count(X: p(X, Y) & cold)
 p(X, Y) & X \\= Y -> has_pairs
 happy(X) & not dry -> glad
