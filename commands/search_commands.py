@@ -378,8 +378,8 @@ def _left_out(report: SearchReport, library: Library) -> Iterator[tuple[str, str
     if divided := [rule for rule in report.searched if rule.pool]:
         pool = sum(rule.pool for rule in divided)
         head, long_tail = (sum(rule.texts(end) for rule in divided) for end in Distribution)
-        ends = f"Of {counted(pool, 'sentence')} the likeliest {head} are head, the least likely {long_tail} long tail"
-        ends += f", and the {pool - head - long_tail} between them in neither."
+        ends = f"Of {counted(pool, 'sentence')} the {head} likeliest are head, the {long_tail} least likely long tail"
+        ends += f"; {pool - head - long_tail} are in neither."
         if small := [f"{rule.rule} ({rule.pool})" for rule in divided if rule.is_small]:
             ends += f" Fewer than {SMALL_POOL} sentences are too few for meaningful ends: {some(small, 3)}."
         yield "", ends, ()

@@ -308,6 +308,35 @@ def groundless_predicates(library: Library, fault: RuleFault) -> Iterator[Diagno
         )
 
 
+@check(
+    RuleFault.warning(
+        "HPX219", "templates that say the same",
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is in [2]" / "is [1] in [2]?"',
+        'oracle is_in(Ingredient, Dish): "[1] is in [2]" / "[1] is not in [2]" / "is [1] in [2]?"',
+    ),
+)  # fmt: skip
+def senseless_templates(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Negated forms that affirm, and sentences that two predicates or a type share: no model can tell them apart."""
+    first: dict[tuple[str, tuple[str, ...]], str] = {}
+    for signature in _distinct_signatures(library):
+        # Forms that differ only in case, blanks and the mark at the end say the same.
+        words = {
+            name: " ".join((text or "").casefold().rstrip("?.").split()) for name, text in _forms(signature).items()
+        }
+        said, indicator = words.get("affirmative", ""), signature.indicator
+        if said and words["negated"] == said:
+            problem = f"the negated form of {indicator} says the same as the affirmative form"
+            yield fault.at(signature.place, problem, "Deny it")
+        if said and library.is_asked(indicator):
+            earlier = first.setdefault((said, tuple(map(type_key, signature.argument_types))), indicator)
+            if earlier != indicator:
+                problem = f"{indicator} and {earlier} say the same"
+                yield fault.at(signature.place, problem, "Give one of them other words")
+            elif said == "[1] is [2]":
+                problem = f'{indicator} says what a claim of a data type says, such as "Ruby is a gemstone"'
+                yield fault.at(signature.place, problem, 'Say more, such as "[1] has the colour [2]"')
+
+
 def _forms(signature: PredicateSignature) -> dict[str, str | None]:
     """The texts of the predicate's templates by form; none without templates."""
     texts = signature.templates
@@ -462,4 +491,5 @@ PREDICATE_CHECKS: tuple[Check, ...] = (
     question_about_nobody,
     cycle_of_subtypes,
     unknown_opposites,
+    senseless_templates,
 )

@@ -593,6 +593,37 @@ def _direction(source: Arithmetic) -> str:
     return _UP if (step.value > 0) == (source.operator == "+") else _DOWN
 
 
+@check(
+    RuleFault.note(
+        "HPX223", "closure that joins itself",
+        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+        "@generic none\n"
+        "is_linked_to(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
+        "given borders(Place, Place)\n@generic none\nborders(Place A, Place B) -> is_linked_to(Place A, Place B)\n"
+        "@generic none\n"
+        "borders(Place A, Place B) & is_linked_to(Place B, Place C) -> is_linked_to(Place A, Place C)",
+    ),
+)  # fmt: skip
+def closures_that_join_themselves(library: Library, fault: RuleFault) -> Iterator[Diagnostic]:
+    """Transitive rules over two atoms of the predicate that they conclude."""
+    for rule in library.rules:
+        if not rule.joins_itself or rule.by_declaration or rule.generic:
+            continue
+        closed = rule.conclusion.atom
+        steps = [item.atoms[0] for item in library.concluding[closed.indicator] if len(item.premise) == 1]
+        types = {atom: library.signature(atom.indicator).argument_types for atom in steps or [closed]}
+        # First steps from landmark to city and from city to country form no long chain.
+        chaining = [atom for atom, of in types.items() if library.most_specific((of[0], of[-1])) is not None]
+        if chaining:
+            step = chaining[0].indicator if steps else "the predicate of its first step"
+            yield fault.at(
+                rule.place,
+                f"rule {rule.name} joins {closed.indicator} with itself: over a chain of n facts it has n^3/6 "
+                "statements, and with one recursive atom n^2/2",
+                f"Write {step} in place of the first {closed.indicator}",
+            )
+
+
 RULE_CHECKS: tuple[Check, ...] = (
     unbound_conclusion_variable,
     variable_with_two_types,
@@ -609,4 +640,5 @@ RULE_CHECKS: tuple[Check, ...] = (
     division_by_zero,
     constant_of_wrong_kind,
     recursion_that_counts_for_ever,
+    closures_that_join_themselves,
 )

@@ -394,6 +394,14 @@ def test_an_accidental_product_is_a_warning_with_its_sizes(kb: hapax.KnowledgeBa
     assert found("HPX103") == found("HPX418") == []
 
 
+def test_a_closure_that_joins_itself_says_what_it_costs() -> None:
+    """By its shape, with the linear rule as the remedy."""
+    (shape,) = found("HPX223")
+
+    assert "n^3/6 statements" in shape
+    assert "Write touches/2 in place of the first meets/2" in shape
+
+
 def test_a_time_limit_amidst_a_product_names_it(kb: hapax.KnowledgeBase) -> None:
     """Of a derivation, of a goal over a rule, and of a goal of its own; the next question is answered."""
     limits = hapax.QueryOptions(hapax.QueryLimits(seconds=2))

@@ -95,7 +95,7 @@ predicates:
 
 @pytest.mark.parametrize("words", ["[1] is [2]", "[1] has the colour [2]"])
 def test_a_claim_is_looked_up_by_what_it_states(words: str, tmp_path: Path) -> None:
-    """A template that fits every claim of a data type takes no value from a search."""
+    """A template that fits every claim of a data type takes no value from a search, and `check` warns of it."""
     (tmp_path / "gems.csv").write_text("gem,colour,town\nRuby,red,Mogok\nBeryl,green,Muzo\nOpal,white,Yowah\n", "utf-8")
     (tmp_path / "gems.yaml").write_text(GEM_TABLE, "utf-8")
     library = hapax.parse_rules(GEMS.replace("[1] is [2]", words, 1))
@@ -104,6 +104,8 @@ def test_a_claim_is_looked_up_by_what_it_states(words: str, tmp_path: Path) -> N
         found = {fact.arguments for fact in kb.facts("gem_rel")}
 
     assert found == {("Ruby", "red"), ("Beryl", "green"), ("Opal", "white")}
+    warned = [diagnostic for diagnostic in hapax.check_rules(library) if diagnostic.code == "HPX219"]
+    assert len(warned) == (words == "[1] is [2]")
 
 
 def test_a_search_stores_facts_with_their_source(tmp_path: Path) -> None:
