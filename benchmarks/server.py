@@ -1,4 +1,4 @@
-"""A search on a server with a latency, beside plain requests and LINK's schedule; and that server, a simulated model.
+"""A search on a server with a latency, beside plain requests and other ways to ask; and that server, a simulated model.
 
     python -m benchmarks.server --latency 0.2
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -30,6 +32,7 @@ from urllib.parse import urlsplit
 import hapax
 from benchmarks.measuring import ROOT, Figure, Size, Turn, compared, seconds_of
 from benchmarks.search import RULES, chosen
+from hapax.grammar.terms import Value
 from hapax.llm_oracle.protocols import GenerationParameters, GenerationRequest
 from hapax.llm_oracle.questions.prompts import (
     critic_batch_prompt,
@@ -44,6 +47,11 @@ from hapax.llm_oracle.scripts.simulated import SimulatedModel, SimulatedWorld
 MODEL = "simulated"
 ALLERGY = ROOT / "examples" / "allergy" / "my.rules"
 WORLD = 7
+
+TRUE_JUDGED_TRUE, FALSE_JUDGED_TRUE, KNOWN = 0.95, 0.03, 0.75
+"""Of the naive way's model: how often its critic says yes, and how often it knows a value that fits."""
+
+ROW_TOKENS, FACT_TOKENS, QUESTION_TOKENS = 22, 13, 120
 
 LATENCY, IN_FLIGHT = 0.2, 32
 """Seconds of a request, and how many a client has under way at most."""
@@ -194,6 +202,7 @@ def figures(size: Size) -> Iterator[Figure]:
     beam = size.pick(4, 50, 200)
     yield from billed("hapax", hapax.SearchSettings(beam=beam), {"calls": 0.6, "tokens in": 100, "tokens out": 30})
     yield from billed("LINK's schedule", hapax.SearchSettings(beam=beam, compat="released"), {})
+    yield from naive(size.pick(2, 20, 100))
 
 
 @contextmanager
@@ -251,11 +260,60 @@ def billed(way: str, settings: hapax.SearchSettings, targets: Mapping[str, float
         tokens_in, tokens_out = (
             sum(usage[name] for usage in server.usages) for name in ("prompt_tokens", "completion_tokens")
         )
-        used = {"calls": len(server.usages), "tokens in": tokens_in, "tokens out": tokens_out}
+    yield from bill(way, (len(server.usages), tokens_in, tokens_out), true, stored, targets)
+
+
+def bill(
+    way: str, used: tuple[int, int, int], true: int, stored: int, targets: Mapping[str, float]
+) -> Iterator[Figure]:
+    """Calls, tokens in and tokens out for each true statement."""
     note = f"{true:,} of {stored:,} statements are true"
-    for unit, count in used.items():
+    for unit, count in zip(("calls", "tokens in", "tokens out"), used, strict=True):
         value = count / true if true else None
         yield Figure("a true statement", way, unit, value, target=targets.get(unit), note=note)
+
+
+def naive(rounds: int) -> Iterator[Figure]:
+    """Rows of three values, asked for fifty at a time without the newest ones, and all new facts judged in one call.
+
+    The model has the rates of errors of the simulated one, and leans to the head.
+    """
+    world, rng = SimulatedWorld(hapax.load_rules(ALLERGY), WORLD), random.Random(1)  # noqa: S311  a sample, no secret
+    ingredients, allergens, dishes = map(world.entities, ("Ingredient", "Food Allergen", "Dish"))
+    calls = tokens_in = tokens_out = stored = true = 0
+    seen: set[tuple[Value, ...]] = set()
+    judged: dict[tuple[str, Value, Value], bool] = {}
+
+    def chosen(values: Sequence[Value]) -> Value:
+        return rng.choices(values, [1 / place for place in range(1, len(values) + 1)])[0]
+
+    def fitting(indicator: str, first: Value, values: Sequence[Value]) -> Value:
+        good = [value for value in values if world.holds(indicator, (first, value))]
+        return chosen(good) if good and rng.random() < KNOWN else chosen(values)
+
+    for _ in range(rounds):
+        rows = []
+        for _ in range(50):
+            ingredient = chosen(ingredients)
+            allergen = fitting("is_one_type_of/2", ingredient, allergens)
+            rows.append((ingredient, allergen, fitting("is_ingredient_in/2", ingredient, dishes)))
+        tokens_in += QUESTION_TOKENS + min(stored, 50) * ROW_TOKENS
+        tokens_out += 50 * ROW_TOKENS
+        premises = {}
+        for row in (row for row in dict.fromkeys(rows) if row not in seen):
+            premises[row] = (("is_one_type_of/2", row[0], row[1]), ("is_ingredient_in/2", row[0], row[2]))
+        seen.update(premises)
+        facts = [fact for fact in dict.fromkeys(chain.from_iterable(premises.values())) if fact not in judged]
+        calls += 2 if facts else 1
+        tokens_in += QUESTION_TOKENS // 2 + len(facts) * FACT_TOKENS if facts else 0
+        tokens_out += len(facts) * 3
+        for fact in facts:
+            judged[fact] = rng.random() < (TRUE_JUDGED_TRUE if world.holds(fact[0], fact[1:]) else FALSE_JUDGED_TRUE)
+        for premise in premises.values():
+            if all(judged[fact] for fact in premise):
+                stored += 1
+                true += all(world.holds(fact[0], fact[1:]) for fact in premise)
+    yield from bill("naive prompting", (calls, tokens_in, tokens_out), true, stored, {})
 
 
 def main() -> None:
