@@ -284,8 +284,9 @@ def print_estimate(estimate: RunEstimate) -> None:
     costs = []
     for role, need in estimate.roles.items():
         money = "price unknown" if need.cost is None else f"{need.cost:.2f}"
-        costs.append((role, need.model, f"{need.calls:,}", f"{need.tokens:,}", money))
-    columns = ("role", "model", "calls", "tokens", "money")
+        seconds = "-" if need.seconds is None else _duration(need.seconds)
+        costs.append((role, need.model, f"{need.calls:,}", f"{need.tokens:,}", money, seconds))
+    columns = ("role", "model", "calls", "tokens", "money", "wall time")
     print_table(columns, costs, title="The whole run, as expected")
     if measured := [f"{role} {need.measured:,}" for role, need in estimate.roles.items() if need.measured]:
         note(
@@ -298,6 +299,22 @@ def print_estimate(estimate: RunEstimate) -> None:
             "log-probabilities; votes take more calls. A search first probes it once. State `logprobs` in an alias "
             "of the model to plan by it."
         )
+    untimed = [role for role, need in estimate.roles.items() if need.seconds is None and need.calls]
+    if untimed:
+        # Only for models on servers can an alias state limits.
+        served = any("openai/" in estimate.roles[role].model for role in untimed)
+        note(
+            f"The wall time of {', '.join(untimed)} is unknown, because the knowledge base has no answers of "
+            f"{'this model' if len(untimed) == 1 else 'these models'}: search with --max-calls 50 and plan again"
+            f"{', or state latency, rpm or tpm in the alias' if served else ''}."
+        )
+
+
+def _duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

@@ -21,6 +21,12 @@ from hapax.kb.rows import OnConflict
 SPILL_SECONDS = 0.5
 """Seconds that an answer waits in memory for another process's lock before it goes into the file beside."""
 
+TIMED_ANSWERS = 10_000
+"""Newest answers by which the pace of a model is known."""
+
+LONGEST_PAUSE = 600
+"""Seconds between answers beyond which nothing ran."""
+
 
 @checked
 class CallJournal(RecordStore):
@@ -146,6 +152,24 @@ class CallJournal(RecordStore):
         sql = "SELECT model FROM calls WHERE model = ? OR substr(model, 1, ?) = ? ORDER BY rowid DESC LIMIT 1"
         answered = self.sql(sql, (model, len(model) + 1, f"{model}@"))
         return answered[0][0][len(model) + 1 :] if answered else None
+
+    def seconds_per_answer(self, role: str, model: str) -> float | None:
+        """Mean time of a model's newest answers in a role, each since the answer before it; None without answers.
+
+        The beginning of a run counts as an answer, and a pause of more than `LONGEST_PAUSE` as one between runs.
+        """
+        # Role and model are compared outside only: the answer before may be one of another role.
+        sql = """
+            SELECT sum(seconds), count(*) FROM (
+                SELECT role, model, moment - lag(moment) OVER (ORDER BY moment, place) AS seconds FROM (
+                    SELECT 86400 * julianday(created) AS moment, rowid AS place, role, model FROM calls
+                    WHERE rowid > (SELECT coalesce(max(rowid), 0) FROM calls) - ?
+                    UNION ALL SELECT 86400 * julianday(started), 0, '', '' FROM runs
+                )
+            ) WHERE role = ? AND model = ? AND seconds < ?
+        """
+        total, count = self.sql(sql, (TIMED_ANSWERS, role, model, LONGEST_PAUSE))[0]
+        return total / count if count else None
 
     def call_counts(self) -> dict[str, int]:
         """Number of journaled requests by the role of the model that was asked first."""

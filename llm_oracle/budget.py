@@ -171,6 +171,24 @@ class Deferred(BudgetReached, PartlyAnswered):
         return self._message  # no limit was reached, and the other message would say so
 
 
+class Paused(BudgetReached):
+    """Somebody has paused the asking. Everything in flight is answered; the rest can be asked later."""
+
+    def __init__(self, used: CallStatistics) -> None:
+        super().__init__("requests until the search goes on", 0.0, used)
+
+
+class Pause(Protocol):
+    """A switch by which another process stops requests for a while."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if nothing more may be sent now. Called from the threads of models, and must be quick."""
+
+    def wait(self) -> None:
+        """Wait until requests may be sent again. Raises KeyboardInterrupt if there will be no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchedRequest:
     """A request of a batch that somebody else sends: queued, with the most that it can use, or with its result."""
@@ -191,12 +209,13 @@ class Ledger:
     """The requests of one invocation: what was used, by role, and what is reserved for requests under way.
 
     A request is reserved before it is sent, so that many at a time cannot exceed the budget. `writer`, if there is one,
-    writes it down then, and again when it has ended. Thread-safe.
+    writes it down then, and again when it has ended. `pause`: if it is wanted, nothing is reserved. Thread-safe.
     """
 
     def __init__(self, budget: Budget, writer: AttemptWriter | None = None) -> None:
         self.budget = budget
         self.writer = writer
+        self.pause: Pause | None = None
         # Reentrant, since `settle` and `reserve` call methods that take it, too.
         self._lock = threading.RLock()
         self._statistics: dict[str, CallStatistics] = {}
@@ -223,7 +242,10 @@ class Ledger:
         """Reserve a request that uses at most so much; None if it has to wait for the end of another one.
 
         Raises BudgetReached if it would exceed the budget with none under way, and from then on for this account.
+        Raises Paused while a pause is wanted.
         """
+        if self.pause is not None and self.pause.is_wanted:
+            raise Paused(self.used)
         wanted = CallStatistics.of_call(most, account.price)
         with self._lock:
             used = self.used  # under the lock: a settlement in between would be in neither sum
@@ -365,3 +387,38 @@ class DeferralCollector:
         """Raise the first Deferred that was collected, if any."""
         if self.first is not None:
             raise self.first
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPace:
+    """Limits and speed of a server. None: no limit, or unknown.
+
+    `latency`: seconds of a request apart from its answer's tokens; `speed`: tokens per second of one answer.
+    """
+
+    max_concurrency: int
+    rpm: float | None = None
+    tpm: float | None = None
+    latency: float | None = None
+    speed: float | None = None
+
+    def seconds(self, requests: int, usage: Usage, rounds: int) -> float | None:
+        """Wall time of requests that use `usage` and are sent in `rounds`, one after the other; None if unknown.
+
+        A round takes at least the time of one request; its last requests leave some places empty, half of them in
+        the mean.
+        """
+        if not requests:
+            return 0.0
+        # Each limit alone gives a least time; the longest of them holds.
+        limits = [60 * requests / self.rpm] if self.rpm else []
+        if self.tpm:
+            limits.append(60 * requests * usage.tokens / self.tpm)
+        if self.latency is None:
+            return max(limits, default=None)
+        duration = self.latency + (usage.completion_tokens / self.speed if self.speed else 0.0)
+        rounds = min(rounds, requests)
+        places = self.max_concurrency
+        # No more than each request in turn, no less than all rounds.
+        waves = max(rounds, min(requests, requests / places + rounds * (places - 1) / (2 * places)))
+        return max(*limits, waves * duration) if limits else waves * duration

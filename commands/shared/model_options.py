@@ -338,7 +338,7 @@ TOKENS_PER_VALUE = 25
 
 with_search_settings = declared(
     SearchSettings,
-    *("distributions", "beam", "measure", "keep_share"),
+    *("distributions", "beam", "measure", "keep_share", "enough"),
     *("calls_per_question", "values_per_call"),
     *("temperature", "answer_tokens", "plan", "compat", *THRESHOLDS, "profile"),
 )

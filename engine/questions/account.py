@@ -144,6 +144,7 @@ class StepAccount(QuestionAccount):
     distribution; `kept`: those that go on. `texts`: different texts that were ranked; `equal`: those whose score
     another of them has, too. `cuts`: by distribution, what was ranked and kept; a substitution that one distribution
     cuts may stay in the other.
+    `spared`: partial substitutions of the step before that were not extended, because there is enough without them.
     `listable`: the values are asked for one by one, each with a single right answer, but as lists premise first.
     """
 
@@ -159,6 +160,7 @@ class StepAccount(QuestionAccount):
     texts: int = 0
     equal: int = 0
     cuts: dict[str, DistributionCut] = field(default_factory=dict)
+    spared: int = 0
     listable: bool = False
 
     @property
@@ -244,7 +246,8 @@ def step_text(row: StepAccount) -> str:
         f"{row.cut} cut",
         f"{row.kept} kept",
     ]
-    return f"step {row.step}, {row.variable}: {values}; {', '.join(filter(None, substitutions))}"
+    spared = f"; {counted(row.spared, 'combination')} not asked about (enough)" if row.spared else ""
+    return f"step {row.step}, {row.variable}: {values}; {', '.join(filter(None, substitutions))}{spared}"
 
 
 def _drop_text(reason: str, lines: DroppedLines) -> str:

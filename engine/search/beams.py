@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import inf
+from math import ceil, inf, prod
 from typing import NamedTuple
 
 from hapax.engine.prolog.session import LimitExceeded
@@ -43,7 +43,7 @@ from hapax.engine.search.ranking import (
     within_cap,
 )
 from hapax.engine.search.settings import SearchSettings
-from hapax.grammar.dependencies import SearchPlan, SearchStep, plan
+from hapax.grammar.dependencies import PlanCosts, Rows, SearchPlan, SearchStep, Yields, plan
 from hapax.grammar.parsing.declarations import PredicateKind
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import (
@@ -114,6 +114,11 @@ class RuleSearch:
     """On values that were judged more than once."""
     _unjudged: set[Beam] = field(default_factory=set)
     """Beams whose newest value waits for its judgement, because a premise that needs no model excludes it."""
+    _aside: list[Beam] = field(default_factory=list)
+    """Beams that the step has not extended, because it may not need them."""
+    _extended_beams: list[Beam] = field(default_factory=list)
+    """What the others brought."""
+    _tried: int = 0
     _by_step: set[tuple[int, Inquiry]] = field(default_factory=set)
     """Questions with the number of each step that asked them."""
     _texts: dict[tuple[Literal, tuple[Value, ...]], str] = field(default_factory=dict)
@@ -149,6 +154,45 @@ class RuleSearch:
             typed = f"{variable.data_type} {variable.name}"
             self.account.append(StepAccount(number, typed, self.origin.value, listable=is_listable))
         return self.account[-1]
+
+    # -- enough
+
+    @property
+    def enough_now(self) -> tuple[float, float]:
+        """Beams that the current step is to leave, and those that it needs for them, by what steps usually bring."""
+        costs = PlanCosts(self.plan.rule, self.library, self.settings.yields(Yields()))
+        rates: list[float] = []
+        for number in range(self.step_number, len(self.plan.steps)):
+            bound = {step.variable.name: 1.0 for step in self.plan.steps[:number]}
+            rates.append(costs.step(self.plan.steps[number], Rows(1.0, bound))[1].count)
+        left = self.settings.needed / prod(min(1.0, rate) for rate in rates[1:])
+        return left, left / rates[0]
+
+    def take_needed(self) -> None:
+        """Leave only beams that are needed; the others wait for `needs_more`.
+
+        They come in random order, so that both ends of a part are like those of all.
+        """
+        if self.settings.enough is None:
+            return
+        left, count = self.enough_now
+        if self._tried:  # as many as the beams so far brought
+            count = (left - len(self._extended_beams)) * self._tried / max(1, len(self._extended_beams))
+        else:
+            self._aside = sorted(self.beams, key=self._chance)
+        self.beams, self._aside = self._aside[: ceil(count)], self._aside[ceil(count) :]
+        self._tried += len(self.beams)
+
+    def needs_more(self) -> bool:
+        """True if the step is to go on with further beams; if not, it has what all beams so far brought."""
+        if self.settings.enough is None:
+            return False
+        self._extended_beams += self.beams
+        if self._aside and len(self._extended_beams) < self.enough_now[0]:
+            return True
+        self.beams, self.account_now.spared = self._extended_beams, len(self._aside)
+        self._extended_beams, self._aside, self._tried = [], [], 0
+        return False
 
     # -- asking
 

@@ -1,4 +1,4 @@
-"""Estimate of a run before anything is asked: expected calls, tokens and money.
+"""Estimate of a run before anything is asked: expected calls, tokens, money and time.
 
 The rules are searched over the answers that the knowledge base has, which cost nothing. What lacks an answer goes on as
 expected numbers, by the usual costs of the plan's other steps. Nothing is sent, and nothing is written. What a run
@@ -42,7 +42,7 @@ from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, BodyLiteral, Constant, Literal, Variable, variable_names
 from hapax.grammar.writing.verbalize import statement_text
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.budget import Price, ServerPace
 from hapax.llm_oracle.critics.measures import Measure, kept_measures
 from hapax.llm_oracle.journal import PROBE, PlanningJournal
 from hapax.llm_oracle.journaled_models import JournaledCritic
@@ -124,9 +124,10 @@ class RuleEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RoleEstimate:
-    """Calls, tokens and money of one role, as expected.
+    """Calls, tokens, money and time of one role, as expected.
 
-    `cost`: None if the model's price is unknown. `measured`: answered requests in the ledger
+    `cost`: None if the model's price is unknown. `seconds`: the wall time of requests to a server by its alias, else by
+    the answers that the knowledge base has of the model; None without any. `measured`: answered requests in the ledger
     from which calls, tokens and money follow; 0: from none. `assumed`: the server was never probed, so that it is
     expected to give log-probabilities.
     """
@@ -135,6 +136,7 @@ class RoleEstimate:
     calls: int = 0
     tokens: int = 0
     cost: float | None = None
+    seconds: float | None = None
     measured: int = 0
     assumed: bool = False
 
@@ -347,7 +349,8 @@ class _RuleWalk:
     def estimate(self) -> RuleEstimate:
         """The rule's counts, step by step."""
         steps = [self._step(number, step) for number, step in enumerate(self.plan.steps)]
-        statements = min(self.settings.pool, self._beams)
+        most = self.settings.pool if self.settings.enough is None else 2 * self.settings.enough
+        statements = min(most, self._beams)
         promise = self.walk.oracle.promises.statements
         if promise is not None:
             statements *= promise.expected_share(self.plan.rule.name)
@@ -360,6 +363,10 @@ class _RuleWalk:
 
     def _step(self, number: int, step: SearchStep) -> StepEstimate:
         self.search.step_number = number
+        if self.settings.enough is not None:
+            needed = ceil(self.search.enough_now[1])
+            self.search.beams = self.search.beams[:needed]
+            self.rest = self.rest.sampled(needed - len(self.search.beams))
         step = replace(step, functional=self.search.is_functional)
         known, questions, calls, claims = self._ask(step)
         claims += self._close(step)
@@ -567,11 +574,13 @@ class _Roles:
         verdict = 1 if assumed else ceil(votes.completion_tokens / votes.requests / ROOM_OF_A_VOTE)
         verdict = verdict if together == 1 else together * TOKENS_PER_VERDICT
         listed = ceil(self.prompts.proposed * TOKENS_PER_VALUE / max(1, calls))
+        steps = sum(len(rule.steps) for rule in rules)
+        rounds = ceil(steps / self.settings.rules_together) * self.settings.calls_per_question
         found = {
-            KNOWLEDGE: self._role(KNOWLEDGE, models.knowledge, calls, listed),
-            CRITIC: self._role(CRITIC, models.critic, judged, verdict),
-            LIKELIHOOD: self._role(LIKELIHOOD, models.likelihood, texts, 0),
-            EVALUATOR: self._role(EVALUATOR, models.evaluator, unscored, 0),
+            KNOWLEDGE: self._role(KNOWLEDGE, models.knowledge, calls, listed, rounds),
+            CRITIC: self._role(CRITIC, models.critic, judged, verdict, rounds),
+            LIKELIHOOD: self._role(LIKELIHOOD, models.likelihood, texts, 0, rounds),
+            EVALUATOR: self._role(EVALUATOR, models.evaluator, unscored, 0, rounds),
         }
         abilities: dict[str, int] = {}
         for model in (models.knowledge, models.critic, models.likelihood, models.evaluator):
@@ -579,11 +588,11 @@ class _Roles:
         # Most models understand one of the first wordings.
         if probes or abilities:
             asked = sum(abilities.values()) + max(0, probes - 1)
-            found[PROBE] = self._role(PROBE, models.knowledge, asked, PROBE_TOKENS.completion_tokens)
+            found[PROBE] = self._role(PROBE, models.knowledge, asked, PROBE_TOKENS.completion_tokens, asked)
         return found
 
     def _role(
-        self, role: str, model: Generator | Critic | LikelihoodModel, calls: int, completion: int
+        self, role: str, model: Generator | Critic | LikelihoodModel, calls: int, completion: int, rounds: int
     ) -> RoleEstimate:
         """The estimate of so many calls. `completion`: tokens of one answer."""
         name, prompt = model.identity.name, self.prompts.tokens.get(role, PROMPT_TOKENS)
@@ -602,4 +611,10 @@ class _Roles:
             sent, usage, per = ceil(calls * requests / answered), Usage(prompt_tokens, completion_tokens), requests
         tokens, price = ceil(sent * usage.tokens / per), self.prices.get(name)
         cost = None if price is None else price.of(usage) * sent / per
-        return RoleEstimate(name, sent, tokens, cost, measured, getattr(model, "is_assumed", False))
+        # By the limits of the alias, else by the answers that the knowledge base has of the model.
+        pace: ServerPace | None = getattr(model, "pace", None)
+        seconds = None if pace is None else pace.seconds(sent, Usage(prompt, completion), rounds)
+        pause = self.kb.seconds_per_answer(role, model.identity.title) if seconds is None else None
+        if pause is not None:
+            seconds = sent * pause
+        return RoleEstimate(name, sent, tokens, cost, seconds, measured, getattr(model, "is_assumed", False))

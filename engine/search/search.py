@@ -291,8 +291,13 @@ class SearchRun:
         while active := [rule_search for rule_search in searches if rule_search.step is not None]:
             if any(rule_search.step_number for rule_search in active):
                 self.progress.expecting(sum(map(_calls_left, active)))
-            self.extend(active)
-            self.close(active)
+            waiting = active
+            while waiting:
+                for rule_search in waiting:
+                    rule_search.take_needed()
+                self.extend(waiting)
+                self.close(waiting)
+                waiting = [rule_search for rule_search in waiting if rule_search.needs_more()]
             self.rank(active)
             decisions: list[Decision] = []
             for rule_search in active:

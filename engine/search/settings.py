@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import ceil
 from typing import Annotated, Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
@@ -71,7 +72,8 @@ class SearchSettings:
     those of each step, so that LINK's ends may overlap. `likelihood`: who ranks; `random` is for ablations. `measure`:
     by which it ranks (`Measure`); None: the first of `PREFERRED` that the ranker gives, and LINK's under `compat`.
     `plan`: None: the cheapest order, or the one that suits a model of which probing shows that it knows little.
-    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included. `rules_together`:
+    `answer_tokens`: tokens that a model may use for one list of values, its reasoning included. `enough`: statements
+    per rule and distribution for which the last step stops to ask; None: all values are asked for. `rules_together`:
     number of rules that share batches, and so are cut together when a budget ends. `fact_threshold`, `type_threshold`:
     the critic's thresholds of P(yes), as `CriticRule.parse` reads them; None: Hapax's own. `profile`: name of the
     prompt profile that words the questions; None: that of `compat`, or the one that suits the model best. `calibrated`:
@@ -147,6 +149,16 @@ class SearchSettings:
             in_any_folder=True,
         ),
     ] = ANSWER_TOKENS
+    enough: Annotated[
+        int | None,
+        Option(
+            "Statements per rule and end that are enough: each step takes combinations in random order, and asks about "
+            "no more of them than it needs.  [default: about all]",
+            metavariable="NUMBER",
+            least=1,
+            in_any_folder=True,
+        ),
+    ] = None
     rules_together: int = 8
     fact_threshold: FactThreshold = None
     type_threshold: TypeThreshold = None
@@ -200,6 +212,8 @@ class SearchSettings:
             raise HapaxError(
                 f"keep_share is {self.share:g}, but each end has at most half of the statements. Set it to at most 0.5."
             )
+        if self.compat and self.enough:
+            raise HapaxError(f"compat {self.compat} asks about all combinations. Leave out either it or enough.")
         if self.measure is not None and self.measure not in list(Measure):
             raise HapaxError(f"measure is {self.measure!r}. Choose {' or '.join(Measure)}.")
         if self.compat and self.measure not in (None, Measure.PAPER):
@@ -247,7 +261,13 @@ class SearchSettings:
     @property
     def end_size(self) -> EndSize:
         """Size of the ends of the complete substitutions."""
-        return EndSize(self.share, self.width, splits_ties=True, by_pairs=self.measure == Measure.PAIR)
+        most = self.width if self.enough is None else min(self.width, self.enough)
+        return EndSize(self.share, most, splits_ties=True, by_pairs=self.measure == Measure.PAIR)
+
+    @property
+    def needed(self) -> int:
+        """Complete substitutions from which ends of the wanted size can be cut."""
+        return sys.maxsize if self.enough is None else ceil(self.enough / self.share)
 
     @property
     def pool(self) -> int:
@@ -335,6 +355,7 @@ class SearchSettings:
         for name in ("calibrated", "promise", "statement_promise", "certify_by"):
             del settings[name]
         settings["keep_share"] = self.share
+        settings["max_statements"] = settings.pop("enough")  # its name in the runs of earlier versions
         # Runs of versions without these settings had what is now the default, and stay the same runs.
         for name in THRESHOLDS:
             rule = getattr(self, name)

@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Remedy, Setting
 from hapax.grammar.yaml_files import read_yaml
-from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.budget import Price, ServerPace
 from hapax.llm_oracle.egress import is_local_host
 from hapax.llm_oracle.questions.chat_settings import ChatSettings
 from hapax.llm_oracle.servers.redaction import redacted
@@ -106,6 +106,12 @@ class ServedModel:
     def lacks_key(self) -> bool:
         """True if the server is known to want a key, and there is none."""
         return self.server.base_url == OPENAI and "Authorization" not in self.server.headers
+
+    @property
+    def pace(self) -> ServerPace:
+        """The limits and the stated speed of the server."""
+        alias = self.alias
+        return ServerPace(alias.max_concurrency, alias.rpm, alias.tpm, alias.latency, alias.speed)
 
     @property
     def name(self) -> str:
@@ -332,6 +338,8 @@ class Alias(BaseModel):
     max_concurrency: int = Field(16, ge=1, le=1024)
     rpm: float | None = Field(None, ge=0.001, le=1e9)
     tpm: float | None = Field(None, ge=1, le=1e12)
+    latency: float | None = Field(None, ge=0, le=86_400)
+    speed: float | None = Field(None, ge=0.001, le=1e9)
     timeout: float = Field(120, ge=0.001, le=86_400)
     attempts: int = Field(5, ge=1, le=100)
     price_in: float | None = Field(None, ge=0, le=1e9)

@@ -122,7 +122,7 @@ class _Role:
         self._prober, self._queue = prober, queue
         self._transport = queue or prober.transport
         self._questions = Questions(self._served, able)
-        self.price = self._served.price
+        self.price, self.pace = self._served.price, self._served.pace
         self.is_assumed = bool(prober.assumed)
         self.identity = ModelIdentity(self._served.name, "; ".join(part for part in self._revision() if part))
 

@@ -108,7 +108,7 @@ def test_a_plan_knows_what_follows_from_given_facts() -> None:
 
 def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path) -> None:
     """An alias that states its abilities is believed; what is not stated is said to be assumed."""
-    served = "model_name: m, api_base: 'http://127.0.0.1:9/v1', max_concurrency: 10"
+    served = "model_name: m, api_base: 'http://127.0.0.1:9/v1', latency: 0.5, max_concurrency: 10"
     aliases, rules = tmp_path / "models.yaml", tmp_path / "a.rules"
     aliases.write_text(
         f"- {{model_id: big, {served}, logprobs: output, price_in: 1, price_out: 2}}\n"
@@ -125,7 +125,9 @@ def test_a_forecast_needs_no_server_key_or_library(tmp_path: Path) -> None:
     unstated = json.loads(invoke("plan", *options, "-m", "openai:unstated").stdout)["roles"]["critic"]
 
     assert knowledge["cost"] > 0
-    assert critic["calls"] > 0
+    # Ten at a time, half a second each, and no faster than the rounds of the calls allow.
+    assert knowledge["calls"] * 0.05 <= knowledge["seconds"] <= knowledge["calls"] * 0.5
+    assert critic["seconds"] == critic["calls"]  # one a second
     assert unstated["assumed"]
 
 

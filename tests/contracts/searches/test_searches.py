@@ -19,6 +19,7 @@ from search_fixture import (
     OLDER,
     RECURSIVE,
     SILENT,
+    SMALL,
     rows,
     rules_of,
     scripted,
@@ -591,3 +592,22 @@ def test_a_ranker_of_whole_texts_ranks_by_the_papers_measure() -> None:
 
     assert not list(kb.runs())
     assert len(search(None, plain).statements) > 0
+
+
+def test_enough_statements_end_the_questions() -> None:
+    """With `enough` each end has about that many statements, for a part of the calls, as the plan and the account say."""
+    library = rules_of(ALLERGY)
+    wanted = {"beam": 40, "enough": 6}
+    found = [searched(library, simulated(library), **wanted) for _ in range(2)]
+    whole = searched(library, simulated(library), beam=40)
+    planned = hapax.plan(library, hapax.KnowledgeBase(), simulated(library), hapax.SearchSettings(**SMALL | wanted))
+    (row,) = rows(found[0])
+    calls = [result.report.statistics["critic"].calls for result in (found[0], whole)]
+
+    assert texts(found[0]) == texts(found[1])
+    assert all(4 <= row[end] <= 6 for end in ENDS)
+    assert 2 * calls[0] < calls[1]
+    assert planned.roles["critic"].calls < calls[1]
+    assert any(step.spared for step in found[0].account)
+    with pytest.raises(hapax.HapaxError, match="enough"):
+        hapax.SearchSettings(enough=6, compat="paper")

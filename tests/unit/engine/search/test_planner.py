@@ -22,7 +22,7 @@ from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Value
 from hapax.kb.records import ATTEMPTS, AtomPattern, AttemptRecord, Outcome, Question
 from hapax.kb.store import KnowledgeBase
-from hapax.llm_oracle.budget import Price
+from hapax.llm_oracle.budget import Price, ServerPace
 from hapax.llm_oracle.protocols import Models, Usage
 from hapax.llm_oracle.questions.prompts import critic_prompt
 from hapax.llm_oracle.scripts.simulated import SimulatedModel, SimulatedWorld, SimulationSettings
@@ -145,6 +145,27 @@ def test_repeated_requests_are_expected_again(fresh_kb: KnowledgeBase) -> None:
     assert after["critic"].tokens == 32 * calls
     assert after["critic"].cost == 30 * calls
     assert after["knowledge"] == before["knowledge"]
+
+
+@pytest.mark.parametrize(
+    ("pace", "requests", "rounds", "seconds"),
+    [
+        (ServerPace(1, latency=0.5), 100, 4, 50.0),
+        (ServerPace(10, latency=0.5), 100, 1, 5.225),
+        (ServerPace(10, latency=0.5), 4, 4, 2.0),
+        (ServerPace(10, latency=0.5, speed=10), 100, 1, 15.675),
+        (ServerPace(10, rpm=60), 100, 1, 100.0),
+        (ServerPace(10, rpm=60, latency=0.5), 100, 1, 100.0),
+        (ServerPace(10, tpm=600), 10, 1, 50.0),
+        (ServerPace(10), 100, 1, None),
+        (ServerPace(10), 0, 1, 0.0),
+    ],
+)
+def test_wall_time_follows_from_limits_and_latency(pace, requests, rounds, seconds):
+    """The slowest of requests per minute, tokens per minute, and rounds of as many at a time as are allowed."""
+    found = pace.seconds(requests, Usage(40, 10), rounds)
+
+    assert found == (None if seconds is None else pytest.approx(seconds))
 
 
 RULES = """
