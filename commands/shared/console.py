@@ -17,6 +17,7 @@ from dataclasses import asdict, is_dataclass
 from enum import StrEnum
 from functools import lru_cache
 from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,9 @@ _open_streams()
 # Without a terminal a row of a table, or a message, is one line, so that programs find cells, paths and commands whole.
 out = Screen(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 1_000_000)
 err = Screen(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
+
+ROWS_AT_ONCE = 1_000
+"""Rows of a table that are laid out together, so that the first are seen while the others are read."""
 
 STATEMENTS_SHOWN = 10
 """Statements that fell or rose, of which each is printed; the rest are counted."""
@@ -321,16 +325,28 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print a table without lines. Cells are data, never markup."""
+    """Print a table without lines, in parts as its rows come. Cells are data, never markup."""
     from rich.table import Column, Table
 
-    # Folded, not cut: at 80 columns two rows must not read alike.
-    headers = [Column(escape(name), overflow="fold") for name in columns]
-    table = Table(*headers, box=None, pad_edge=False, header_style="bold", title_justify="left")
-    table.title = None if title is None else escape(title)
-    for row in () if out.quiet else rows:
-        table.add_row(*(escape(cell_text(cell)) for cell in row))
-    out.print(table)
+    title = None if title is None else escape(title)
+    waiting = (tuple(map(cell_text, row)) for row in rows)
+    widths = list(map(cell_len, columns))
+    is_first = not out.quiet
+    while (part := list(islice(waiting, ROWS_AT_ONCE if not out.quiet else 0))) or is_first:
+        # A column is as wide as in the parts before, unless it would take more than its share of the screen.
+        least = [0 if is_first else min(width, out.width // len(columns)) for width in widths]
+        # Folded, not cut: at 80 columns two rows must not read alike.
+        headers = [
+            Column(escape(name), min_width=width, overflow="fold") for name, width in zip(columns, least, strict=True)
+        ]
+        table = Table(*headers, box=None, pad_edge=False, header_style="bold", show_header=is_first)
+        if is_first:
+            table.title, table.title_justify = title, "left"
+        for row in part:
+            table.add_row(*map(escape, row))
+            widths = list(map(max, widths, map(cell_len, row)))
+        out.print(table)
+        is_first = False
 
 
 def cell_text(cell: object) -> str:
