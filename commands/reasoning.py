@@ -430,7 +430,9 @@ def _print_report(derivation: Derivation) -> None:
     if out.quiet:
         return
     if report.rules:
-        print_table(derivation.columns, derivation.cells())
+        # As wide in every run.
+        rows = [(rule, count, f"{seconds:.2f}", *more) for rule, count, seconds, *more in derivation.cells()]
+        print_table(derivation.columns, rows)
     if derivation.basis:
         note(derivation.basis)
     if report.atoms:
