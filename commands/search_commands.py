@@ -50,7 +50,7 @@ from hapax.commands.shared.model_options import (
     with_search_settings,
 )
 from hapax.engine.kept_rules import chosen_rules
-from hapax.engine.questions.account import step_text
+from hapax.engine.questions.account import cut_text, step_text
 from hapax.engine.questions.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
@@ -433,6 +433,16 @@ def _figures(
         were = counted(sum(capped.values()), "statement was", "statements were")
         lines = [f"{rule}: {count} (@most {library.rule(rule).cap})" for rule, count in capped.items()]
         yield "", f"{were} left out because one value occurred too often (@most).", lines
+    cuts, settings = [], search_settings(dict(options))
+    for rule in report.searched:
+        # In the last step of disjoint ends the middle is cut, which every rule has, unless the beam cuts more.
+        has_middle = rule.pool and settings.end_size.of(rule.pool) < settings.width
+        cuts += [
+            f"{rule.rule}, {cut}" for cut in map(cut_text, rule.account[:-1] if has_middle else rule.account) if cut
+        ]
+    if cuts:
+        more = f"; {counted(len(cuts) - 1, 'more step')}" if cuts[1:] else ""
+        yield "", f"{cuts[0]}{more} (--beam, --keep-share; --beam all keeps all).", cuts[1:]
     for rule in report.searched if options["all_accounts"] else ():
         if rule.account:
             yield "", f"Account of {rule.rule}:", list(map(step_text, rule.account))

@@ -48,7 +48,7 @@ def statement_lines(kb: KnowledgeBase, library: Library, rule: Rule, line_of: Li
             derivation, tables = stored
             # Equal facts are one step of a proof, so that a statement with one twice has another form.
             pairs = combinations(enumerate(tables, 1), 2)
-            same = [f"p{first} = p{second}" for (first, table), (second, other) in pairs if table == other]
+            same = [f"p{first[0]} = p{second[0]}" for first, second in pairs if first[1] == second[1]]
             repeated = f"SELECT 1 FROM {derivation.table} WHERE {' OR '.join(same) or '0'} LIMIT 1"  # noqa: S608  ours
             form = None if list(relations.rows(repeated)) else _form(rule, relevant_library(library, rule), line_of)
             if form is not None:

@@ -250,6 +250,21 @@ def step_text(row: StepAccount) -> str:
     return f"step {row.step}, {row.variable}: {values}; {', '.join(filter(None, substitutions))}{spared}"
 
 
+def cut_text(row: StepAccount) -> str:
+    """The cut of the likelihood gate at a step, with the widths of the distributions; empty if it cut nothing.
+
+    `step 2, Airport A: 7,836 values ranked, 400 kept (head 200, long tail 200)`.
+    """
+    if not row.cut:
+        return ""
+    ends = [f"{name.replace('_', ' ')} {cut.kept:,}" for name, cut in row.cuts.items()]
+    widths = f" ({', '.join(ends)})" if len(ends) > 1 else ""
+    number = row.cut + row.kept
+    count = f"{number:,} {'value' if number == 1 else 'values'}"
+    came = f"{count} ranked" if any(cut.limit is not None for cut in row.cuts.values()) else f"the first of {count}"
+    return f"step {row.step}, {row.variable}: {came}, {row.kept:,} kept{widths}"
+
+
 def _drop_text(reason: str, lines: DroppedLines) -> str:
     """`12 times: does not end in a full stop, as in "1. Pizza"`."""
     example = f', as in "{lines.example}"' if lines.example else ""

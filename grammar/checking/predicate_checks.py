@@ -188,7 +188,7 @@ def _near(signature: PredicateSignature, signatures: Iterable[PredicateSignature
     Two letters in another order leave .8 of a name of five letters.
     """
     arity = len(signature.argument_types)
-    names = [other.name for other in signatures if len(other.argument_types) == arity]
+    names = [known.name for known in signatures if len(known.argument_types) == arity]
     return get_close_matches(signature.name, [name for name in names if name != signature.name], 2, 0.8)
 
 

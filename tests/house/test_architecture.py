@@ -230,10 +230,11 @@ HELPERS = {
     "hapax.grammar.extras",
     "hapax.grammar.options",
     "hapax.grammar.remedies",
+    "hapax.grammar.writing.language_page",
     "hapax.grammar.writing.words",
     "hapax.kb.files.whole_files",
 }
-"""Modules without state, which commands use for options, messages, names of rules and to write the files of users."""
+"""Modules without state, which commands use for options, messages, pages, names of rules and to write users' files."""
 
 
 def runtime_imports(path: Path) -> Iterator[str]:
