@@ -15,7 +15,7 @@ from hapax.grammar.checking.declaration_checks import DECLARATION_CHECKS
 from hapax.grammar.checking.faults import Check, RuleFault
 from hapax.grammar.checking.pair_checks import PAIR_CHECKS
 from hapax.grammar.checking.predicate_checks import PREDICATE_CHECKS
-from hapax.grammar.checking.rule_checks import RULE_CHECKS
+from hapax.grammar.checking.rule_checks import CERTAIN_CHECKS, RULE_CHECKS
 from hapax.grammar.errors import Diagnostic, Place, RulesRejected, Severity
 from hapax.grammar.parsing.declarations import SAME_AS, AggregateDeclaration, Constraint, LeftOut
 from hapax.grammar.rules import Library, Rule
@@ -51,8 +51,8 @@ def library_errors(library: Library) -> tuple[Diagnostic, ...]:
 
 
 def check_read(read: ReadRules) -> tuple[Diagnostic, ...]:
-    """The diagnostics of reading; without any, those of all checks."""
-    return _sorted(read.diagnostics or _found(CHECKS, read.library))
+    """The diagnostics of reading and of checks; of all checks if every statement could be read."""
+    return _sorted([*read.diagnostics, *_found(CERTAIN_CHECKS if read.diagnostics else CHECKS, read.library)])
 
 
 def _found(checks: Iterable[Check], library: Library) -> list[Diagnostic]:

@@ -642,3 +642,12 @@ RULE_CHECKS: tuple[Check, ...] = (
     recursion_that_counts_for_ever,
     closures_that_join_themselves,
 )
+
+CERTAIN_CHECKS: tuple[Check, ...] = (
+    unbound_conclusion_variable,
+    tautology,
+    premise_that_never_holds,
+    unreachable_variable,
+    division_by_zero,
+)
+"""Those whose findings hold whatever the statements say that could not be read."""
