@@ -115,11 +115,6 @@ class Commands(CommandGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of these words; of an earlier spelling, with a line that has today's."""
-        for old, new in MOVED.items():
-            prefix, todays = (f"HAPAX_{words.upper().replace(' ', '_')}_" for words in (old, new))
-            for name in [name for name in os.environ if name.startswith(prefix)]:
-                err.print(f"{name} is now {name.replace(prefix, todays)}.")
-                os.environ.setdefault(name.replace(prefix, todays), os.environ[name])
         if args and args[0] in MOVED:
             err.print(f"`hapax {args[0]}` is now `hapax {MOVED[args[0]]}`.")
             args = [*MOVED[args[0]].split(), *args[1:]]
