@@ -341,6 +341,7 @@ class RuleEditor:
             types.TEXT_DOCUMENT_COMPLETION: (self.completion, completing),
             types.TEXT_DOCUMENT_SIGNATURE_HELP: (self.signature, signing),
             types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: (self.tokens, legend),
+            types.TEXT_DOCUMENT_CODE_ACTION: (self.fixes, types.CodeActionOptions([types.CodeActionKind.QuickFix])),
         }
         for feature, (answer, options) in answers.items():
             self.server.feature(feature, options)(partial(answer))  # pygls notes the feature on it, as on no method
@@ -450,6 +451,24 @@ class RuleEditor:
             source="hapax",
             related_information=related or None,
         )
+
+    def fixes(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """The fixes of `check --fix` for faults in the range."""
+        files, actions = self._files(params.text_document.uri), []
+        lines = range(params.range.start.line + 1, params.range.end.line + 2)
+        for fault in files.diagnostics:
+            fix = fault.fix
+            if fix is not None and fault.place.file == files.file and fault.place.line in lines:
+                action = types.CodeAction(
+                    f"Replace {fix.old} by {fix.new}" if fix.new else f"Remove {fix.old!a}",
+                    types.CodeActionKind.QuickFix,
+                    [self._diagnostic(fault)],
+                    edit=self._edit((place, len(fix.old), fix.new) for place in fix.places),
+                    # A single remedy, which the editor may apply without asking.
+                    is_preferred=True,
+                )
+                actions.append(action)
+        return actions
 
     # Names
 

@@ -1,17 +1,18 @@
-"""Rule files and libraries: checked and compiled."""
+"""Rule files and libraries: checked, fixed and compiled."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from hapax.engine.kept_rules import chosen_rules, sound_rules
 from hapax.grammar.arguments import checked
 from hapax.grammar.checking.faults import OTHER_NAME
 from hapax.grammar.checking.library_checks import check_library, check_read
-from hapax.grammar.errors import Diagnostic, HapaxError
+from hapax.grammar.errors import Diagnostic, HapaxError, Place
 from hapax.grammar.extras import extras_named
 from hapax.grammar.parsing.declarations import SAME_AS
 from hapax.grammar.parsing.hints import hint
@@ -23,6 +24,7 @@ from hapax.grammar.terms import Constant
 from hapax.grammar.writing.link_json import to_link_json
 from hapax.grammar.writing.printing import format_library
 from hapax.grammar.writing.prolog_text import program_text
+from hapax.kb.files.whole_files import atomic_path
 
 if TYPE_CHECKING:
     from hapax.engine.entailment.graph import EntailmentLimits
@@ -97,6 +99,56 @@ def check_files(
     return RuleCheck(read.library, (*diagnostics, *(finding.diagnostic for finding in findings)), findings)
 
 
+FIX_ROUNDS = 10
+"""A fix of one fault may let another be found; after this many rounds the rest is reported."""
+
+
+Change: TypeAlias = tuple[Place, str, str]
+"""Place of a text in a file, the text, and the one that replaces it."""
+
+
+def fix_files(paths: Iterable[str | Path], names: str | None = None) -> list[Change]:
+    """Fix the faults of rule files whose remedy leaves no choice; returns the changes that were made.
+
+    Only the files of the paths are changed, each as a whole, and none of LINK's JSON. `names`: as for `check_files`.
+    """
+    # A file that is named twice is changed once.
+    files = list({os.path.realpath(path): path for path in rule_files(list(paths))}.values())
+    made: list[Change] = []
+    own = {str(path) for path in files if path.suffix != ".json"}
+    for _ in range(FIX_ROUNDS):
+        read, before = read_rules(files), len(made)
+        changes: dict[str, set[Change]] = {}
+        for fault in (*check_read(read), *_other_names(read.library, names)):
+            if fault.fix is not None:
+                for place in fault.fix.places:
+                    changes.setdefault(place.file, set()).add((place, fault.fix.old, fault.fix.new))
+        for file in sorted(changes.keys() & own):
+            made += _changed(file, changes[file])
+        # What is left has no fix.
+        if len(made) == before:
+            break
+    return made
+
+
+def _changed(file: str, changes: Iterable[Change]) -> list[Change]:
+    """Make changes of a file, whose line ends stay; a change is left out where the text at its place is another."""
+    made = []
+    with Path(file).open(encoding="utf-8", newline="") as stream:
+        lines = list(stream)
+    # From the right, so that the columns of the others stay.
+    for place, old, new in sorted(changes, key=lambda change: (change[0].line, change[0].column), reverse=True):
+        line, is_marked = lines[place.line - 1], place.line == 1 and lines[0].startswith("\ufeff")
+        start = place.column - 1 + is_marked
+        if line.startswith(old, start):
+            lines[place.line - 1] = line[:start] + new + line[start + len(old) :]
+            made.append((place, old, new))
+    if made:
+        with atomic_path(file) as path:
+            path.write_bytes("".join(lines).encode("utf-8"))
+    return made[::-1]
+
+
 MOST_NEIGHBOURS = 20
 """Files of one folder that are looked through for a declaration."""
 
@@ -138,7 +190,7 @@ def _other_names(library: Library, title: str | None) -> Iterator[Diagnostic]:
                     place,
                     f"{title} names {written} {name}, so facts under the one name do not meet those under the other",
                     f"Write {name}",
-                )
+                ).with_fix(written, name)
 
 
 TEXT_FORMS = ("prolog", "rules", "link-json")

@@ -16,7 +16,7 @@ import click
 from rich.markup import escape
 
 import hapax
-from hapax.api.rules import FORMS, check_files
+from hapax.api.rules import FORMS, check_files, fix_files
 from hapax.commands.shared.common_options import (
     open_kb,
     read_library,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     help="Least lead of an entailment's score over its reverse.  [default: 0.2]",
 )
 @click.option("--names", help="Reference whose canonical names constants should have, such as reference:geo.")
+@click.option("--fix", is_flag=True, help="First fix faults in PATHS with a single remedy.")
 @with_json
 def check(paths: tuple[Path, ...], database: str | None, form: str, **options: Any) -> None:
     """Check rules for errors, redundancy and contradictions. PATHS: rule files or folders; default: `shipped`.
@@ -75,13 +76,18 @@ def check(paths: tuple[Path, ...], database: str | None, form: str, **options: A
     \b
     hapax check my.rules
     hapax check --db hapax.db
-    hapax check my.rules --names reference:geo
+    hapax check my.rules --names reference:geo --fix
     hapax check my.rules --db hapax.db --entailment-from 0.8 --entailment-margin 0.1
     """
     # Others keep the defaults of `EntailmentLimits`.
     limits = {name: options[name] for name in ("at_least", "margin") if options[name] is not None}
     if limits and database is None:
         raise click.UsageError("--entailment-from and --entailment-margin need the knowledge base of --db.")
+    if options["fix"] and not paths:
+        raise click.UsageError("--fix changes files. Name them as PATHS.")
+    # Before the check, which then reports what is left.
+    for place, old, new in fix_files(paths, options["names"]) if options["fix"] else ():
+        note(f"{place}: changed {json.dumps(old)} to {json.dumps(new)}")
     opening = None if database is None else lambda: open_kb(database, read_only=True)
     # Only with a knowledge base are entailments loaded, which take libraries with them.
     limited = hapax.EntailmentLimits(**limits) if limits else None

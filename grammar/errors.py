@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -68,11 +68,21 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TextRepair:
+    """The text `new` in the place of `old`, which begins at each of the places."""
+
+    old: str
+    new: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A finding at one place of a text.
 
     Its code names its kind: a `Hint` (`hints.py`) where the text is malformed, a `RuleFault` (`faults.py`)
     where well-formed rules are wrong. `related` are further places involved, such as the first of two clashing lines.
+    `fix`: the change of the text that follows the remedy, where it leaves no choice.
     """
 
     code: str
@@ -81,6 +91,11 @@ class Diagnostic:
     message: str
     remedy: str
     related: tuple[Place, ...] = ()
+    fix: TextRepair | None = None
+
+    def with_fix(self, old: str, new: str, *places: Place) -> Diagnostic:
+        """The diagnostic with a fix: the text `new` for `old` at these places, or else at its own."""
+        return replace(self, fix=TextRepair(old, new, places or (self.place,)))
 
     def __str__(self) -> str:
         also = f" (see also {', '.join(map(str, self.related))})" if self.related else ""

@@ -234,11 +234,18 @@ def templates(
             kind = PredicateKind.DERIVED if indicator in library.derived else PredicateKind.ORACLE
             declaration = f'"{kind} {name}({", ".join(signature.argument_types)}): ..."'
             meant = f"Did you mean {near}? If not, declare" if near else "Declare"
-            yield undeclared.at(
+            fault = undeclared.at(
                 signature.place,
                 f"{indicator} is not declared, so its kind and its templates are guessed",
                 f"{meant} it: {declaration} with its templates",
             )
+            # A fix leaves no choice, and leads to a name that somebody declared.
+            if near and _near(signature, (known for known in signatures if known.declared)) == [near]:
+                # A file that imports this one under a name has another name for the predicate.
+                uses = (atom.place for atom in library.atoms if atom.indicator == indicator)
+                here = [place for place in uses if place is not None and place.file == signature.place.file]
+                fault = fault.with_fix(name, near, *here)
+            yield fault
         elif signature.templates is None and is_worded:
             yield no_template.at(
                 signature.place,

@@ -6,6 +6,7 @@ Each statement is parsed alone, so that a syntax error ends where its statement 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -505,6 +506,9 @@ def _keyword(tokens: list[Token]) -> str:
 
 # Syntax errors
 
+_DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212")
+"""Signs that look like the hyphen of an arrow or a minus."""
+
 
 def _near_keywords(tokens: list[Token]) -> list[str]:
     """The two keywords at most that a malformed statement may begin with, the likelier one first."""
@@ -516,7 +520,17 @@ def _near_keywords(tokens: list[Token]) -> list[str]:
 def _misspelt(file: str, tokens: list[Token], near: Sequence[str]) -> Diagnostic:
     """The diagnostic of a statement that begins with a word near these keywords."""
     place, word = place_of(file, tokens[0]), str(tokens[0])
-    return hint("misspelt keyword").at(place, word=word, keyword=near[0])
+    fault = hint("misspelt keyword").at(place, word=word, keyword=near[0])
+    # Two keywords may be equally near; a fix leaves no choice.
+    return fault.with_fix(word, near[0]) if len(near) == 1 else fault
+
+
+def _unknown_character(place: Place, sign: str) -> Diagnostic:
+    """The diagnostic of a sign that the language does not have; it may be invisible, or look like another one."""
+    fault = hint("unknown character").at(place, character=f'"{sign}" (U+{ord(sign):04X})')
+    if unicodedata.category(sign) == "Cf":
+        return fault.with_fix(sign, "")
+    return fault.with_fix(sign, "-") if sign in _DASHES else fault
 
 
 def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -> Diagnostic:
@@ -531,8 +545,7 @@ def _syntax_diagnostic(file: str, tokens: list[Token], error: UnexpectedToken) -
     at_end = error.token.type == "$END"
     place, sign = place_of(file, tokens[-1] if at_end else error.token), str(error.token)
     if error.token.type == "UNKNOWN":
-        # It may be invisible, or look like another one.
-        return hint("unknown character").at(place, character=f'"{sign}" (U+{ord(sign):04X})')
+        return _unknown_character(place, sign)
     dot = next((index for index, token in enumerate(tokens) if token is error.token and token.type == "DOT"), 0)
     if dot and [token.type for token in tokens[dot - 1 : dot + 2]] == ["WORD", "DOT", "WORD"]:
         prefix, name = tokens[dot - 1], tokens[dot + 1]

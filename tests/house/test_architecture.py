@@ -319,6 +319,7 @@ OWN_FILES = ("kb/files/own_files.py", "kb/files/unfinished.py", "kb/files/system
 """The only modules that touch a file which the user did not name; they follow no link."""
 
 OTHER_FILES = {
+    "api/rules.py": "writes at a path of `atomic_path`",
     "commands/shared/console.py": "opens /dev/null",
     "engine/prolog/worker.py": "writes into a temporary folder of its process",
     "evaluation/booqa/corpus.py": "writes into the folder of `unfinished`",

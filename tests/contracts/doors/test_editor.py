@@ -65,6 +65,10 @@ class Editor:
         params = types.CompletionParams(self.document, types.Position(line, column))
         return {item.label: item for item in (await self.client.text_document_completion_async(params)).items}  # type: ignore[union-attr]
 
+    async def fixes(self, of: types.Range) -> Any:
+        params = types.CodeActionParams(self.document, of, types.CodeActionContext([]))
+        return await self.client.text_document_code_action_async(params)
+
     async def renamed(self, at: types.Position, new: str) -> Any:
         params = types.RenameParams(self.document, at, new)
         return (await self.client.text_document_rename_async(params)).changes  # type: ignore[union-attr]
@@ -102,16 +106,24 @@ def place(text: str, word: str) -> types.Position:
 
 
 def test_faults_come_as_the_user_types_and_go_when_they_are_mended(path: Path) -> None:
-    """With code, severity and range; a character may count as two units of the protocol."""
+    """With code, severity, range and a fix where there is one remedy; a character may count as two units of the protocol."""
 
     async def act(editor: Editor) -> None:
         first = await editor.open(TEXT)
         broken = await editor.type(TEXT.replace("given keeps", "givn keeps"))
         slip = types.Range(types.Position(2, 0), types.Position(2, 4))
+        (mended,) = await editor.fixes(slip)
+        written = await editor.type(TEXT.replace("is_made_from(Cheese B", "is_made_form(Cheese B"))
+        use = types.Range(types.Position(5, 26), types.Position(5, 38))
+        (respelt,) = await editor.fixes(use)
         assert await editor.type(TEXT) == first
 
         fault = next(each for each in broken if each.code == "HPX035")
         assert (fault.severity, fault.range) == (types.DiagnosticSeverity.Error, slip)
+        assert mended.edit.changes == {editor.uri: (types.TextEdit(slip, "given"),)}
+        assert "HPX201" in {each.code for each in written}
+        assert respelt.title == "Replace is_made_form by is_made_from"
+        assert respelt.edit.changes == {editor.uri: (types.TextEdit(use, "is_made_from"),)}
 
         wide = await editor.type('oracle p(A): "\U0001f9c0 [9]"\n')
         (fault,) = [each for each in wide if each.severity is types.DiagnosticSeverity.Error]

@@ -1,4 +1,4 @@
-"""Rule files as `check` and `explain` read and mark them."""
+"""Rule files as `check`, `check --fix` and `explain` read, mark and mend them."""
 
 from __future__ import annotations
 
@@ -87,6 +87,38 @@ def test_the_word_at_fault_is_marked(tmp_path: Path, rules: str, code: str, mark
 
     assert rules.split("\n")[found["line"] - 1][found["column"] - 1 : found["end_column"] - 1] == marked
     assert found["place"] == f"{path}:{found['line']}:{found['column']}"
+
+
+def test_faults_with_one_remedy_are_mended_in_place(tmp_path: Path) -> None:
+    """Keyword, invisible character, dash and predicate, one after another; all else stays, line ends too."""
+    faulty = (
+        f"\ufefforcale reach(Town, Town): {TEMPLATES}\r\n\r\n@name far\r\nraech(Town A, Town B) & raech(Town B,\u200b Town C)"
+        " \u2014> reach(Town A, Town C)  # \u2014 stays\r\n"
+    )
+    path = write(tmp_path, faulty)
+    ended = run("check", path, "--fix")
+
+    assert path.read_bytes().decode() == (
+        f"\ufefforacle reach(Town, Town): {TEMPLATES}\r\n\r\n@name far\r\nreach(Town A, Town B) & reach(Town B, Town C)"
+        " -> reach(Town A, Town C)  # \u2014 stays\r\n"
+    )
+    assert f'{path}:1:1: changed "orcale" to "oracle"' in ended.stderr
+
+
+def test_a_choice_is_left_to_the_author(tmp_path: Path) -> None:
+    """Nothing is changed where two names are near, nor in files that nobody named."""
+    text = (
+        f"oracle reach(Town, Town): {TEMPLATES}\noracle reecho(Town, Town): {TEMPLATES}\n"
+        "reech(Town A, Town B) & wraps(Town B, Town C) -> warps(Town A, Town C)\n"
+    )
+    path = write(tmp_path, text)
+    importing = write(tmp_path, 'import "slip.rules"\n', "importing.rules")
+    imported = write(tmp_path, text.replace("oracle reecho", "orcale reecho"), "slip.rules")
+    invoke("check", path, importing, "--fix")
+
+    assert path.read_text("utf-8") == text
+    assert "orcale" in imported.read_text("utf-8")
+    assert "PATHS" in run("check", "--fix", code=2).stderr
 
 
 def test_files_that_cannot_be_read_are_reported_with_the_others(tmp_path: Path) -> None:
