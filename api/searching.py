@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, overload
 
 from hapax.api.statements import Statements
+from hapax.engine.gates.account import StepAccount
+from hapax.engine.gates.gates import CRITIC, TYPE
 from hapax.engine.kept_rules import chosen_rules, sound_rules
-from hapax.engine.questions.account import StepAccount
-from hapax.engine.questions.gates import CRITIC, TYPE
 from hapax.engine.search.estimate import RunEstimate, estimate_run
 from hapax.engine.search.progress import Progress
 from hapax.engine.search.search import search as search_rules

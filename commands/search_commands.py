@@ -49,9 +49,9 @@ from hapax.commands.shared.model_options import (
     with_queue,
     with_search_settings,
 )
+from hapax.engine.gates.account import cut_text, step_text
+from hapax.engine.gates.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.kept_rules import chosen_rules
-from hapax.engine.questions.account import cut_text, step_text
-from hapax.engine.questions.gates import FACT_FLOOR, START, gates_in_order
 from hapax.engine.search.ranking import SMALL_POOL
 from hapax.engine.search.search_report import RuleReport, SearchReport, Unanswerable
 from hapax.grammar.dependencies import SearchPlan

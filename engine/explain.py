@@ -11,6 +11,9 @@ from itertools import chain
 
 from hapax.engine.answers.derivation import RUN_ID, find_statement, statement_by_id
 from hapax.engine.entailment.graph import entailment_scores
+from hapax.engine.gates.account import DistributionCut, StepAccount, shortage, step_text
+from hapax.engine.gates.gates import PARSER, substitution_subject
+from hapax.engine.gates.score_maps import short_model_name
 from hapax.engine.inference.derive import atoms_in_sentence, fact_key, values_in_sentence
 from hapax.engine.inference.proof import By, Proof, Story, first_of, proof_from_json, reason
 from hapax.engine.inference.theory import AskedAtom, Theory
@@ -22,9 +25,6 @@ from hapax.engine.probability.probable_answers import (
     probable_conjunction,
 )
 from hapax.engine.query_options import ProbabilityOptions
-from hapax.engine.questions.account import DistributionCut, StepAccount, shortage, step_text
-from hapax.engine.questions.gates import PARSER, substitution_subject
-from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.search.promises import certificates_of, certificates_of_statement
 from hapax.engine.search.ranking import mean_of_parts, ranked_parts, ranked_text
 from hapax.grammar.data_types import OBJECT

@@ -49,6 +49,7 @@ from .engine.expansion.expand import expand_rules as expand_rules
 from .engine.expansion.expand import lint_rules as lint_rules
 from .engine.expansion.expand import verbalise_rules as verbalise_rules
 from .engine.expansion.propose import ExpansionSettings as ExpansionSettings
+from .engine.gates.gates import CriticRule as CriticRule
 from .engine.kept_rules import RulesKept as RulesKept
 from .engine.kept_rules import keep_rules as keep_rules
 from .engine.kept_rules import kept_rules as kept_rules
@@ -60,7 +61,6 @@ from .engine.prolog.limits import QueryLimits as QueryLimits
 from .engine.prolog.session import LimitExceeded as LimitExceeded
 from .engine.query_options import ProbabilityOptions as ProbabilityOptions
 from .engine.query_options import QueryOptions as QueryOptions
-from .engine.questions.gates import CriticRule as CriticRule
 from .engine.search.progress import Progress as Progress
 from .engine.search.settings import SearchSettings as SearchSettings
 from .engine.why_not import near_misses as near_misses

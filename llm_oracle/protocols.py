@@ -1,7 +1,7 @@
 """The roles a model can play, as narrow batch-first protocols, and the requests and answers that pass through them.
 
 Answers are always in the order of their requests. Models score and propose; thresholds live in
-`engine/questions/gates.py`.
+`engine/gates/gates.py`.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from typing import Any
 
 import hapax
 from hapax.engine.certificates import JudgedScore, LabelDraw, Promise, choose_threshold
+from hapax.engine.gates.score_maps import REPLIES
 from hapax.engine.judgements import cut_of, draw_weights
-from hapax.engine.questions.score_maps import REPLIES
 from hapax.evaluation.calibration.fitting import LabelledScore, measures
 from hapax.evaluation.shared.estimates import percent, share
 from hapax.evaluation.shared.lazy import np, scipy

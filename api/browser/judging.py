@@ -19,6 +19,7 @@ from starlette.datastructures import FormData
 from hapax.api.browser import table_pages as tables
 from hapax.api.browser.facets import RememberedCounts
 from hapax.api.browser.table_pages import DERIVED, Wanted
+from hapax.engine.gates.score_maps import AUDIT_QUESTION
 from hapax.engine.judgements import (
     DATA_TYPE_QUESTION,
     ENTAILMENT_QUESTION,
@@ -32,7 +33,6 @@ from hapax.engine.judgements import (
     DrawKind,
     Judgements,
 )
-from hapax.engine.questions.score_maps import AUDIT_QUESTION
 from hapax.evaluation.shared.estimates import agreeing_pairs, krippendorff_alpha
 from hapax.evaluation.shared.stored_statements import judgement_text, stored_library
 from hapax.evaluation.votes.sheets import check_voter_names

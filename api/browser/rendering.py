@@ -20,7 +20,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from hapax.api.browser.table_pages import rules_with_sides
-from hapax.engine.questions.score_maps import short_model_name
+from hapax.engine.gates.score_maps import short_model_name
 from hapax.engine.search.progress import duration
 from hapax.evaluation.shared.estimates import Estimate
 from hapax.evaluation.shared.result_tables import bin_counts, bin_edges

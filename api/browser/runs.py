@@ -12,8 +12,8 @@ from hapax.api.browser import table_pages as tables
 from hapax.api.browser.rendering import moment
 from hapax.api.browser.table_pages import Page, StoredTable
 from hapax.engine.explain import ROLES, circular_judge, models_of
-from hapax.engine.questions.account import StepAccount, equal_scores, shortage
-from hapax.engine.questions.gates import gates_in_order
+from hapax.engine.gates.account import StepAccount, equal_scores, shortage
+from hapax.engine.gates.gates import gates_in_order
 from hapax.engine.search.progress import RunFile, RunState, duration
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mean
 from hapax.grammar.errors import HapaxError

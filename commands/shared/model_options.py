@@ -28,7 +28,7 @@ from hapax.commands.shared.console import (
 )
 from hapax.commands.shared.declared import F, declared, of_program, together
 from hapax.engine.certificates import Promise
-from hapax.engine.questions.gates import FactThreshold, TypeThreshold, gates_in_order
+from hapax.engine.gates.gates import FactThreshold, TypeThreshold, gates_in_order
 from hapax.engine.search.settings import THRESHOLDS, SearchSettings
 from hapax.grammar.options import Option, from_options
 from hapax.grammar.writing.words import counted

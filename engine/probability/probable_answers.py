@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hapax.engine.answers.derivation import stored_values
+from hapax.engine.gates.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
 from hapax.engine.inference.derive import BULK_LIMITS, RuleInstance, fact_key
 from hapax.engine.inference.theory import QueryResult, Theory, sort_key
 from hapax.engine.logic.demand import Demand
@@ -21,7 +22,6 @@ from hapax.engine.probability.ground import GroundProgram, TooLarge, bounds, exa
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import AnswerCell
 from hapax.engine.query_options import ProbabilityOptions
-from hapax.engine.questions.score_maps import ScoreMaps, denial_probabilities, fact_probabilities
 from hapax.grammar.dependencies import evaluation_layers, refuse_negative_cycles
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.parsing.declarations import SAME_AS, Chance, PredicateKind

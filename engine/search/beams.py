@@ -13,10 +13,9 @@ from itertools import chain
 from math import ceil, inf, prod
 from typing import NamedTuple
 
-from hapax.engine.prolog.session import LimitExceeded
-from hapax.engine.questions.account import DistributionCut, PremiseLoss, StepAccount, merge
-from hapax.engine.questions.decidable import GivenFacts, Origin, PremisePart, open_parts, origin_of
-from hapax.engine.questions.gates import (
+from hapax.engine.gates.account import DistributionCut, PremiseLoss, StepAccount, merge
+from hapax.engine.gates.decidable import GivenFacts, Origin, PremisePart, open_parts, origin_of
+from hapax.engine.gates.gates import (
     COMPUTED,
     CRITIC,
     GIVEN,
@@ -27,8 +26,9 @@ from hapax.engine.questions.gates import (
     LastVerdicts,
     substitution_subject,
 )
-from hapax.engine.questions.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
-from hapax.engine.questions.released import FIRST_VALUES, first_calls
+from hapax.engine.gates.inquiry import PERSON, Inquiry, QuestionAnswer, argument_name
+from hapax.engine.gates.released import FIRST_VALUES, first_calls
+from hapax.engine.prolog.session import LimitExceeded
 from hapax.engine.search.ranking import (
     Beam,
     Ends,

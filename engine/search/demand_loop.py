@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from hapax.engine.answers.query import answer
+from hapax.engine.gates.inquiry import Inquiry, QuestionAnswer, argument_name
 from hapax.engine.inference.derive import relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.demand import Demand
@@ -21,7 +22,6 @@ from hapax.engine.logic.goal_rules import GOAL, NotRules, goal_rules, rule_of, w
 from hapax.engine.logic.proofs import reading, time_limit
 from hapax.engine.prolog.limits import QueryLimits
 from hapax.engine.prolog.session import PrologSession
-from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer, argument_name
 from hapax.grammar.goals import Either, Goal, GoalItem, PrologCall, every_item
 from hapax.grammar.parsing.declarations import Negation, PredicateKind, PredicateSignature
 from hapax.grammar.parsing.syntax import LIST

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from math import ceil
 
+from hapax.engine.gates.decidable import Origin, origin_of
+from hapax.engine.gates.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.prolog.session import LimitExceeded
-from hapax.engine.questions.decidable import Origin, origin_of
-from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.beams import RuleSearch
 from hapax.engine.search.demand_loop import Missing
 from hapax.engine.search.judge_scores import critic_names

@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from hapax.engine.gates.gates import TYPE_MEASURE, CriticRule
 from hapax.engine.inference.run_facts import RunFacts
-from hapax.engine.questions.gates import TYPE_MEASURE, CriticRule
 from hapax.engine.search.promises import BELOW_CERTAIN, Promises
 from hapax.engine.search.settings import SearchSettings
 from hapax.grammar.errors import HapaxError

@@ -13,12 +13,10 @@ from functools import cached_property, partial
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from hapax.engine.inference.derive import BULK_LIMITS
-from hapax.engine.inference.run_facts import RunFacts
-from hapax.engine.questions.consistency import Consistency, ProposedFact
-from hapax.engine.questions.decidable import GivenFacts
-from hapax.engine.questions.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, Gate, QuestionGates, Scores
-from hapax.engine.questions.inquiry import (
+from hapax.engine.gates.consistency import Consistency, ProposedFact
+from hapax.engine.gates.decidable import GivenFacts
+from hapax.engine.gates.gates import CONSISTENCY, CRITIC, TYPE, CriticRule, Gate, QuestionGates, Scores
+from hapax.engine.gates.inquiry import (
     AskedQuestion,
     Inquiry,
     ParsedGeneration,
@@ -27,7 +25,9 @@ from hapax.engine.questions.inquiry import (
     opened_atom,
     question_words,
 )
-from hapax.engine.questions.released import RELEASED_CLAIMS, ReleasedGates
+from hapax.engine.gates.released import RELEASED_CLAIMS, ReleasedGates
+from hapax.engine.inference.derive import BULK_LIMITS
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.search.judge_scores import CriticClaim, Scorer, given_claims
 from hapax.engine.search.promises import Promises
 from hapax.engine.search.settings import SearchJob, SearchSettings

@@ -20,9 +20,7 @@ from hapax.engine.certificates import (
     choose_threshold,
     score_shift,
 )
-from hapax.engine.inference.proof import By, proof_from_json
-from hapax.engine.judgements import DrawnLabels, Judgements
-from hapax.engine.questions.score_maps import (
+from hapax.engine.gates.score_maps import (
     ProposedAtom,
     ScoreMaps,
     denied_atoms,
@@ -32,6 +30,8 @@ from hapax.engine.questions.score_maps import (
     short_model_name,
     stored_scores,
 )
+from hapax.engine.inference.proof import By, proof_from_json
+from hapax.engine.judgements import DrawnLabels, Judgements
 from hapax.engine.search.settings import Grouping, SearchSettings
 from hapax.grammar.errors import HapaxError
 from hapax.grammar.remedies import Operation, Remedy, Setting

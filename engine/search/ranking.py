@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from hapax.engine.gates.decidable import Origin, origin_of
+from hapax.engine.gates.inquiry import PERSON
+from hapax.engine.gates.released import released_literals
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.questions.decidable import Origin, origin_of
-from hapax.engine.questions.inquiry import PERSON
-from hapax.engine.questions.released import released_literals
 from hapax.grammar.parsing.declarations import ASKED_KINDS, StatementCap
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Constant, Literal, Value, Variable, variable_names

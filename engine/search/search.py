@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
+from hapax.engine.gates.decidable import GivenFacts, Origin, numbered, origin_of, shape_of
+from hapax.engine.gates.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
+from hapax.engine.gates.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.inference.derive import BULK_LIMITS, KeptSubstitutions, relevant_library
 from hapax.engine.inference.theory import QueryResult, Theory
 from hapax.engine.logic.goal_rules import rule_of, with_rules
 from hapax.engine.logic.proofs import derive_statements
 from hapax.engine.prolog.session import PrologTerm
-from hapax.engine.questions.decidable import GivenFacts, Origin, numbered, origin_of, shape_of
-from hapax.engine.questions.gates import COMPUTED, CONSISTENCY, CRITIC, DERIVED
-from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.beams import RuleSearch
 from hapax.engine.search.demand_loop import DemandBudget, run_demand
 from hapax.engine.search.judge_scores import critic_names

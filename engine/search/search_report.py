@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from hapax.engine.gates.account import Shortage, StepAccount, equal_scores, merge, shortage
+from hapax.engine.gates.decidable import Origin, origin_of
+from hapax.engine.gates.gates import START, GateCount
 from hapax.engine.inference.derive import relevant_library
-from hapax.engine.questions.account import Shortage, StepAccount, equal_scores, merge, shortage
-from hapax.engine.questions.decidable import Origin, origin_of
-from hapax.engine.questions.gates import START, GateCount
 from hapax.engine.search.ranking import SMALL_POOL
 from hapax.grammar.data_types import type_key
 from hapax.grammar.dependencies import Preset, plan

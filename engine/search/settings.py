@@ -9,7 +9,7 @@ from math import ceil
 from typing import Annotated, Any, Literal, get_args
 
 from hapax.engine.certificates import Promise
-from hapax.engine.questions.gates import (
+from hapax.engine.gates.gates import (
     CRITIC,
     DEFAULT_RULE,
     TYPE,
@@ -20,9 +20,9 @@ from hapax.engine.questions.gates import (
     TypeThreshold,
     gates_in_order,
 )
-from hapax.engine.questions.inquiry import EMPTY_CALLS, FUNCTIONAL_SAMPLES
-from hapax.engine.questions.released import MAX_TOKENS, TRIES
-from hapax.engine.questions.score_maps import short_model_name
+from hapax.engine.gates.inquiry import EMPTY_CALLS, FUNCTIONAL_SAMPLES
+from hapax.engine.gates.released import MAX_TOKENS, TRIES
+from hapax.engine.gates.score_maps import short_model_name
 from hapax.engine.search.progress import Watcher
 from hapax.engine.search.ranking import END_SHARE, KEEP_SHARE, EndSize
 from hapax.grammar.arguments import checked

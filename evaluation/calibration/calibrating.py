@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hapax.engine.certificates import JudgedScore, Promise, ThresholdChoice, choose_threshold
-from hapax.engine.inference.derive import BULK_LIMITS
-from hapax.engine.inference.run_facts import RunFacts
-from hapax.engine.questions.decidable import GivenFacts
-from hapax.engine.questions.gates import TYPE_MEASURE
-from hapax.engine.questions.score_maps import (
+from hapax.engine.gates.decidable import GivenFacts
+from hapax.engine.gates.gates import TYPE_MEASURE
+from hapax.engine.gates.score_maps import (
     REPLIES,
     TYPES,
     VOTES,
@@ -29,6 +27,8 @@ from hapax.engine.questions.score_maps import (
     stored_scores,
     voted_truths,
 )
+from hapax.engine.inference.derive import BULK_LIMITS
+from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.search.judge_scores import assessments_of
 from hapax.engine.search.promises import describe
 from hapax.evaluation.calibration.fitting import (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from hapax.engine.questions.score_maps import COUNT, OTHERS, OWN, ScoreMap
+from hapax.engine.gates.score_maps import COUNT, OTHERS, OWN, ScoreMap
 from hapax.evaluation.shared.estimates import Estimate, auc, of_groups
 from hapax.evaluation.shared.lazy import np
 from hapax.llm_oracle.critics.combined_critic import logit, sigmoid

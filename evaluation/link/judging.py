@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hapax.engine.gates.decidable import Origin, origin_of
+from hapax.engine.gates.score_maps import short_model_name
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.judgements import Judgements
-from hapax.engine.questions.decidable import Origin, origin_of
-from hapax.engine.questions.score_maps import short_model_name
 from hapax.evaluation.shared.result_tables import ResultTable
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Literal, Substitution, Value

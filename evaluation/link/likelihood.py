@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hapax.engine.explain import identities_of, models_of
+from hapax.engine.gates.score_maps import short_model_name
 from hapax.engine.judgements import Judgements
-from hapax.engine.questions.score_maps import short_model_name
 from hapax.engine.search.ranking import KEEP_SHARE, keep_count
 from hapax.evaluation.shared.estimates import (
     NOTHING,

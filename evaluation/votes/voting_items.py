@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple
 from hapax.engine.answers.derivation import RUN_ID, current_rules, read_statements, statement_by_id
 from hapax.engine.certificates import Promise
 from hapax.engine.explain import models_of
+from hapax.engine.gates.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms
 from hapax.engine.inference.proof import By, proof_from_json
 from hapax.engine.judgements import (
     DrawKind,
@@ -23,7 +24,6 @@ from hapax.engine.judgements import (
     random_number,
 )
 from hapax.engine.kept_rules import kept_rules
-from hapax.engine.questions.score_maps import ScoreMaps, chained_critics, fact_truths, proposed_atoms
 from hapax.engine.search.promises import StatementScores, distinct_statements, fact_scores, statement_truths
 from hapax.evaluation.link.probing_questions import TEMPLATES, items_of
 from hapax.evaluation.shared.estimates import NOTHING, Estimate, mended_share, percent

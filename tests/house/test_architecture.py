@@ -47,7 +47,7 @@ FENCES = {
         "llm_oracle/servers/openai_aliases.py",
         "llm_oracle/references/mapping.py",
         "kb/exchange/mappings.py",
-        "engine/questions/account.py",
+        "engine/gates/account.py",
         "api/questions.py",
     ),
     "yaml": (
@@ -179,7 +179,7 @@ CORE = (
     "engine/search",
     "engine/answers",
     "engine/prolog",
-    "engine/questions",
+    "engine/gates",
 )
 OUTER = ("engine.cluster", "engine.entailment", "engine.expansion", "engine.mining", "evaluation")
 """Folders that add to the core, which finds them by entry points."""

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from hapax.engine.questions.score_maps import (
+from hapax.engine.gates.score_maps import (
     ScoreMap,
     chained_critics,
     denial_probabilities,

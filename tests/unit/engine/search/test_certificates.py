@@ -18,12 +18,12 @@ from hapax.engine.certificates import (
     tail,
     upper_bound,
 )
-from hapax.engine.judgements import NEVER, DrawnLabels, cut_of, draw_weights
-from hapax.engine.questions.score_maps import (
+from hapax.engine.gates.score_maps import (
     AUDIT_QUESTION,
     fact_truths,
     voted_truths,
 )
+from hapax.engine.judgements import NEVER, DrawnLabels, cut_of, draw_weights
 from hapax.engine.search.promises import prompt_version, stored_certificates
 from hapax.evaluation.shared.estimates import mended_share
 from hapax.kb.judgement_records import CERTIFICATES, LABELS, VOTES, CertificateRecord, DrawnItem, FactLabel, VoteRecord

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from random_cases import cases
 
 from hapax.commands.shared.console import CommandLine
-from hapax.engine.prolog.session import PrologSession
-from hapax.engine.questions.account import (
+from hapax.engine.gates.account import (
     DroppedLines,
     GateLoss,
     PremiseLoss,
@@ -21,7 +20,7 @@ from hapax.engine.questions.account import (
     question_account,
     shortage,
 )
-from hapax.engine.questions.gates import (
+from hapax.engine.gates.gates import (
     CONSISTENCY,
     CRITIC,
     FACT_FLOOR,
@@ -31,6 +30,7 @@ from hapax.engine.questions.gates import (
     QuestionGates,
     gates_in_order,
 )
+from hapax.engine.prolog.session import PrologSession
 from hapax.engine.search.ranking import (
     Ends,
     EndSize,

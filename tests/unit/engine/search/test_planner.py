@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from search_fixture import ALLERGY, OLDER, VOCABULARY
 
+from hapax.engine.gates.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.inference.theory import Theory
 from hapax.engine.prolog.session import PrologSession
-from hapax.engine.questions.inquiry import Inquiry, QuestionAnswer
 from hapax.engine.search.demand_loop import DemandBudget, DemandResult, Missing, missing_questions, run_demand
 from hapax.engine.search.estimate import estimate_run
 from hapax.engine.search.search import search

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hapax.engine.questions.gates import CRITIC, TYPE, Scores
-from hapax.engine.questions.inquiry import Inquiry, ParsedGeneration
-from hapax.engine.questions.released import TRIES, first_calls
+from hapax.engine.gates.gates import CRITIC, TYPE, Scores
+from hapax.engine.gates.inquiry import Inquiry, ParsedGeneration
+from hapax.engine.gates.released import TRIES, first_calls
 from hapax.engine.search.oracle import asked_question
 from hapax.engine.search.ranking import released_penalty
 from hapax.engine.search.search import search

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hapax.engine.questions.inquiry import opened_atom
+from hapax.engine.gates.inquiry import opened_atom
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Constant, Value, grouped
 from hapax.kb.judgement_records import FactLabel

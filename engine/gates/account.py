@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from hapax.engine.questions.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE, GateCount
+from hapax.engine.gates.gates import AGREEMENT, COMPUTED, CRITIC, GIVEN, PARSER, TYPE, GateCount
 from hapax.grammar.remedies import CALL, Operation, Remedy, Setting
 from hapax.grammar.writing.words import counted, excerpt
 from hapax.kb.records import Candidate, Decision

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
+from hapax.engine.gates.account import QuestionAccount, question_account
+from hapax.engine.gates.gates import CRITIC, TYPE, GateCount, QuestionGates, Scores, count_by_gate
 from hapax.engine.inference.run_facts import RunFacts
-from hapax.engine.questions.account import QuestionAccount, question_account
-from hapax.engine.questions.gates import CRITIC, TYPE, GateCount, QuestionGates, Scores, count_by_gate
 from hapax.grammar.parsing.declarations import Tolerance
 from hapax.grammar.rules import Library
 from hapax.grammar.terms import Atom, Constant, Term, Value, Variable

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
+from hapax.engine.gates.gates import CONSISTENCY
+from hapax.engine.gates.inquiry import AskedQuestion
 from hapax.engine.inference.run_facts import RunFacts
 from hapax.engine.logic.conflicts import (
     FactConflict,
@@ -15,8 +17,6 @@ from hapax.engine.logic.conflicts import (
     constrained_predicates,
     settlement,
 )
-from hapax.engine.questions.gates import CONSISTENCY
-from hapax.engine.questions.inquiry import AskedQuestion
 from hapax.grammar.rules import Library
 from hapax.kb.records import CONFLICTS, DECISIONS, Candidate, ConflictRecord, Decision, FactRecord, Source
 from hapax.kb.store import KnowledgeBase

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from hapax.engine.questions.gates import CRITIC, START, STEP, TYPE, TYPE_FLOOR, CriticRule, Gate, QuestionGates, Scores
+from hapax.engine.gates.gates import CRITIC, START, STEP, TYPE, TYPE_FLOOR, CriticRule, Gate, QuestionGates, Scores
 from hapax.grammar.rules import Library, Rule
 from hapax.grammar.terms import Atom, Literal, Value
 from hapax.grammar.writing.verbalize import atom_text

@@ -1,0 +1,1 @@
+"""The gates before what models propose, and the questions whose answers they judge."""

@@ -1,1 +1,0 @@
-"""Questions to models and the gates before their answers."""
