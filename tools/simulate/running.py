@@ -203,9 +203,9 @@ def clean(place: ScenarioFolder) -> None:
 # --- seeds ------------------------------------------------------------------------------------------------------------
 
 
-def beside_facts(folder: Path, scenario: Scenario) -> dict[str, str]:
+def beside_facts(folder: Path, scenario: Scenario) -> dict[str, str | None]:
     """The export of a folder and, where its scenario derives, the statements of each rule."""
-    found = {EXPORT: export_of(folder)}
+    found: dict[str, str | None] = {EXPORT: export_of(folder)}
     if scenario.derives:
         with KnowledgeBase(folder / DATABASE, read_only=True) as kb:
             for name in DERIVED:
@@ -213,10 +213,10 @@ def beside_facts(folder: Path, scenario: Scenario) -> dict[str, str]:
     return found
 
 
-def export_of(folder: Path) -> str:
-    """The file that must appear complete or not at all; empty if it is not there."""
+def export_of(folder: Path) -> str | None:
+    """The file that must appear complete or not at all; None if it is not there."""
     path = folder / EXPORT
-    return path.read_text("utf-8", "replace") if path.is_file() else ""
+    return path.read_text("utf-8", "replace") if path.is_file() else None
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
@@ -227,7 +227,7 @@ class ReferenceRun:
     """An undisturbed run: a copy of its folder, what it left beside facts, and its crossings by kind."""
 
     folder: Path
-    beside: dict[str, str]
+    beside: dict[str, str | None]
     crossings: Counter[str]
     asked: Counter[str]
 
@@ -293,7 +293,7 @@ class Simulation:
     ) -> Iterator[str]:
         machine, place = self._machine(scenario, seed)
         in_flight = 0
-        allowed = ("", export_of(place.folder), reference.beside[EXPORT])
+        allowed = (None, export_of(place.folder), reference.beside[EXPORT])
         try:
             for _ in range(stream.choice((1, 1, 2, 3))):
                 # Without faults only the order differs in which processes take turns.
