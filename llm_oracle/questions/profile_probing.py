@@ -20,7 +20,6 @@ from hapax.llm_oracle.questions.profiles import (
     Profile,
     ValueQuestion,
 )
-from hapax.llm_oracle.reading.replies import read_reply
 from hapax.llm_oracle.reading.reply_question import ReplyQuestion
 
 PROBED_VALUES = 5
@@ -127,6 +126,9 @@ def probe_profiles(generator: JournaledGenerator, most_tokens: int = PROBED_TOKE
 
 def _tried(generator: JournaledGenerator, profile: Profile, count: int, most_tokens: int) -> ProfileScore:
     """The result of a profile on the first questions."""
+    # Here, because a goal over facts loads this module, and needs no reader of replies.
+    from hapax.llm_oracle.reading.replies import read_reply
+
     questions = known_questions()[:count]
     requests = []
     for known in questions:
