@@ -540,7 +540,7 @@ def python(place: Path, *words: object) -> str:
 
 
 def inspected(folder: Path, task: str, reply: str) -> str:
-    """What Inspect measures of a model that always gives one reply, by score and metric."""
+    """The measurements of Inspect on a model that always gives one reply, by score and metric."""
     return python(folder.parent, "-c", INSPECT, folder, task, reply)
 
 

@@ -237,8 +237,8 @@ class Judging:
         now, met = monotonic(), dict[str, int]()
         self.shown.pop((name, voter), None)
         taken = set()
-        for (other, _), (subject, since) in list(self.shown.items()):
-            if other == name and now - since <= SHOWN_SECONDS:
+        for (sheet_name, _), (subject, since) in list(self.shown.items()):
+            if sheet_name == name and now - since <= SHOWN_SECONDS:
                 taken.add(subject)
         for subject in subjects:
             if subject in met:

@@ -501,13 +501,13 @@ def redundant_rules(rules: Sequence[Rule], chains: Chains, library: Library) -> 
         by_itself = _to(rule.conclusion.atom, ends)
         # With what its premises entail, another rule may conclude the same.
         extended = replace(rule, premise=(*rule.premise, *(Literal(found.end) for found in ends)))
-        others = (known for known in rules if ends and known is not rule and known.name not in reported)
-        other = next((known for known in others if subsumes(known, extended, library)), None)
-        if by_itself is not None or other is not None:
+        unreported = (known for known in rules if ends and known is not rule and known.name not in reported)
+        stronger = next((known for known in unreported if subsumes(known, extended, library)), None)
+        if by_itself is not None or stronger is not None:
             reported.add(rule.name)
             reason = str(by_itself)
-            if other is not None:
-                reason = f"it follows from rule {other.name}, because {' and '.join(map(str, ends))}"
+            if stronger is not None:
+                reason = f"it follows from rule {stronger.name}, because {' and '.join(map(str, ends))}"
             problem = f"rule {rule.name} says nothing new: {reason}"
             yield faults.REDUNDANT.at(rule.place, problem, f"Remove rule {rule.name}")
 

@@ -365,19 +365,19 @@ def comparison_of_texts(library: Library, fault: RuleFault) -> Iterator[Diagnost
     for comparison, place, owner in _comparisons(library):
         if _is_mixed(comparison, library):
             kinds = [library.kind_of(type_of(side, library)) for side in comparison.sides]
-            other = next((WRITTEN[kind][0] for kind in kinds if kind in WRITTEN), "a text")
+            compared = next((WRITTEN[kind][0] for kind in kinds if kind in WRITTEN), "a text")
             words = [side.value for side in comparison.sides if isinstance(side, Constant) and not side.is_number]
             is_word = any(isinstance(word, str) and is_variable_word(word[:1].upper() + word[1:]) for word in words)
             plain = f"Compare values of one kind{'; a variable begins with a capital letter' if is_word else ''}"
-            if not words and other == "a text":
+            if not words and compared == "a text":
                 plain = f'{plain}: number(replace(T, " kg", "")) is the number of "12 kg"'
-            remedy = _OF_NUMBERS.get(other, plain)
+            remedy = _OF_NUMBERS.get(compared, plain)
             for side in comparison.sides:
                 # A date without quotation marks is read as a difference.
                 if date := _BARE_DATE.fullmatch(expression_text(side)):
                     year, month, day = date.groups()
                     remedy = f'Write the date in quotation marks: "{year}-{month:0>2}-{day:0>2}"'
-            yield fault.at(place, f'"{comparison}" of {owner} compares a number with {other}', remedy)
+            yield fault.at(place, f'"{comparison}" of {owner} compares a number with {compared}', remedy)
         for text, kind in _no_moments(comparison, library):
             meaning, example = WRITTEN[kind]
             problem = f'{text} in "{comparison}" of {owner} is compared with {meaning}, but is not {meaning}'
@@ -403,9 +403,9 @@ def _calculations(expression: Expression) -> Iterator[Arithmetic]:
 
 def _no_moments(comparison: Comparison, library: Library) -> Iterator[tuple[Constant, str]]:
     """Written texts that are compared with dates or durations and are none, with that kind."""
-    for text, other in (comparison.sides, reversed(comparison.sides)):
-        kind = library.kind_of(type_of(other, library))
-        is_other_text = isinstance(text, Constant) and not text.is_number and not isinstance(other, Constant)
+    for text, expression in (comparison.sides, reversed(comparison.sides)):
+        kind = library.kind_of(type_of(expression, library))
+        is_other_text = isinstance(text, Constant) and not text.is_number and not isinstance(expression, Constant)
         if isinstance(text, Constant) and is_other_text and kind in WRITTEN and not is_written(text.value, kind):
             yield text, kind
 
@@ -457,8 +457,8 @@ def _is_mixed(comparison: Comparison, library: Library) -> bool:
     numbers = [side for side in comparison.sides if is_numeric(side, library)]
     if len(numbers) != 1:
         return False
-    (other,) = (side for side in comparison.sides if side is not numbers[0])
-    kind = type_of(other, library)
+    (text,) = (side for side in comparison.sides if side is not numbers[0])
+    kind = type_of(text, library)
     # What a type holds that no declaration puts below another is decided by its values, but two variables are joined.
     is_joined = comparison.operator in ("=", "\\=") and all(isinstance(side, Variable) for side in comparison.sides)
     return not library.may_be_numeric(kind) and (is_joined or library.kind_of(kind) != OBJECT)
@@ -476,8 +476,8 @@ def constant_of_wrong_kind(library: Library, fault: RuleFault) -> Iterator[Diagn
             is_open = library.kind_of(data_type) == OBJECT and not library.is_person(data_type)
             takes_numbers = is_open or library.may_be_numeric(data_type)
             fits = takes_numbers if term.is_number else not library.is_numeric(data_type)
-            kind, other = ("number", "texts") if term.is_number else ("text", "numbers")
-            problem = f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {other}"
+            kind, members = ("number", "texts") if term.is_number else ("text", "numbers")
+            problem = f"{term} in {atom}{owner} is a {kind}, but {data_type} is a type of {members}"
             remedy = "Quote texts, and write numbers without quotes"
             if (moment := library.kind_of(data_type)) in WRITTEN:
                 fits = is_written(term.value, moment)

@@ -311,7 +311,7 @@ class _Assembly(TermReader):
             case "query", (RawWords((name,)),) if self.is_uncertain:
                 self.goals.append(name)
             case "evidence", (RawAtom() | RawTerm("\\+") | RawWords() as about, *others):
-                values = [str(other) for other in others]
+                values = [str(word) for word in others]
                 is_fact = isinstance(about, RawWords) and not self.is_uncertain
                 if values not in ([], ["true"], ["false"]) or is_fact:
                     return False

@@ -48,7 +48,8 @@ def read_adapter(path: Path) -> Adapter:
     adapter = Adapter(path, tensors, metadata, revision)
     # No part of a layer may be missing, and there is nothing else.
     if not tensors or {name + part for name in adapter.layers for part in PARTS} != set(tensors):
-        raise HapaxError(f"{path} is not an adapter: its tensors are not NAME{', NAME'.join(PARTS)} of each layer.")
+        parts = ", ".join(f"NAME{part}" for part in PARTS)
+        raise HapaxError(f"{path} is not an adapter: its tensors are not {parts} of each layer. Install Hapax anew.")
     return adapter
 
 

@@ -1,4 +1,4 @@
-"""What is installed: extras and their remedies, licences, and programs that cannot start."""
+"""The installation: extras and their remedies, licences, and programs that cannot start."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def four(tmp_path: Path) -> Path:
 
 
 def positives(rows: list[dict[str, Any]]) -> int:
-    """How many right answers are positive."""
+    """The number of right answers that are positive."""
     return sum(row["label"] in ("Yes", "True", "Right") for row in rows)
 
 
